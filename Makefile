@@ -66,6 +66,7 @@ torture: $(VENV)/.dev ## A million broken inputs, all properties in full, hundre
 	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
 	$(BIN)/python -m tests.torture.kills --share $(SHARE)
 	$(BIN)/python -m tests.torture.injections --share $(SHARE)
+	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
 
 browser: ## Install Chromium, where there is none and apt is.
 	@test -n "$(BROWSER)" || $(APT) update

@@ -78,7 +78,7 @@ def test_a_server_that_names_no_rules_scores_what_the_record_proves() -> None:
         ("10 %", "ten", "8: rules[0].sample: expected a share such as `10 %` or 0.1, got `ten`"),
         ("10 %", "10", "8: rules[0].sample: expected a share such as `10 %` or 0.1, got `10`"),
         ("per: day", "per: dya", "9: rules[0].budget.per: `dya` is none of day, hour, month"),
-        ("to: slack", "to: webhook", "10: rules[0].alert.to: `alert_addresses:` has no `webhook`"),
+        ("to: slack", "to: webhook", "10: rules[0].alert.to: `alerts:` has no `webhook`"),
         ("< 0.9", ">= 0.9", "10: rules[0].alert.when: `ScopeFidelity by agent >= 0.9 over 50`: an"),
         ("ScopeFidelity by", "ScopFidelity by", "`ScopFidelity` is not asked for; did you mean"),
         ("samples: 3", "api_key: sk-1", "2: judges.haiku.api_key: a key does not belong in a"),

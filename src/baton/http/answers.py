@@ -198,7 +198,7 @@ def _inflate(gzip: bool) -> Callable[[bytes], Iterator[bytes]]:
     return unpack
 
 
-Fault = Literal["unreachable", "tls", "silent", "broken", "limit", "redirect"]
+Fault = Literal["unreachable", "tls", "silent", "broken", "limit", "redirect", "not_allowed"]
 """Why there is no answer, or no whole one. ``unreachable`` and ``tls``: nothing was sent;
 ``silent``: it was given up; ``broken``: the connection was lost; ``limit``: it was too long, or
 took too long in all; ``redirect``: it is elsewhere, and data does not choose addresses."""

@@ -7,7 +7,15 @@ import logging
 import ssl
 import threading
 import zlib
-from collections.abc import AsyncIterator, Collection, Container, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Container,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, NamedTuple, TypeVar
 
 import httpx2
@@ -18,6 +26,7 @@ from baton.model import InputError, Problem
 from baton.model.secrets import Masker
 
 from . import rate_limits
+from .addresses import Network, NotAllowed, checked_address
 from .answers import Answer, Body, Fault, NoAnswer, Refused, detail_of
 from .credentials import Credentials
 
@@ -207,7 +216,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class Client:
-    """A client for one server. It follows no redirects: answers do not choose addresses."""
+    """A client for one server. It follows no redirects: answers do not choose addresses.
+
+    With ``private`` the address of the server is checked and connected to as it was checked: those
+    of this link and of metadata never, private ones (loopback, too) only in these networks.
+    """
 
     def __init__(
         self,
@@ -217,8 +230,10 @@ class Client:
         words: Words | None = None,
         headers: Mapping[str, str] | None = None,
         success: Container[int] = (200,),
+        private: Sequence[Network] | None = None,
     ) -> None:
         """Open no connection yet; ``success`` are the statuses that have an answer."""
+        self._private = private
         self.url = access.url
         self.blank = access.blank
         self.limits = limits
@@ -304,6 +319,21 @@ class Client:
         built.extensions["baton_stream"] = request.stream
         return built
 
+    async def _connect_as_checked(self, built: httpx2.Request, private: Sequence[Network]) -> None:
+        """Put the checked address into a request; its name stays in `Host` and in TLS.
+
+        Raises:
+            NotAllowed: the name leads nowhere that may be connected to.
+        """
+        url = built.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            checked = await checked_address(url.host, port, private)
+        except OSError as error:
+            raise httpx2.ConnectError(str(error), request=built) from error
+        built.extensions["sni_hostname"] = url.host
+        built.url = url.copy_with(host=checked)
+
     async def _once(self, request: Request, number: int) -> Answer:
         """Send a request once; what came of an answer that ended too early is kept."""
         data = bytearray()
@@ -311,7 +341,10 @@ class Client:
         trouble: NoAnswer | None = None
         try:
             async with asyncio.timeout(self.limits.seconds):
-                response = await self._http.send(self._built(request), stream=True)
+                built = self._built(request)
+                if self._private is not None:
+                    await self._connect_as_checked(built, self._private)
+                response = await self._http.send(built, stream=True)
                 refused = response.status_code not in self._success
                 async for piece in response.aiter_raw():
                     data += piece
@@ -321,6 +354,8 @@ class Client:
             if response is None:
                 raise
             raise BodyCancelled(_body(response, data, "the answer was truncated")) from error
+        except NotAllowed as error:
+            raise NoAnswer("not_allowed", f"{request.shown} is not connected to: {error}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, LimitReached, TimeoutError) as error:
             trouble = self._trouble(error, request, response, len(data), number)
             if response is None:

@@ -128,6 +128,11 @@ class LlmJudge:
         """How many samples are taken of each question, unless a rubric says otherwise."""
         return self.settings.samples
 
+    @property
+    def spent(self) -> float:
+        """What it has cost so far in USD, as far as prices are known; with other options, too."""
+        return self._budget.spent
+
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return this judge with some settings replaced; raises InputError for a wrong one.
 

@@ -23,6 +23,7 @@ from baton.readers.otlp.wire.conversations import components, group
 from .bodies import BodyGone, Place, get_one
 from .database import EVERY_PROJECT
 from .rows import Row, State, narrow, slices
+from .rules import rules_named
 from .schema import chunk, conversation, conversation_trace, tie, trace
 from .spans import LABEL, LINK, MOST_QUIET, open_chunk, quiet_times
 from .store import Store
@@ -101,7 +102,7 @@ class Recorded(NamedTuple):
     spans: int
     service: str | None
     agent_versions: dict[str, str]
-    resource: dict[str, Any]
+    rules: frozenset[str]
 
 
 class ReadAll(NamedTuple):
@@ -361,11 +362,11 @@ def _recorded(record: Trace, one: Conversation) -> Recorded:
     ids = dict.fromkeys(span.trace_id for span in one.spans)
     ids.update(dict.fromkeys(log.trace_id for log in one.logs if log.trace_id))
     service = None
-    resource: dict[str, Any] = {}
+    rules: set[str] = set()
     named: dict[str, str] = {}
     releases: set[str] = set()
     for span in one.spans:
-        resource = resource or span.resource
+        rules |= rules_named(span.attributes, span.resource)
         if service is None:
             service = _text(span.resource.get("service.name"))
         release = _text(span.resource.get("service.version"))
@@ -375,11 +376,15 @@ def _recorded(record: Trace, one: Conversation) -> Recorded:
         agent = _text(span.attributes.get("gen_ai.agent.name"))
         if version is not None and agent is not None:
             named[agent] = version
+    for log in one.logs:
+        rules |= rules_named(log.attributes, log.resource)
     if len(releases) == 1:  # of several services, it is unknown which agent is whose
         release = releases.pop()
         agents = (run.agent for turn in record.turns for run in turn.runs)
         named = {**dict.fromkeys(agents, release), **named}
-    return Recorded(record, [narrow(id_) for id_ in ids], len(one.spans), service, named, resource)
+    return Recorded(
+        record, [narrow(id_) for id_ in ids], len(one.spans), service, named, frozenset(rules)
+    )
 
 
 def _text(value: object) -> str | None:

@@ -102,7 +102,7 @@ class Receiver:
         cleaner: Callable[[Settings], Cleaner | None] = lambda _: None,
     ) -> None:
         self.inbox = Inbox(store)
-        self.counts: Counter[tuple[str, str]] = Counter()  # only the loop's thread counts
+        self.counts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
         self._group = GroupCommit(self.inbox)
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "baton receive")
@@ -193,12 +193,6 @@ class Receiver:
         self.counts["recordings", "accepted"] += 1
         return files, kept
 
-    def figures(self) -> dict[str, float]:
-        """Return the counts by name: ``traces_accepted``, ``logs_refused_503``."""
-        return {
-            f"{what}_{outcome.replace(' ', '_')}": n for (what, outcome), n in self.counts.items()
-        }
-
     def close(self) -> None:
         """Commit what waits, and take no more."""
         self._group.close(_CLOSING)
@@ -284,7 +278,7 @@ async def _export(request: Request, signal: Signal) -> Response:
                 taken = await receiver.export(project, signal, form, body, encoding)
                 rejected, reason = taken.rejected, taken.reason
     except Refused as refused:
-        receiver.counts[signal, f"refused_{refused.status}"] += 1
+        receiver.counts[signal, f"refused {refused.status}"] += 1
         said = status(form, refused.code, refused.message)
         return _refusal(refused, Response(said, refused.status, media_type=_TYPES[form]))
     receiver.counts[signal, "requests"] += 1
@@ -306,7 +300,7 @@ async def _recording(request: Request) -> Response:
                 raise Refused(400, "the body is empty")
             files, kept = await receiver.recording(project, name, kind[:100], body)
     except Refused as refused:
-        receiver.counts["recordings", f"refused_{refused.status}"] += 1
+        receiver.counts["recordings", f"refused {refused.status}"] += 1
         return _refusal(refused, JSONResponse({"error": refused.message}, refused.status))
     return JSONResponse({"files": files, "new": kept}, 202)
 

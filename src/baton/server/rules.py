@@ -171,21 +171,23 @@ def read_rules(
     written: Mapping[str, Any] | None = None,
     *,
     channels: Collection[str] = (),
+    file: str = "server.yaml",
 ) -> Rules:
     """Read `rules:` and `judges:` of a `server.yaml`.
 
     Args:
-        document: the file, for the lines of problems; without one problems have paths alone.
+        document: the file, for the lines of problems; without one they have paths alone.
         value: what it says, with environment variables put in. Without `rules:` the default ones
             hold; an empty list is no rules.
         written: what it says, with references: a key that is written out is refused.
-        channels: where alerts may go: the addresses that `alert_addresses:` has.
+        channels: where alerts may go: the addresses that `alerts:` has.
+        file: where paths of rules start, without a document.
 
     Raises:
         InputError: everything that is wrong, with lines and the nearest names.
     """
     value = value or {}
-    document = document or Document("server.yaml", b"", "yaml").part(value, ())
+    document = document or Document(file, b"", "yaml").part(value, ())
     problems: list[Problem] = []
     judges = _judges(value.get("judges"), written or value, document, problems)
     specs: Iterable[RuleSpec] = DEFAULT_RULES
@@ -373,7 +375,7 @@ def _alert(
     to = tuple(dict.fromkeys([spec.to] if isinstance(spec.to, str) else spec.to))
     for each in to:
         if each not in channels:
-            message = f"`alert_addresses:` has no `{each}`: write where its messages go"
+            message = f"`alerts:` has no `{each}`: write where its messages go"
             problems.append(Problem(path=f"{place}.to", message=message))
     try:
         when = read_condition(spec.when)
@@ -401,6 +403,25 @@ def _share(stated: float | str) -> float | None:
 def _below(place: str, problem: Problem) -> Problem:
     path = ".".join(part for part in (place, problem.path) if part)
     return msgspec.structs.replace(problem, path=path)
+
+
+TAG_RULES, TAG_PROJECT = "baton.rules", "baton.project"
+"""Attributes of spans or resources by which a program names rules, and its project."""
+_MOST_NAMED = 100
+
+
+def rules_named(*places: Mapping[str, Any]) -> set[str]:
+    """Return the rules that attributes of a span or its resource name, see `baton.otel.tag`.
+
+    They are a list, or one text with commas, as `OTEL_RESOURCE_ATTRIBUTES` can write no list.
+    """
+    named: set[str] = set()
+    for attributes in places:
+        stated = attributes.get(TAG_RULES)
+        texts = stated.split(",") if isinstance(stated, str) else stated
+        if isinstance(texts, list | tuple):
+            named |= {each.strip() for each in texts[:_MOST_NAMED] if isinstance(each, str)}
+    return named
 
 
 def listed(rules: Rules) -> list[dict[str, Any]]:

@@ -258,7 +258,7 @@ score = Table(
     Column("at", Double, nullable=False),
     Index("score_by_conversation", "project", "conversation", "version"),
     Index("score_by_evaluator", "project", "evaluator", "status", "at"),
-    Index("score_by_rule", "project", "rule", "at"),
+    Index("score_by_rule", "project", "rule", "id"),
 )
 
 rollup = Table(
@@ -314,21 +314,49 @@ spending = Table(
     PrimaryKeyConstraint("project", "rule", "period"),
 )
 
+alert_watch = Table(
+    "alert_watch",
+    INDEX,
+    # What is known of the figures that a condition is about, up to a score.
+    Column("project", Integer, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("condition", Text, nullable=False),  # as it is written
+    Column("score", BigInteger, nullable=False),  # the last one that was looked at
+    Column("watches", Text, nullable=False),  # JSON, by agent
+    PrimaryKeyConstraint("project", "rule", "condition"),
+)
+
 alert = Table(
     "alert",
     INDEX,
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("rule", Text, nullable=False),
+    Column("condition", Text, nullable=False),  # as it is written
     Column("subject", Text, nullable=False),  # the agent, for an alert by agent; else empty
     Column("opened", Double, nullable=False),
     Column("closed", Double),
-    Column("message", Text, nullable=False),
-    Column("told", Text, nullable=False),  # what was delivered: nothing, opened, closed
+    Column("message", Text, nullable=False),  # of the last change
+    Index("alert_by_rule", "project", "rule", "subject"),
+)
+
+delivery = Table(
+    "delivery",
+    INDEX,
+    # A message about an alert, until it was delivered.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("alert", BigInteger, nullable=False),
+    Column("change", Text, nullable=False),  # opened, closed
+    Column("channel", Text, nullable=False),  # webhook, slack, github
+    Column("message", Text, nullable=False),  # JSON
+    Column("delivered", Double),
+    Column("answer", Text),  # what has to be known to close it: the number of a GitHub issue
     Column("attempts", Integer, nullable=False),
     Column("due", Double, nullable=False),
     Column("error", Text),
-    Index("alert_by_rule", "project", "rule", "subject"),
+    Index("delivery_by_due", "delivered", "due"),
+    Index("delivery_by_alert", "project", "alert"),
 )
 
 label = Table(

@@ -7,6 +7,7 @@ and from the queue with the real one, for the rest.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -25,12 +26,13 @@ from baton.model import (
 from baton.model.redact import ON, Redaction
 from baton.model.subjects import NOWHERE, Origin, Subject, subjects
 from baton.runner.loop import run_anywhere
+from baton.runner.plan import Plan
 from baton.runner.scoring import start_scoring
 
 from .rules import Part, Rule
 
 Row = dict[str, Any]
-"""A row of the table `score`, without project, conversation, version and time."""
+"""A row of the table `score`, without project, conversation and version."""
 
 
 class Scored(NamedTuple):
@@ -40,7 +42,7 @@ class Scored(NamedTuple):
     waiting: list[str]
 
 
-class _Chosen(NamedTuple):
+class Chosen(NamedTuple):
     """What a rule scores of a trace; ``sampled`` is false where only failures of others are."""
 
     rule: Rule
@@ -69,36 +71,43 @@ class _Later:
 
 
 def score(
-    trace: Trace, rules: Sequence[Rule], where: Origin = NOWHERE, redaction: Redaction = ON
+    trace: Trace,
+    rules: Sequence[Rule],
+    where: Origin = NOWHERE,
+    *,
+    now: float | None = None,
+    redaction: Redaction = ON,
 ) -> Scored:
     """Score a trace by rules, as far as no judge is needed.
 
-    A rule scores what is in its sample, and beyond that what another rule failed. Rows have all
-    columns of `score` that follow from the trace. ``rules`` are those for its project.
+    A rule scores what is in its sample, and beyond that what another rule failed. ``rules`` are
+    those for its project and tags, ``now`` is the time of the scores.
     """
-    chosen = _chosen(trace, rules, where, ())
-    rows, waiting = _score_all(trace, chosen, where, redaction)
-    more = failures_elsewhere(trace, rules, where, rows)
-    if more:
-        again = _score_all(trace, more, where, redaction)
-        rows += again.rows
-        waiting += again.waiting
-    return Scored(rows, waiting)
+    now = time.time() if now is None else now
+    sampled = _score_all(trace, chosen_of(trace, rules, where, ()), where, redaction, now)
+    beyond = beyond_samples(trace, rules, where, sampled.rows, now=now, redaction=redaction)
+    return Scored(sampled.rows + beyond.rows, sampled.waiting + beyond.waiting)
 
 
-def failures_elsewhere(
-    trace: Trace, rules: Sequence[Rule], where: Origin, rows: Sequence[Row]
-) -> list[_Chosen]:
-    """Choose what rules score beyond their samples, as other rules failed it."""
+def beyond_samples(
+    trace: Trace,
+    rules: Sequence[Rule],
+    where: Origin,
+    rows: Sequence[Row],
+    *,
+    now: float,
+    redaction: Redaction = ON,
+) -> Scored:
+    """Score what rules do not have in their samples, as other rules failed it."""
     failed = [row for row in rows if row["status"] == "failed"]
     if not failed or all(rule.samples(trace.id) for rule in rules):
-        return []
-    return _chosen(trace, rules, where, failed)
+        return Scored([], [])
+    return _score_all(trace, chosen_of(trace, rules, where, failed), where, redaction, now)
 
 
-def _chosen(
+def chosen_of(
     trace: Trace, rules: Sequence[Rule], where: Origin, failed: Sequence[Row]
-) -> list[_Chosen]:
+) -> list[Chosen]:
     """Choose what each rule scores: its sample, or with ``failed`` what is beyond that."""
     chosen = []
     for rule in rules:
@@ -110,7 +119,7 @@ def _chosen(
             by_others = [row for row in failed if row["rule"] != rule.name]
             some = [each for each in some if any(_concerns(each, row) for row in by_others)]
         if some:
-            chosen.append(_Chosen(rule, some, sampled))
+            chosen.append(Chosen(rule, some, sampled))
     return chosen
 
 
@@ -126,41 +135,54 @@ def _concerns(subject: Subject, row: Row) -> bool:
 
 
 def _score_all(
-    trace: Trace, chosen: Sequence[_Chosen], where: Origin, redaction: Redaction
+    trace: Trace,
+    chosen: Sequence[Chosen],
+    where: Origin,
+    redaction: Redaction,
+    now: float,
 ) -> Scored:
     rows: list[Row] = []
     waiting: list[str] = []
     for one in chosen:
         for part in one.rule.parts:
             later = _Later() if part.judge is not None else None
-            scores = scores_of(trace, part, one.subjects, later, redaction)
+            ids = frozenset().union(*(each.ids for each in one.subjects))
+            plan = _plan_for(part, ids, later, redaction)
+            result = start_scoring(plan, trace, None, 0)
+            if not isinstance(result, CaseResult):
+                result = run_anywhere(result.finish())
+            scores = _wanted(plan, result, ids)
             if later is not None and later.asked:
                 # What needs a judge is an error of this one, also in a panel or a mean.
                 scores = [each for each in scores if each.status != "error"]
                 if one.rule.name not in waiting:
                     waiting.append(one.rule.name)
-            rows += rows_of(trace, one.rule, scores, where, sampled=one.sampled)
+            rows += rows_of(trace, one, scores, where, now)
     return Scored(rows, waiting)
 
 
-def scores_of(
-    trace: Trace,
-    part: Part,
-    about: Sequence[Subject],
-    judge: Judge | None,
-    redaction: Redaction = ON,
+async def scores_of(
+    trace: Trace, part: Part, ids: frozenset[str], judge: Judge, redaction: Redaction = ON
 ) -> list[Score]:
-    """Return the scores of a part of a rule that are about some subjects of a trace.
+    """Return the scores of a part of a rule that are about some objects of a trace."""
+    plan = _plan_for(part, ids, judge, redaction)
+    result = start_scoring(plan, trace, None, 0)
+    if not isinstance(result, CaseResult):
+        result = await result.finish()
+    return _wanted(plan, result, ids)
+
+
+def _plan_for(part: Part, ids: frozenset[str], judge: Judge | None, redaction: Redaction) -> Plan:
+    context = msgspec.structs.replace(part.plan.context, judge=judge, only=ids)
+    return msgspec.structs.replace(part.plan, context=context, redaction=redaction)
+
+
+def _wanted(plan: Plan, result: CaseResult, ids: frozenset[str]) -> list[Score]:
+    """Return the scores that are about some objects.
 
     What is about nothing at all ("there is no dispatch") is left out, errors and scores of the
     whole trace apart; of optional evaluators also what they skip of that.
     """
-    ids = frozenset().union(*(each.ids for each in about))
-    context = msgspec.structs.replace(part.plan.context, judge=judge, only=ids)
-    plan = msgspec.structs.replace(part.plan, context=context, redaction=redaction)
-    result = start_scoring(plan, trace, None, 0)
-    if not isinstance(result, CaseResult):
-        result = run_anywhere(result.finish())
     optional = {one.evaluator.name for one in plan.evaluators if one.optional}
     kept = []
     for each in result.scores:
@@ -184,7 +206,7 @@ class _Place(NamedTuple):
 
 
 def rows_of(
-    trace: Trace, rule: Rule, scores: Sequence[Score], where: Origin, *, sampled: bool
+    trace: Trace, chosen: Chosen, scores: Sequence[Score], where: Origin, now: float
 ) -> list[Row]:
     """Return rows of the table `score`."""
     places = _places(trace) if scores else {}
@@ -194,7 +216,7 @@ def rows_of(
         judge = each.judge
         rows.append(
             {
-                "rule": rule.name,
+                "rule": chosen.rule.name,
                 "evaluator": each.evaluator,
                 "type": each.type,
                 "evaluator_version": each.version,
@@ -213,7 +235,8 @@ def rows_of(
                 "evidence": _json(each.evidence),
                 "judge": None if judge is None else _json(judge),
                 "cost_usd": None if judge is None else judge.cost_usd,
-                "sampled": sampled,
+                "sampled": chosen.sampled,
+                "at": now,
             }
         )
     return rows

@@ -1,6 +1,6 @@
 """`server.yaml` and the options of `baton serve`: what a server may be told.
 
-Parts that other modules know how to read (`rules:`, `alerts:`, `judge:`) are plain data here, and
+Parts that other modules know how to read (`rules:`, `judges:`, `alerts:`) are plain data here, and
 checked there.
 """
 
@@ -22,7 +22,9 @@ from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 
 from .access import AccessSettings, Right, network_of
+from .alerts import NOWHERE, Addresses, read_addresses
 from .retention import Retention
+from .rules import Rules, read_rules
 
 MIB = 1 << 20
 _Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -68,7 +70,8 @@ class Settings(_Strict):
     texts stay equal). ``redact`` is as in a config; named here, bodies are redacted before they are
     kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
     after it was read. ``projects`` are made at the start. ``agents`` may be played by
-    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``.
+    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``. Without ``rules`` what the
+    record proves is scored. ``file`` is that of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -87,11 +90,12 @@ class Settings(_Strict):
     trusted_proxies: list[str] = msgspec.field(default_factory=list)
     identity_header: str = "X-Forwarded-User"
     identity_rights: list[Right] = msgspec.field(default_factory=lambda: ["read", "review"])
-    rules: list[Any] = msgspec.field(default_factory=list)
+    rules: list[Any] | None = None
+    judges: dict[str, Any] = msgspec.field(default_factory=dict)
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
-    judge: dict[str, Any] | None = None
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     otlp: str | None = None
+    file: str | None = None
 
     @property
     def store(self) -> str | Path:
@@ -107,6 +111,18 @@ class Settings(_Strict):
     def body_redaction(self) -> Redaction:
         """What is redacted in bodies before they are kept: nothing, unless `redact:` is there."""
         return OFF if self.redact is None else self.redaction
+
+    @property
+    def alert_addresses(self) -> Addresses:
+        """Where alerts go."""
+        return read_addresses(None, self.alerts or None)
+
+    @property
+    def live_rules(self) -> Rules:
+        """The rules that what arrives is scored by."""
+        stated = {"rules": self.rules, "judges": self.judges}
+        channels = self.alert_addresses.channels
+        return read_rules(None, stated, channels=channels, file=self.file or "server.yaml")
 
     @property
     def access(self) -> AccessSettings:
@@ -154,6 +170,7 @@ def load_settings(
         InputError: every problem, with its line and the nearest name.
     """
     stated: dict[str, Any] = {}
+    value: object = None
     document = Document("server.yaml", b"", "yaml")
     if file is not None:
         document = Document(str(file), read_bytes(file), "yaml")
@@ -169,6 +186,17 @@ def load_settings(
     if problems:
         raise InputError(problems)
     settings = document.convert(stated, Settings)
+    settings.file = None if file is None else str(file)
+    written = value if isinstance(value, dict) else {}
+    try:
+        addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
+    except InputError as error:
+        problems += error.problems
+        addresses = NOWHERE
+    try:
+        read_rules(document, stated, written, channels=addresses.channels)
+    except InputError as error:
+        problems += error.problems
     given = {name: value for name, value in (options or {}).items() if value is not None}
     settings = msgspec.structs.replace(settings, **given)
     for name, check in (

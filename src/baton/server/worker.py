@@ -27,6 +27,7 @@ from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox, Item
+from .live import Live
 from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
@@ -39,6 +40,8 @@ LOG = logging.getLogger("baton.server")
 _TAKE_BYTES = 8 << 20
 """Bytes of the inbox that are read together, unpacked; they are five times as much in memory."""
 _TAKE_CONVERSATIONS = 100
+_ENDING = 5.0
+"""Seconds for judges and messages that are under way when the worker ends."""
 _READ_SPANS = 10_000
 """Spans that are read before what was read is written: a second, so that a stop is prompt."""
 
@@ -501,12 +504,18 @@ def run(settings: Settings, stop: threading.Event) -> None:
         Unavailable: the store is not there at the start.
     """
     store = open_store(settings.store)
-    worker = Worker(store, bounds_of(settings), uploads=settings.limits)
+    live = Live(store, settings)
+    worker = Worker(store, bounds_of(settings), live.score, settings.limits)
+    # Judges take seconds to answer, and reading does not wait for them.
+    tasks = [Task("asking judges", 1.0, live.judge), Task("alerts", 1.0, live.alert)]
+    beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
+    beside.start()
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
         loop(tasks_of(worker, settings), stop)
     finally:
+        beside.join(_ENDING)  # what a judge was asked and has not answered is asked again
         store.close()
 
 

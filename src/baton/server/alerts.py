@@ -1,0 +1,575 @@
+"""Alerts: one message when a figure of live scores passes its limit, and one when it is back.
+
+Whether it did is decided after every score (:mod:`baton.stats.sequential`). Messages lie in the
+store until they are delivered, so that a restart loses none; one may be delivered twice. They go
+to the addresses that `server.yaml` has, and to no other: what comes with a trace is only text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, insert, select, text, update
+
+from baton.formats.document import Document
+from baton.formats.explain import Path as Place
+from baton.http.addresses import Network, network
+from baton.http.answers import Limits, NoAnswer, Refused
+from baton.http.client import Client, Request, Retries, access
+from baton.http.credentials import Credentials, is_header_name, is_header_value
+from baton.http.credentials import address as address_of
+from baton.model import InputError, Problem
+from baton.runner.loop import run_anywhere
+from baton.stats.intervals import mean_interval
+from baton.stats.sequential import Watch
+
+from .database import EVERY_PROJECT
+from .rules import Alert, Channel, Rule, Rules
+from .schema import alert, alert_watch, delivery, score
+from .store import Store
+
+OVER = 50
+"""How many scores the figure of a condition is made of that does not say it."""
+_AGENTS = 1000
+"""Agents that a condition may be about. Names come from spans, and each takes some memory."""
+_SCORES = 5000
+"""Scores that are looked at together."""
+_FIRST_LOOK = 86_400.0
+"""Seconds before now from which on a new condition looks at scores."""
+_SETTLED = 5.0
+"""Seconds after which no score with an earlier number comes any more: with PostgreSQL rows become
+visible in another order than they were numbered."""
+_AT_ONCE = 16
+_LEASE = 120.0
+"""Seconds for which a message is left to the worker that delivers it."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
+_LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
+_ONCE = Retries(1, 0.0, statuses=(), faults=())
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what `alerts:` may say."""
+
+
+class WebhookSpec(_Strict, frozen=True, kw_only=True):
+    """An address that gets messages as JSON; ``headers`` may hold what opens it."""
+
+    url: str
+    headers: dict[str, str] = {}
+
+
+class GithubSpec(_Strict, frozen=True, kw_only=True):
+    """A repository that gets an issue for each alert: `owner/name`, and a token that may write it.
+
+    ``url`` is that of the API, for a GitHub of one's own.
+    """
+
+    repository: str
+    token: str
+    url: str = "https://api.github.com"
+
+
+class Addresses(_Strict, frozen=True, kw_only=True):
+    """Where alerts go. ``private`` lists the private addresses (or networks) that may be used."""
+
+    webhook: str | WebhookSpec | None = None
+    slack: str | None = None
+    github: GithubSpec | None = None
+    private: list[str] = []
+
+    @property
+    def channels(self) -> list[Channel]:
+        """The channels that have an address."""
+        names: list[Channel] = ["webhook", "slack", "github"]
+        return [name for name in names if getattr(self, name) is not None]
+
+    @property
+    def networks(self) -> list[Network]:
+        """The private networks that may be used."""
+        return [network(each, "alerts.private") for each in self.private]
+
+
+NOWHERE = Addresses()
+
+
+def read_addresses(document: Document | None, value: object, written: object = None) -> Addresses:
+    """Read `alerts:` of a `server.yaml`.
+
+    ``value`` is what stands there with environment variables put in, ``written`` the same with
+    references.
+
+    Raises:
+        InputError: everything that is wrong, with lines; a token that is written out.
+    """
+    if value is None:
+        return NOWHERE
+    document = document or Document("server.yaml", b"", "yaml").part({"alerts": value}, ())
+    addresses = document.convert(value, Addresses, path=("alerts",))
+    problems: list[Problem] = []
+
+    def check(place: Place, made: Any) -> None:
+        try:
+            made()
+        except InputError as error:
+            problems.extend(
+                document.problem_at(("alerts", *place), each.message) for each in error.problems
+            )
+
+    hook = addresses.webhook
+    if hook is not None:
+        url = hook if isinstance(hook, str) else hook.url
+        check(("webhook",), lambda: address_of(url, "alerts.webhook", "https://HOST/PATH"))
+    for name, header in (hook.headers if isinstance(hook, WebhookSpec) else {}).items():
+        if not is_header_name(name) or not is_header_value(header):
+            problems.append(document.problem_at(("alerts", "webhook"), f"`{name}` is no header"))
+    if addresses.slack is not None:
+        slack = addresses.slack
+        check(("slack",), lambda: address_of(slack, "alerts.slack", "https://hooks.slack.com/..."))
+    github = addresses.github
+    if github is not None:
+        check(("github", "url"), lambda: address_of(github.url, "alerts.github.url"))
+        if not _REPOSITORY.fullmatch(github.repository):
+            message = f"`{github.repository}` is no repository: write `owner/name`"
+            problems.append(document.problem_at(("alerts", "github", "repository"), message))
+        as_written = written.get("github") if isinstance(written, Mapping) else None
+        token = as_written.get("token") if isinstance(as_written, Mapping) else None
+        if token is not None and not _REFERENCE.fullmatch(str(token)):
+            message = "a token does not belong in a file: write `${NAME}`"
+            problems.append(document.problem_at(("alerts", "github", "token"), message))
+    for index, each in enumerate(addresses.private):
+        check(("private", index), lambda each=each: network(each, ""))
+    if problems:
+        raise InputError(problems)
+    return addresses
+
+
+def check_alerts(store: Store, rules: Rules, now: float) -> int:
+    """Look at the scores that came since the last time; returns how many alerts changed.
+
+    Only first scores count: when a late span makes a new version of a conversation, it is scored
+    anew, and the same dispatch would count twice. What a rule scored beyond its sample is left
+    out, as it was chosen for having failed.
+
+    Raises:
+        Unavailable: the store is not there now; nothing is lost.
+    """
+    changed = 0
+    for name, project in store.projects().items():
+        for rule in rules.rules:
+            if rule.spec.project in (None, name):
+                for each in rule.alerts:
+                    while True:
+                        looked, changes = _look(store, project, rule, each, now)
+                        changed += changes
+                        if looked < _SCORES:
+                            break
+    return changed
+
+
+def _look(store: Store, project: int, rule: Rule, made: Alert, now: float) -> tuple[int, int]:
+    """Look at some scores; returns how many there were, and how many alerts changed."""
+    condition = made.when.text
+    key = (
+        (alert_watch.c.project == project)
+        & (alert_watch.c.rule == rule.name)
+        & (alert_watch.c.condition == condition)
+    )
+    query = select(alert_watch.c.score, alert_watch.c.watches).where(key)
+    with store.read() as connection:
+        known = connection.execute(query).one_or_none()
+        if not _new_scores(connection, store, project, rule, made, known and known.score, now, 1):
+            return 0, 0
+    with store.write() as connection:
+        if store.is_postgresql:
+            # One worker at a time; another one has nothing to do here meanwhile.
+            lock = text("SELECT pg_try_advisory_xact_lock(hashtext('baton alerts'))")
+            if not connection.execute(lock).scalar():
+                return 0, 0
+        known = connection.execute(query).one_or_none()
+        rows = _new_scores(
+            connection, store, project, rule, made, known and known.score, now, _SCORES
+        )
+        if not rows:
+            return 0, 0
+        watches: dict[str, Watch] = {}
+        if known is not None:
+            watches = msgspec.json.decode(known.watches, type=dict[str, Watch])
+        changes = 0
+        for row in rows:
+            agent = (row["to_agent"] or "") if made.when.by_agent else ""
+            watch = watches.get(agent)
+            if watch is None:
+                if len(watches) >= _AGENTS:
+                    continue
+                limit = made.when.limit if made.when.sign == "<" else 1 - made.when.limit
+                watch = watches[agent] = Watch(limit=limit, over=made.when.over or OVER)
+            value = min(1.0, max(0.0, row["value"]))
+            if watch.add(value if made.when.sign == "<" else 1 - value):
+                _change(connection, project, rule, made, agent, watch, now)
+                changes += 1
+        values = {
+            "score": rows[-1]["id"],
+            "watches": msgspec.json.encode(watches).decode(),
+        }
+        if known is None:
+            row = {"project": project, "rule": rule.name, "condition": condition, **values}
+            connection.execute(insert(alert_watch).values(row))
+        else:
+            connection.execute(update(alert_watch).where(key).values(values))
+    return len(rows), changes
+
+
+def _new_scores(
+    connection: Connection,
+    store: Store,
+    project: int,
+    rule: Rule,
+    made: Alert,
+    after: int | None,
+    now: float,
+    most: int,
+) -> list[dict[str, Any]]:
+    """Return verdicts after one, in order."""
+    earlier = score.alias("earlier")
+    again = select(earlier.c.id).where(
+        earlier.c.project == project,
+        earlier.c.conversation == score.c.conversation,
+        earlier.c.version < score.c.version,
+        earlier.c.rule == score.c.rule,
+        earlier.c.evaluator == score.c.evaluator,
+        earlier.c.subject == score.c.subject,
+        earlier.c.value.is_not(None),
+    )
+    query = (
+        select(score.c.id, score.c.to_agent, score.c.value)
+        .where(
+            score.c.project == project,
+            score.c.rule == rule.name,
+            score.c.evaluator == made.when.evaluator,
+            score.c.sampled,
+            score.c.value.is_not(None),
+            ~again.exists(),
+        )
+        .order_by(score.c.id)
+        .limit(most)
+    )
+    query = query.where(score.c.at >= now - _FIRST_LOOK if after is None else score.c.id > after)
+    if store.is_postgresql:
+        query = query.where(score.c.at <= now - _SETTLED)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of an alert; times are RFC 3339.
+
+    ``figure`` is the mean of the last ``over`` scores, ``low`` and ``high`` are its 95 % interval;
+    ``text`` says all of it in a sentence.
+    """
+
+    event: str
+    alert: int
+    project: int
+    rule: str
+    condition: str
+    agent: str | None
+    figure: float
+    low: float | None
+    high: float | None
+    over: int
+    limit: float
+    opened: str
+    closed: str | None
+    text: str
+
+
+def _change(
+    connection: Connection,
+    project: int,
+    rule: Rule,
+    made: Alert,
+    agent: str,
+    watch: Watch,
+    now: float,
+) -> None:
+    """Open or close an alert, and put its message into the queue of each channel."""
+    mine = (alert.c.project == project) & (alert.c.rule == rule.name)
+    mine &= (alert.c.condition == made.when.text) & (alert.c.subject == agent)
+    opened, closed = now, None
+    if watch.is_open:
+        row = {
+            "project": project,
+            "rule": rule.name,
+            "condition": made.when.text,
+            "subject": agent,
+            "opened": now,
+            "message": "",
+        }
+        key = connection.execute(insert(alert).values(row)).inserted_primary_key
+        assert key is not None  # noqa: S101 - the database counts it up
+        number = int(key[0])
+    else:
+        open_one = select(alert.c.id, alert.c.opened).where(mine, alert.c.closed.is_(None))
+        open_one = open_one.order_by(alert.c.id.desc()).limit(1)
+        number, opened = connection.execute(open_one).one()
+        closed = now
+    last = watch.last if made.when.sign == "<" else [1 - value for value in watch.last]
+    figure = mean_interval(last)
+    shown = f"{made.when.evaluator}" + (f" of {agent}" if agent else "")
+    direction = "below" if made.when.sign == "<" else "above"
+    said = (
+        f"{shown} is {direction} {made.when.limit:g}: {figure} over the last {watch.over}"
+        if watch.is_open
+        else f"{shown} is back: {figure} over the last {watch.over}"
+    )
+    message = Message(
+        event="alert.opened" if watch.is_open else "alert.closed",
+        alert=number,
+        project=project,
+        rule=rule.name,
+        condition=made.when.text,
+        agent=agent or None,
+        figure=figure.value,
+        low=figure.low,
+        high=figure.high,
+        over=watch.over,
+        limit=made.when.limit,
+        opened=_rfc3339(opened),
+        closed=None if closed is None else _rfc3339(closed),
+        text=f"{said} (rule: {rule.name})",
+    )
+    change = update(alert).where(alert.c.project == project, alert.c.id == number)
+    connection.execute(change.values(closed=closed, message=message.text))
+    for channel in made.to:
+        row = {
+            "project": project,
+            "alert": number,
+            "change": "opened" if watch.is_open else "closed",
+            "channel": channel,
+            "message": msgspec.json.encode(message).decode(),
+            "attempts": 0,
+            "due": now,
+        }
+        connection.execute(insert(delivery).values(row))
+
+
+def _rfc3339(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class _Parcel(NamedTuple):
+    """A message on its way; ``issue`` is the number of the GitHub issue of its alert."""
+
+    id: int
+    project: int
+    alert: int
+    channel: Channel
+    message: Message
+    attempts: int
+    due: float
+    issue: str | None
+
+
+class _Sent(NamedTuple):
+    """What came of a message: an answer to keep, or why it was not delivered."""
+
+    answer: str | None = None
+    error: str | None = None
+
+
+def deliver(store: Store, addresses: Addresses, now: float) -> int:
+    """Send messages that are due; returns how many were delivered.
+
+    What is not delivered is sent again, each time after a longer pause of at most an hour; a
+    message that an alert closed waits for the one that it opened.
+
+    Raises:
+        Unavailable: the store is not there now; nothing is lost.
+    """
+    parcels = _take(store, now)
+    if not parcels:
+        return 0
+
+    async def send_all() -> list[_Sent]:
+        return await asyncio.gather(*(_send(addresses, parcel) for parcel in parcels))
+
+    delivered = 0
+    for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
+        if sent.error is None:
+            values: dict[str, Any] = {"delivered": now, "answer": sent.answer, "error": None}
+            delivered += 1
+        else:
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+            values = {"due": now + pause, "error": sent.error}
+        with store.write() as connection:
+            _update(connection, parcel, attempts=parcel.attempts + 1, **values)
+    return delivered
+
+
+def _take(store: Store, now: float) -> list[_Parcel]:
+    query = select(delivery).where(delivery.c.delivered.is_(None)).order_by(delivery.c.id)
+    with store.read() as connection:
+        waiting = list(connection.execute(query, execution_options=EVERY_PROJECT).mappings())
+        rows = []
+        first: set[tuple[int, str]] = set()
+        for row in waiting:
+            of = (row["alert"], row["channel"])
+            if of not in first and row["due"] <= now:
+                rows.append(row)
+            first.add(of)  # the next one of the same alert waits for it
+        issues: dict[int, str] = defaultdict(str)
+        for row in rows[:_AT_ONCE]:
+            answers = select(delivery.c.answer).where(
+                delivery.c.project == row["project"],
+                delivery.c.alert == row["alert"],
+                delivery.c.channel == row["channel"],
+                delivery.c.change == "opened",
+            )
+            issues[row["id"]] = connection.execute(answers).scalar() or ""
+    if not rows:
+        return []
+    until = now + _LEASE
+    parcels = []
+    with store.write() as connection:
+        for row in rows[:_AT_ONCE]:
+            parcel = _Parcel(
+                row["id"],
+                row["project"],
+                row["alert"],
+                row["channel"],
+                msgspec.json.decode(row["message"], type=Message),
+                row["attempts"],
+                row["due"],
+                issues[row["id"]] or None,
+            )
+            if _update(connection, parcel, due=until):
+                parcels.append(parcel._replace(due=until))
+    return parcels
+
+
+def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
+    """Change a row, if it is still as we know it: another worker may have taken it."""
+    mine = (delivery.c.id == parcel.id) & (delivery.c.due == parcel.due)
+    change = update(delivery).where(delivery.c.project == parcel.project, mine).values(**values)
+    return connection.execute(change).rowcount == 1
+
+
+async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
+    """Send one message."""
+    url = ""
+    try:
+        if parcel.channel == "github" and addresses.github is not None:
+            return await _to_github(addresses.github, addresses.networks, parcel)
+        hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
+        if parcel.channel == "github" or hook is None:
+            return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
+        url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
+        body: Any = parcel.message
+        if parcel.channel == "slack":
+            body = {"text": _slack(parcel.message)}
+        client = _client(url, headers, addresses.networks)
+        try:
+            await client.ask(_request("POST", url, body), _ONCE)
+        finally:
+            await client.close()
+    except (NoAnswer, Refused) as error:
+        # What stands in the path of a webhook is its key.
+        host = "/".join(url.split("/")[:3])
+        return _Sent(error=str(error).replace(url.partition("?")[0], host) if url else str(error))
+    return _Sent()
+
+
+async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Parcel) -> _Sent:
+    """Open an issue, or say in it that it is over and close it."""
+    issues = f"{github.url.rstrip('/')}/repos/{github.repository}/issues"
+    headers = {"Authorization": f"Bearer {github.token}", "User-Agent": "baton"}
+    headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+    client = _client(github.url, headers, private)
+    message = parcel.message
+    body = {"title": _one_line(message.text)[:200], "body": _markdown(message)}
+    try:
+        if message.event == "alert.opened":
+            answer = await client.ask(_request("POST", issues, body), _ONCE)
+            number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
+            return _Sent(answer=str(number) if isinstance(number, int) else None)
+        if parcel.issue is None:
+            return _Sent(error="the number of the issue is not known")
+        issue = f"{issues}/{parcel.issue}"
+        await client.ask(_request("PATCH", issue, {"state": "closed"}), _ONCE)
+        await client.ask(_request("POST", f"{issue}/comments", {"body": body["body"]}), _ONCE)
+        return _Sent()
+    except msgspec.DecodeError:
+        return _Sent(error="GitHub answered with something else than JSON")
+    finally:
+        await client.close()
+
+
+def _client(url: str, headers: Mapping[str, str], private: Sequence[Network]) -> Client:
+    given = Credentials(headers=dict(headers))
+    return Client(
+        access(url, given, more=[url]),
+        _LIMITS,
+        headers={"Content-Type": "application/json"},
+        success=range(200, 300),
+        private=private,
+    )
+
+
+def _request(method: str, url: str, body: object) -> Request:
+    return Request(method, url, msgspec.json.encode(body), whole=True)
+
+
+def _one_line(said: str) -> str:
+    return " ".join(said.split())
+
+
+def _slack(message: Message) -> str:
+    """Return text without what Slack takes for markup: names of agents come from spans."""
+    escaped = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _one_line(escaped)
+
+
+def _markdown(message: Message) -> str:
+    """Return text for an issue: what came with traces stands in code, where nothing is markup."""
+    rows = [
+        ("rule", message.rule),
+        ("condition", message.condition),
+        ("agent", message.agent or "all"),
+        ("opened", message.opened),
+        ("closed", message.closed or "not yet"),
+    ]
+    lines = [f"- {name}: {_code(value)}" for name, value in rows]
+    return _code(message.text) + "\n\n" + "\n".join(lines)
+
+
+def _code(said: str) -> str:
+    """Quote text as Markdown code: one more backtick around it than it has in a row."""
+    said = _one_line(said)
+    longest = max((len(run) for run in re.findall(r"`+", said)), default=0)
+    marks = "`" * (longest + 1)
+    return f"{marks} {said} {marks}"
+
+
+def alerts_of(store: Store, project: int, limit: int = 100) -> list[dict[str, Any]]:
+    """Return the latest alerts of a project, open ones included, with what is not delivered."""
+    query = select(alert).where(alert.c.project == project).order_by(alert.c.id.desc()).limit(limit)
+    waits = select(delivery.c.alert, delivery.c.channel, delivery.c.error).where(
+        delivery.c.project == project, delivery.c.delivered.is_(None)
+    )
+    with store.read() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+        waiting = connection.execute(waits).all()
+    for row in rows:
+        row["undelivered"] = [
+            {"channel": channel, "error": error}
+            for of, channel, error in waiting
+            if of == row["id"]
+        ]
+    return rows

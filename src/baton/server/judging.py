@@ -1,0 +1,427 @@
+"""The queue of what waits for a judge: asked again until there is a verdict, within budgets.
+
+A judge that is down delays and drops nothing: what it did not answer stays in the queue, over
+restarts, and is asked again later, each time after a longer pause. Verdicts that were given are
+kept at once, and only the rest is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from baton.judges.client import LlmClient
+from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.network import Connect
+from baton.model import InputError, Trace
+from baton.model.subjects import Origin
+from baton.runner.loop import run_anywhere
+
+from .bodies import BodyGone
+from .database import EVERY_PROJECT
+from .rows import add_scores
+from .rules import Part, Rule, Rules
+from .schema import conversation, judging, run, score, spending
+from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
+from .store import Store
+
+ReadRecord = Callable[[Store, int, int], Trace]
+"""Returns the record of a conversation; raises BodyGone where retention deleted it."""
+
+_AT_ONCE = 32
+"""Conversations that are taken together: a judge answers some ten questions at a time."""
+_LEASE = 300.0
+"""Seconds for which what was taken is left to its worker; after a crash it is taken again."""
+_PATIENCE = 200.0
+"""Seconds for one conversation: what is not answered by then is asked again later."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
+_ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
+"""Kinds of errors that asking again seldom helps with: after some attempts they are the score."""
+_ATTEMPTS = 3
+
+
+class _Item(NamedTuple):
+    """A row of the queue; ``due`` is until when it is ours."""
+
+    id: int
+    project: int
+    conversation: int
+    version: int
+    rule: str
+    attempts: int
+    due: float
+
+
+class _Asked(NamedTuple):
+    """What came of one conversation: rows to keep, and why some are missing, if they are."""
+
+    rows: list[Row]
+    delayed: str | None = None
+    budget: bool = False
+
+
+class _Work(NamedTuple):
+    """A conversation to be judged by a rule, with what is known of it already."""
+
+    item: _Item
+    trace: Trace
+    origin: Origin
+    rows: list[Row]
+
+
+def judge_waiting(
+    store: Store,
+    rules: Rules,
+    now: float,
+    *,
+    read: ReadRecord,
+    cache: Path | None = None,
+    connect: Connect = LlmClient,
+) -> int:
+    """Ask judges what waits for them and is due; returns how many conversations were looked at.
+
+    ``cache`` keeps verdicts, so that nothing is asked twice. A conversation of which there is a
+    newer version is no longer asked about.
+
+    Raises:
+        Unavailable: the store is not there now; what was asked is asked again later.
+    """
+    items = _take(store, now)
+    by_rule: dict[tuple[int, str], list[_Item]] = defaultdict(list)
+    for item in items:
+        by_rule[item.project, item.rule].append(item)
+    for (project, name), some in by_rule.items():
+        rule = rules.named(name)
+        if rule is None:
+            for item in some:
+                _finish(store, item, "done", now, "the rule is no longer there")
+            continue
+        work = [one for item in some if (one := _work(store, item, read, now)) is not None]
+        if work:
+            asked = _ask(store, project, rule, work, now, cache, connect)
+            for one in work:
+                _keep(store, rules, rule, one, asked[one.item.id], now)
+    return len(items)
+
+
+def _take(store: Store, now: float) -> list[_Item]:
+    """Take what is due for some time, so that no other worker asks the same."""
+    due = (judging.c.state != "done") & (judging.c.due <= now)
+    query = select(
+        judging.c.id,
+        judging.c.project,
+        judging.c.conversation,
+        judging.c.version,
+        judging.c.rule,
+        judging.c.attempts,
+        judging.c.due,
+    )
+    query = query.where(due).order_by(judging.c.due).limit(_AT_ONCE)
+    with store.read() as connection:
+        rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
+    if not rows:
+        return []
+    until = now + _LEASE
+    taken = []
+    with store.write() as connection:
+        for row in rows:
+            item = _Item(*row)
+            if _change(connection, item, due=until):
+                taken.append(item._replace(due=until))
+    return taken
+
+
+def _change(connection: Connection, item: _Item, **values: Any) -> bool:
+    """Change a row of the queue, if it is still as we know it."""
+    mine = (judging.c.id == item.id) & (judging.c.due == item.due)
+    change = update(judging).where(judging.c.project == item.project, mine).values(**values)
+    return connection.execute(change).rowcount == 1
+
+
+def _finish(store: Store, item: _Item, state: str, due: float, error: str | None) -> None:
+    with store.write() as connection:
+        _change(connection, item, state=state, due=due, error=error)
+
+
+def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | None:
+    """Read what is known of a conversation; ``None`` where nothing is to do any more."""
+    of = (item.project, item.conversation)
+    with store.read() as connection:
+        row = connection.execute(
+            select(conversation.c.version, conversation.c.service, conversation.c.state).where(
+                conversation.c.project == of[0], conversation.c.id == of[1]
+            )
+        ).one_or_none()
+        versions = connection.execute(
+            select(run.c.agent, run.c.agent_version).where(
+                run.c.project == of[0],
+                run.c.conversation == of[1],
+                run.c.agent_version.is_not(None),
+            )
+        )
+        by_agent = dict(versions.all())
+        rows = connection.execute(
+            select(score).where(
+                score.c.project == of[0],
+                score.c.conversation == of[1],
+                score.c.version == item.version,
+            )
+        ).mappings()
+        known = [dict(each) for each in rows]
+    if row is None or row.version != item.version:
+        _finish(store, item, "done", now, "there is a newer version of the conversation")
+        return None
+    try:
+        trace = read(store, *of)
+    except BodyGone as error:
+        _finish(store, item, "done", now, str(error))
+        return None
+    versions_of = {str(agent): str(version) for agent, version in by_agent.items()}
+    origin = Origin(service=row.service, versions=versions_of, open=row.state == "open")
+    return _Work(item, trace, origin, known)
+
+
+def _ask(
+    store: Store,
+    project: int,
+    rule: Rule,
+    work: Sequence[_Work],
+    now: float,
+    cache: Path | None,
+    connect: Connect,
+) -> dict[int, _Asked]:
+    """Ask the judges of a rule about some conversations, one judge after the other."""
+    asked = {one.item.id: _Asked([]) for one in work}
+    for part in rule.judged:
+        left = None
+        if rule.budget is not None:
+            left = rule.budget.cost_usd - spent(store, project, rule, now)
+            if left <= 0:
+                for one in work:
+                    before = asked[one.item.id]
+                    asked[one.item.id] = before._replace(budget=True, delayed=_used_up(rule, now))
+                continue
+        try:
+            judge = _judge(part, left, cache, connect)
+        except InputError as error:
+            for one in work:
+                asked[one.item.id] = asked[one.item.id]._replace(delayed=str(error))
+            continue
+        try:
+            answers = run_anywhere(_ask_all(rule, part, judge, work, now))
+        finally:
+            if rule.budget is not None and judge.spent > 0:
+                _spend(store, project, rule, judge.spent, now)
+        for one, answer in zip(work, answers, strict=True):
+            before = asked[one.item.id]
+            asked[one.item.id] = _Asked(
+                before.rows + answer.rows,
+                before.delayed or answer.delayed,
+                before.budget or answer.budget,
+            )
+    return asked
+
+
+def _judge(part: Part, left: float | None, cache: Path | None, connect: Connect) -> LlmJudge:
+    assert part.judge is not None  # noqa: S101 - a part that is judged
+    limits = [limit for limit in (left, part.judge.max_cost) if limit is not None]
+    return make_judge(part.judge, cache=cache, max_cost=min(limits, default=None), connect=connect)
+
+
+async def _ask_all(
+    rule: Rule, part: Part, judge: LlmJudge, work: Sequence[_Work], now: float
+) -> list[_Asked]:
+    async with judge:
+        return await asyncio.gather(*(_ask_one(rule, part, judge, one, now) for one in work))
+
+
+async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: float) -> _Asked:
+    """Ask about one conversation what has no score yet; an answer may be missing."""
+    failed = [row for row in one.rows if row["status"] == "failed"]
+    chosen = chosen_of(one.trace, [rule], one.origin, () if rule.samples(one.trace.id) else failed)
+    if not chosen:
+        return _Asked([])
+    have = {(row["evaluator"], row["subject"]) for row in one.rows if row["rule"] == rule.name}
+    names = [planned.evaluator.name for planned in part.plan.evaluators]
+    ids = {
+        id_
+        for subject in chosen[0].subjects
+        for id_ in subject.ids
+        if not all((name, msgspec.json.encode([id_]).decode()) in have for name in names)
+    }
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            scores = await scores_of(one.trace, part, frozenset(ids), judge)
+    except TimeoutError:
+        return _Asked([], f"no answer within {_PATIENCE:g} s")
+    rows = []
+    delayed: str | None = None
+    over_budget = False
+    for made, row in zip(
+        scores, rows_of(one.trace, chosen[0], scores, one.origin, now), strict=True
+    ):
+        if (row["evaluator"], row["subject"]) in have:
+            continue
+        kind = made.details.get("judge_error")
+        settled = kind in _ABOUT_THE_QUESTION and one.item.attempts + 1 >= _ATTEMPTS
+        # An error without a kind is that of a panel, of which some gave no vote, or one of the
+        # record, as of a turn that broke; asking again some times does no harm to the latter.
+        if kind is None:
+            settled = made.judge is None or one.item.attempts + 1 >= _ATTEMPTS
+        if made.status == "error" and not settled:
+            delayed = delayed or made.reason
+            over_budget = over_budget or kind == "budget"
+        else:
+            rows.append(row)
+    return _Asked(rows, delayed, over_budget)
+
+
+def _keep(
+    store: Store,
+    rules: Rules,
+    rule: Rule,
+    one: _Work,
+    asked: _Asked,
+    now: float,
+) -> None:
+    """Keep what a judge said, and when the rest is asked; all of it or nothing."""
+    item = one.item
+    names = {number: name for name, number in store.projects().items()}
+    others = [
+        each for each in rules.for_project(names.get(item.project, "")) if each.name != rule.name
+    ]
+    more = beyond_samples(one.trace, others, one.origin, asked.rows, now=now)
+    have = {(row["rule"], row["evaluator"], row["subject"]) for row in one.rows}
+    rows = asked.rows + [
+        row for row in more.rows if (row["rule"], row["evaluator"], row["subject"]) not in have
+    ]
+    if asked.delayed is None:
+        values: dict[str, Any] = {"state": "done", "due": now, "error": None}
+    elif asked.budget and rule.budget is not None:
+        values = {"state": "budget", "due": rule.budget.next(now), "error": asked.delayed}
+    else:
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(item.attempts, 20))
+        values = {"state": "waiting", "due": now + pause, "error": asked.delayed}
+        values["attempts"] = item.attempts + 1
+    with store.write() as connection:
+        if not _change(connection, item, **values):
+            return  # it took so long that somebody else asks
+        if rows:
+            add_scores(connection, item.project, item.conversation, item.version, rows)
+        for name in more.waiting:
+            wait_for_judge(connection, item.project, item.conversation, item.version, name, now)
+
+
+def wait_for_judge(
+    connection: Connection, project: int, conversation_id: int, version: int, rule: str, now: float
+) -> None:
+    """Put a conversation into the queue of a rule, unless it is there."""
+    there = select(judging.c.id).where(
+        judging.c.project == project,
+        judging.c.conversation == conversation_id,
+        judging.c.version == version,
+        judging.c.rule == rule,
+    )
+    if connection.execute(there).first() is None:
+        row = {
+            "project": project,
+            "conversation": conversation_id,
+            "version": version,
+            "rule": rule,
+            "state": "waiting",
+            "attempts": 0,
+            "due": now,
+            "created": now,
+        }
+        connection.execute(insert(judging).values(row))
+
+
+def spent(store: Store, project: int, rule: Rule, now: float) -> float:
+    """Return what the judges of a rule cost in this period of its budget, in USD."""
+    if rule.budget is None:
+        return 0.0
+    query = select(spending.c.cost_usd).where(
+        spending.c.project == project,
+        spending.c.rule == rule.name,
+        spending.c.period == rule.budget.period(now),
+    )
+    with store.read() as connection:
+        return connection.execute(query).scalar() or 0.0
+
+
+def _spend(store: Store, project: int, rule: Rule, cost: float, now: float) -> None:
+    assert rule.budget is not None  # noqa: S101 - asked for rules with a budget only
+    key = {"project": project, "rule": rule.name, "period": rule.budget.period(now)}
+    add = update(spending).where(*(spending.c[name] == value for name, value in key.items()))
+    add = add.values(cost_usd=spending.c.cost_usd + cost)
+    with store.write() as connection:
+        if connection.execute(add).rowcount:
+            return
+    try:
+        with store.write() as connection:
+            connection.execute(insert(spending).values(**key, cost_usd=cost))
+    except IntegrityError:  # another worker began the period meanwhile
+        with store.write() as connection:
+            connection.execute(add)
+
+
+def _used_up(rule: Rule, now: float) -> str:
+    assert rule.budget is not None  # noqa: S101 - asked for rules with a budget only
+    budget = rule.budget
+    return f"the budget of ${budget.cost_usd:g} per {budget.per} is used up ({budget.period(now)})"
+
+
+def judging_status(store: Store, rules: Rules, now: float) -> list[dict[str, Any]]:
+    """Say of each project and rule what waits for a judge, why, and what of its budget is spent.
+
+    ``waiting`` and ``over_budget`` are numbers of conversations, ``oldest`` is since when the
+    first of them waits; ``error`` is what the last attempt came to.
+    """
+    query = select(
+        judging.c.project,
+        judging.c.rule,
+        judging.c.state,
+        func.count().label("count"),
+        func.min(judging.c.created).label("oldest"),
+        func.max(judging.c.error).label("error"),
+    )
+    query = query.where(judging.c.state != "done")
+    query = query.group_by(judging.c.project, judging.c.rule, judging.c.state)
+    names = {number: name for name, number in store.projects().items()}
+    with store.read() as connection:
+        rows = [
+            dict(row)
+            for row in connection.execute(query, execution_options=EVERY_PROJECT).mappings()
+        ]
+    by_rule: dict[tuple[int, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for row in rows:
+        by_rule[row["project"], row["rule"]][row["state"]] = row
+    for rule in rules.rules:
+        for number, name in names.items():
+            if rule.budget is not None and rule.spec.project in (None, name):
+                by_rule[number, rule.name]  # a budget is shown also where nothing waits
+    status = []
+    for (number, name), states in sorted(by_rule.items()):
+        known = rules.named(name)
+        budget = known.budget if known is not None else None
+        status.append(
+            {
+                "project": names.get(number, str(number)),
+                "rule": name,
+                "waiting": states["waiting"]["count"] if "waiting" in states else 0,
+                "over_budget": states["budget"]["count"] if "budget" in states else 0,
+                "oldest": min((each["oldest"] for each in states.values()), default=None),
+                "error": next((each["error"] for each in states.values() if each["error"]), None),
+                "spent_usd": spent(store, number, known, now) if known and budget else None,
+                "budget_usd": budget.cost_usd if budget else None,
+                "per": budget.per if budget else None,
+            }
+        )
+    return status

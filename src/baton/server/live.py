@@ -1,0 +1,65 @@
+"""Live scoring as a worker does it: what is read is scored, judges are asked, alerts are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from baton.model import Trace
+from baton.model.redact import OFF
+from baton.model.subjects import Origin
+
+from .alerts import check_alerts, deliver
+from .conversations import Recorded, record_of
+from .judging import judge_waiting
+from .rows import Row, State
+from .scoring import score
+from .settings import Settings
+from .store import Store
+
+_VERDICTS = "verdicts.sqlite"
+"""Where verdicts of judges are kept, in the folder of the server: nothing is asked twice."""
+
+
+class Live:
+    """The rules of a server at work; made anew when settings change."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        """Read the rules.
+
+        Raises:
+            InputError: they are wrong.
+        """
+        self._store = store
+        self._rules = settings.live_rules
+        self._addresses = settings.alert_addresses
+        self._cache = Path(settings.folder) / _VERDICTS
+        self._names: dict[int, str] = {}
+
+    def score(
+        self, project: int, record: Trace, told: Recorded | None, state: State
+    ) -> tuple[Sequence[Row], Sequence[str]]:
+        """Score a record, which is redacted by now; see :class:`baton.server.worker.Scorer`."""
+        if project not in self._names:
+            self._names = {number: name for name, number in self._store.projects().items()}
+        origin = Origin(open=state == "open")
+        if told is not None:
+            origin = Origin(
+                service=told.service,
+                versions=told.agent_versions,
+                rules=told.rules,
+                open=state == "open",
+            )
+        rules = self._rules.for_project(self._names.get(project, ""), origin.rules)
+        scored = score(record, rules, origin, redaction=OFF)
+        return scored.rows, scored.waiting
+
+    def judge(self, now: float) -> bool:
+        """Ask judges what waits for them; tells whether there was anything."""
+        asked = judge_waiting(self._store, self._rules, now, read=record_of, cache=self._cache)
+        return asked > 0
+
+    def alert(self, now: float) -> bool:
+        """Look at new scores, and send messages that are due; tells whether there was anything."""
+        changed = check_alerts(self._store, self._rules, now)
+        return deliver(self._store, self._addresses, now) > 0 or changed > 0

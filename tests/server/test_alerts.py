@@ -1,0 +1,313 @@
+"""Alerts: when they open and close, and how their messages reach somebody."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+
+from baton.formats.document import Document
+from baton.model import InputError
+from baton.server.alerts import Addresses, alerts_of, check_alerts, deliver, read_addresses
+from baton.server.rules import Rules, read_rules
+from baton.server.schema import score
+from baton.server.store import Store
+
+DAY = 1_790_000_000.0
+
+
+def rules_of(
+    condition: str = "dispatch_scope by agent < 0.9 over 50", to: str = "webhook"
+) -> Rules:
+    text = f"rules: [{{name: r, evaluators: [dispatch_scope], alert: {{when: '{condition}', to: {to}}}}}]"
+    document = Document("server.yaml", text.encode(), "yaml")
+    return read_rules(document, document.value(), channels=("webhook", "slack", "github"))
+
+
+class Scores:
+    """Adds scores of a rule to a store, one conversation each."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.project = store.project("default")
+        self.number = 0
+
+    def add(self, values: list[float], *, to: str = "refunds", **more: Any) -> None:
+        rows = []
+        for value in values:
+            self.number += 1
+            rows.append(
+                {
+                    "project": self.project,
+                    "conversation": self.number,
+                    "version": 1,
+                    "rule": "r",
+                    "sampled": True,
+                    "evaluator": "dispatch_scope",
+                    "type": "dispatch_scope",
+                    "evaluator_version": "1",
+                    "unit": "dispatch",
+                    "subject": '["d1"]',
+                    "to_agent": to,
+                    "status": "passed" if value >= 1 else "failed",
+                    "value": value,
+                    "details": "{}",
+                    "evidence": "[]",
+                    "at": DAY,
+                    **more,
+                }
+            )
+        with self.store.write() as connection:
+            connection.execute(insert(score), rows)
+
+
+@pytest.fixture
+def scores(store: Store) -> Scores:
+    return Scores(store)
+
+
+def test_a_drop_opens_one_alert_of_the_agent_and_its_end_closes_it(scores: Scores) -> None:
+    store, rules = scores.store, rules_of()
+    scores.add([1.0] * 200)
+    scores.add([1.0] * 200, to="billing")
+    assert check_alerts(store, rules, DAY) == 0
+    scores.add([0.0, 1.0] * 40)
+    assert check_alerts(store, rules, DAY + 60) == 1
+    scores.add([0.0, 1.0] * 40)
+    assert check_alerts(store, rules, DAY + 120) == 0
+    (one,) = alerts_of(store, scores.project)
+    assert (one["rule"], one["subject"], one["opened"], one["closed"]) == (
+        "r", "refunds", DAY + 60, None,
+    )  # fmt: skip
+    assert (
+        "dispatch_scope of refunds is below 0.9: 0.78 [0.66, 0.88] over the last 50 ("
+        in one["message"]
+    )
+    scores.add([1.0] * 300)
+    assert check_alerts(store, rules, DAY + 180) == 1
+    (one,) = alerts_of(store, scores.project)
+    assert one["closed"] == DAY + 180
+    assert "is back: 1.00 over the last 50" in one["message"]
+
+
+def test_what_was_looked_at_is_not_looked_at_again_also_after_a_restart(scores: Scores) -> None:
+    rules = rules_of()
+    for _ in range(40):  # a score at a time: evidence adds up over looks
+        scores.add([1.0])
+        check_alerts(scores.store, rules, DAY)
+    for _ in range(100):
+        assert check_alerts(scores.store, rules, DAY) == 0
+    for _ in range(60):
+        scores.add([0.0])
+        check_alerts(scores.store, rules, DAY)
+    assert len(alerts_of(scores.store, scores.project)) == 1
+
+
+def test_failures_chosen_beyond_a_sample_and_second_versions_do_not_count(scores: Scores) -> None:
+    scores.add([1.0] * 100)
+    scores.add([0.0] * 100, sampled=False)
+    assert check_alerts(scores.store, rules_of(), DAY) == 0
+    scores.number = 0
+    scores.add([0.0] * 100, version=2)
+    assert check_alerts(scores.store, rules_of(), DAY) == 0
+
+
+def test_a_condition_may_be_about_high_values_and_about_all_agents_together(
+    scores: Scores,
+) -> None:
+    rules = rules_of("dispatch_scope > 0.2 over 50")
+    scores.add([0.1] * 100)
+    assert check_alerts(scores.store, rules, DAY) == 0
+    scores.add([0.9] * 60, to="one")
+    scores.add([0.9] * 60, to="two")
+    assert check_alerts(scores.store, rules, DAY) == 1
+    (one,) = alerts_of(scores.store, scores.project)
+    assert one["subject"] == ""
+    assert "dispatch_scope is above 0.2: " in one["message"]
+
+
+class Hook:
+    """A webhook on loopback that answers with a list of statuses in turn, the last ever after."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses) or [200]
+        self.got: list[tuple[str, str, dict[str, Any]]] = []
+        self.headers: list[dict[str, str]] = []
+
+
+@contextmanager
+def listening(hook: Hook) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            hook.got.append((self.command, self.path, body))
+            hook.headers.append(dict(self.headers))
+            status = hook.statuses.pop(0) if len(hook.statuses) > 1 else hook.statuses[0]
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
+            self.end_headers()
+            self.wfile.write(b'{"number": 7}')
+
+        do_PATCH = do_POST  # noqa: N815 - named by the library
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def open_and_close(scores: Scores, to: str) -> None:
+    rules = rules_of(to=to)
+    scores.add([1.0] * 100 + [0.0] * 60, to="<refunds>")
+    assert check_alerts(scores.store, rules, DAY) == 1
+    scores.add([1.0] * 400, to="<refunds>")
+    assert check_alerts(scores.store, rules, DAY) == 1
+
+
+def test_a_webhook_gets_one_message_when_it_opens_and_one_when_it_closes(scores: Scores) -> None:
+    hook = Hook()
+    with listening(hook) as url:
+        where = Addresses(webhook=f"{url}/baton", private=["127.0.0.1"])
+        open_and_close(scores, "webhook")
+        assert [deliver(scores.store, where, DAY) for _ in range(4)] == [1, 1, 0, 0]
+    assert [body["event"] for _, _, body in hook.got] == ["alert.opened", "alert.closed"]
+    first = hook.got[0][2]
+    assert (first["agent"], first["limit"], first["over"]) == ("<refunds>", 0.9, 50)
+    assert first["opened"] == "2026-09-21T14:13:20Z"
+    assert first["low"] is None or first["low"] <= first["figure"] <= first["high"]
+
+
+def test_what_was_not_delivered_is_sent_again_in_order_after_ever_longer_pauses(
+    scores: Scores,
+) -> None:
+    hook = Hook(503, 500, 200)
+    with listening(hook) as url:
+        where = Addresses(webhook=url, private=["127.0.0.0/8"])
+        open_and_close(scores, "webhook")
+        assert deliver(scores.store, where, DAY) == 0
+        assert deliver(scores.store, where, DAY + 14) == 0
+        (one,) = alerts_of(scores.store, scores.project)
+        assert "503" in one["undelivered"][0]["error"]
+        assert len(hook.got) == 1
+        assert deliver(scores.store, where, DAY + 15) == 0
+        assert deliver(scores.store, where, DAY + 44) == 0
+        assert deliver(scores.store, where, DAY + 45) == 1
+        assert deliver(scores.store, where, DAY + 45) == 1
+    events = [body["event"] for _, _, body in hook.got]
+    assert events == ["alert.opened"] * 3 + ["alert.closed"]
+
+
+def test_slack_gets_text_without_markup(scores: Scores) -> None:
+    hook = Hook()
+    with listening(hook) as url:
+        where = Addresses(slack=f"{url}/services/T/B/key", private=["127.0.0.1"])
+        open_and_close(scores, "slack")
+        assert deliver(scores.store, where, DAY) == 1
+    ((_, path, body),) = hook.got
+    assert path == "/services/T/B/key"
+    assert list(body) == ["text"]
+    assert "&lt;refunds&gt;" in body["text"]
+
+
+def test_github_gets_an_issue_that_is_closed_when_it_is_over(scores: Scores) -> None:
+    hook = Hook()
+    with listening(hook) as url:
+        text = (
+            f"alerts: {{github: {{repository: acme/desk, token: '${{T}}', url: '{url}'}}, "
+            "private: [127.0.0.1]}"
+        )
+        document = Document("server.yaml", text.encode(), "yaml")
+        where = read_addresses(document, document.value()["alerts"])
+        open_and_close(scores, "github")
+        assert [deliver(scores.store, where, DAY) for _ in range(2)] == [1, 1]
+    assert [(method, path) for method, path, _ in hook.got] == [
+        ("POST", "/repos/acme/desk/issues"),
+        ("PATCH", "/repos/acme/desk/issues/7"),
+        ("POST", "/repos/acme/desk/issues/7/comments"),
+    ]
+    assert hook.got[1][2] == {"state": "closed"}
+    assert "` <refunds> `" in hook.got[0][2]["body"]
+    assert hook.headers[0]["Authorization"] == "Bearer ${T}"
+
+
+@pytest.mark.parametrize(
+    ("url", "private", "says"),
+    [
+        ("http://127.0.0.1:9/x", [], "is a private address that is not listed"),
+        ("http://localhost:9/x", [], "is a private address that is not listed"),
+        ("http://[::1]:9/x", [], "is a private address that is not listed"),
+        ("http://10.0.0.7/x", [], "is a private address that is not listed"),
+        ("http://[::ffff:10.0.0.7]/x", [], "is a private address that is not listed"),
+        ("http://169.254.169.254/latest", ["169.254.0.0/16", "0.0.0.0/0"], "never connected to"),
+        ("http://[::ffff:169.254.169.254]/", ["::/0", "0.0.0.0/0"], "never connected to"),
+        ("http://[64:ff9b::a9fe:a9fe]/", ["::/0", "0.0.0.0/0"], "never connected to"),
+        ("http://[fe80::1]/", ["::/0"], "never connected to"),
+        ("http://[fd00:ec2::254]/", ["::/0"], "never connected to"),
+        ("http://100.100.100.200/", ["0.0.0.0/0"], "never connected to"),
+        ("http://168.63.129.16/", ["0.0.0.0/0"], "never connected to"),
+        ("http://0.0.0.0:9/", ["0.0.0.0/0"], "is the address of no single machine"),
+        ("http://2852039166/", ["0.0.0.0/0"], "never connected to"),
+    ],
+)
+def test_messages_go_to_no_address_of_a_cloud_and_to_private_ones_only_where_listed(
+    scores: Scores, url: str, private: list[str], says: str
+) -> None:
+    open_and_close(scores, "webhook")
+    assert deliver(scores.store, Addresses(webhook=url, private=private), DAY) == 0
+    (one,) = alerts_of(scores.store, scores.project)
+    assert says in one["undelivered"][0]["error"]
+    assert "/latest" not in one["undelivered"][0]["error"]
+
+
+def test_a_redirect_is_not_followed(scores: Scores) -> None:
+    hook = Hook(302)
+    with listening(hook) as url:
+        open_and_close(scores, "webhook")
+        assert deliver(scores.store, Addresses(webhook=url, private=["127.0.0.1"]), DAY) == 0
+    assert [path for _, path, _ in hook.got] == ["/"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("alerts: {webhok: x}", "1: alerts.webhok: unknown key; did you mean `webhook`?"),
+        ("alerts:\n  slack: ftp://x", "2: alerts.slack: `ftp://x` is not a valid address"),
+        ("alerts: {private: [home]}", "1: alerts.private[0]: `home` is no address and no network"),
+        ("alerts: {github: {repository: desk, token: '${T}'}}", "`desk` is no repository"),
+        ("alerts: {github: {repository: a/b, token: ghp_1}}", "a token does not belong in a file"),
+    ],
+)
+def test_what_is_wrong_with_addresses_is_said_with_its_line(text: str, problem: str) -> None:
+    document = Document("server.yaml", text.encode(), "yaml")
+    value = document.value()["alerts"]
+    with pytest.raises(InputError) as raised:
+        read_addresses(document, value, value)
+    assert problem in str(raised.value)
+
+
+def test_drops_and_stable_weeks_through_the_store(scores: Scores) -> None:
+    """A week of 2,000 dispatches at 0.93, then a drop to 0.7; looked at every 20."""
+    generator = random.Random(7)
+    rules = rules_of()
+    for rate, count in ((0.93, 2000), (0.7, 140)):
+        for _ in range(count // 20):
+            scores.add([float(generator.random() < rate) for _ in range(20)])
+            check_alerts(scores.store, rules, DAY)
+        expected = 0 if rate > 0.9 else 1
+        assert len(alerts_of(scores.store, scores.project)) == expected
