@@ -218,6 +218,27 @@ def test_without_its_root_a_conversation_is_waited_for_longer(store: Store) -> N
     assert only(store)["state"] == "complete"
 
 
+def test_a_trace_that_was_read_without_its_root_is_not_waited_for_again(store: Store) -> None:
+    worker = Worker(store)
+    send(store, 1, [body(span(1, 2, 99, agent="desk", session__id="s1"))], AT)
+    work(worker, AT + 301)
+    assert only(store)["version"] == 1
+    send(store, 1, [body(span(2, 1, agent="billing", session__id="s1"))], AT + 400)
+    work(worker, AT + 412)
+    assert (only(store)["version"], only(store)["turns"]) == (2, 2)
+
+
+def test_ids_of_traces_that_are_no_hexadecimal_numbers_are_joined_by_links(
+    store: Store, worker: Worker
+) -> None:
+    one, other = span(1, 1, agent="desk"), span(2, 2, agent="billing", links=[1], start=AT + 1)
+    odd = "no hex " * 100
+    text = body(one, other).decode().replace(f"{1:032x}", odd)
+    send(store, 1, [text.encode()], AT)
+    work(worker, AT + 2)
+    assert (only(store)["key"], only(store)["runs"]) == (narrow(odd), 2)
+
+
 def test_an_open_conversation_is_shown_and_becomes_complete(store: Store) -> None:
     worker = Worker(store)
     states = []

@@ -155,7 +155,7 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
                 pairs.append((id_, other))
                 others[other] = None
         # A link may lead here as well as from here.
-        others.update(dict.fromkeys(narrow(LINK + id_) for id_ in new))
+        others.update(dict.fromkeys(LINK + id_ for id_ in new))
         unasked = [other for other in others if other not in asked]
         asked.update(unasked)
         tied = list(_tied(connection, project, unasked))
@@ -164,7 +164,7 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
         known = _known(connection, project, [id_ for id_ in linked if id_ not in keys])
         new = [id_ for id_ in dict.fromkeys([*(id_ for id_, _ in tied), *known]) if id_ not in keys]
         keys.update(dict.fromkeys(new))
-    own = [(id_, narrow(LINK + id_)) for id_ in keys]
+    own = [(id_, LINK + id_) for id_ in keys]
     nodes = dict.fromkeys([*keys, *(other for pair in (*pairs, *own) for other in pair)])
     found = components(nodes, [*pairs, *own])
     sets = [[node for node in nodes_ if node in keys] for nodes_ in found]
@@ -221,11 +221,12 @@ def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -
     time at most.
     """
     effort = 0.002 * component.spans
-    with_spans = [member for member in component.members if member.spans]
+    changed = [member for member in component.members if member.changed]
+    # Of those that were read before, nothing more is waited for.
+    with_spans = [member for member in changed if member.spans]
     ended = bool(with_spans) and all(member.root for member in with_spans)
     silence = quiet if ended else max(quiet, MOST_QUIET if bounds.quiet is None else quiet)
     complete_at = component.last_seen + max(silence, min(effort, MOST_QUIET))
-    changed = [member for member in component.members if member.changed]
     reads = [member.read for member in component.members if member.read is not None]
     since = min(member.first_seen for member in changed or component.members)
     too_old_at = max([since, *reads]) + max(bounds.max_age, effort)

@@ -120,7 +120,7 @@ class Batches:
                     arrived.root = True
                 for link in record.links:
                     if link.trace_id != record.trace_id:
-                        arrived.ties.add(narrow(LINK + link.trace_id))
+                        arrived.ties.add(LINK + narrow(link.trace_id))
                 session = session_of(record.attributes, record.resource)
                 if session is not None:
                     arrived.ties.add(narrow(LABEL + session))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, exists, insert, select
 from sqlalchemy.exc import (
     DataError,
+    DBAPIError,
     IntegrityError,
     InterfaceError,
     NotSupportedError,
@@ -457,6 +458,8 @@ class _Stored(NamedTuple):
 def is_passing(error: Exception) -> bool:
     """Tell whether an error is about the store, so that the same work may succeed later."""
     cause = error.__cause__
+    if isinstance(cause, DBAPIError) and cause.connection_invalidated:
+        return True
     of_data = (DataError, IntegrityError, InterfaceError, NotSupportedError, ProgrammingError)
     return isinstance(error, Unavailable) and not isinstance(cause, of_data)
 
