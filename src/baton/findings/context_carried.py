@@ -8,6 +8,7 @@ words of the caller took up.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
@@ -569,6 +570,8 @@ _MAY_EXCLUDE = re.compile(
 # Words of its own that a prompt may have when the excluded is no name: "no meat" may be told as
 # "vegetarian".
 _OWN_WORDS = 0
+# How many exclusions of a sentence are looked at.
+_EXCLUSIONS = 20
 
 
 def _excluded_lost(sentence: str, sent: _Sent) -> bool:
@@ -587,7 +590,8 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     request, prompt = read(sent.request.text), read(sent.prompt)
     if request.language is None or prompt.language not in (None, request.language):
         return False
-    lost = [m["object"] for m in _EXCLUDES.finditer(sentence) if _is_left_out(m["object"], sent)]
+    named = islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
+    lost = [m["object"] for m in named if _is_left_out(m["object"], sent)]
     if not lost or re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", sentence, re.IGNORECASE):
         return False
     # Each word of the prompt that excludes has to stand beside what the request says elsewhere:
@@ -599,9 +603,9 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
         facts = read(clause).facts
         if _MAY_EXCLUDE.search(clause) and (not facts or any(not rest.holds(f) for f in facts)):
             return False
-    named = any(_names_in(each) for each in lost)
+    has_name = any(_names_in(each) for each in lost)
     own = [f for f in prompt.facts if f.kind == "word" and not request.holds(f)]
-    return named or len(own) <= _OWN_WORDS
+    return has_name or len(own) <= _OWN_WORDS
 
 
 def _all_clauses(text: str) -> list[str]:

@@ -61,7 +61,7 @@ _AT_WORK = re.compile(
         |\btakes?\ (?:a\ few|some|several)\ (?:seconds|minutes|moments)\b
         |\bagent\ (?:is|will\ be)\ (?:now\ |still\ |currently\ )?(?:reading|checking|looking|working
             |searching|analy[sz]ing|reviewing|preparing|processing|handling|on\ it)\b
-        |\b(?:asked|handed|passed|forwarded|given|sent|delegated|assigned)\b[^.;]*
+        |\b(?:asked|handed|passed|forwarded|given|sent|delegated|assigned)\b[^.;]{0,120}
             \b(?:the|our|an?)\ (?:[\w-]+\ ){0,3}agent\b
         |\bI(?:['’]ve|\ have)\ (?:just\ )?(?:started|begun|opened|launched|kicked\ off)
             \ (?:an?|the|my|our)\ (?:\w+\ ){0,2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
@@ -280,8 +281,6 @@ _FRAME = 3
 
 
 def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | None:
-    if _speaks_otherwise(value.clause, against.result) or _SUPPOSES.match(value.clause):
-        return None
     around = _around(value)
     alike = [
         v
@@ -291,6 +290,8 @@ def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | 
         and _is_framed_alike(around, _around(v), slip=_may_be_slip(value, v))
     ]
     if len(alike) != 1 or read(value.sentence).holds(alike[0].fact):
+        return None
+    if _speaks_otherwise(value.clause, against.result) or _SUPPOSES.match(value.clause):
         return None
     (other,) = alike
     if _may_be_slip(value, other):
@@ -304,13 +305,23 @@ def _may_be_slip(value: Value, other: Value) -> bool:
     return is_slip(value, other) or _zeros_apart(value, other)
 
 
+# As far around a number as its frame may reach.
+_REACH = 80
+
+
+@lru_cache(maxsize=1024)
 def _around(value: Value) -> tuple[list[str], list[str]]:
     """Return the words and marks before a number, the nearest first, and those behind it."""
     number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
     if number is None:
         return [], []
-    before = re.findall(r"[^\W_]+|[,;:()]", value.sentence[: number.start()].casefold())[::-1]
-    after = re.findall(r"[^\W_]+|[,;:()]", value.sentence[number.end() :].casefold())
+    before = re.findall(
+        r"[^\W_]+|[,;:()]",
+        value.sentence[max(0, number.start() - _REACH) : number.start()].casefold(),
+    )[::-1]
+    after = re.findall(
+        r"[^\W_]+|[,;:()]", value.sentence[number.end() : number.end() + _REACH].casefold()
+    )
     return before, after
 
 
@@ -494,7 +505,7 @@ def _broken_limit(value: Value, against: _Known) -> Value | None:
 # "I have set the retention to 60 days": done, and no question or proposal.
 _HAS_CHANGED = re.compile(
     r"\b(?:set|changed|raised|lowered|updated|increased|reduced|switched|moved|extended|shortened|cut)\b"
-    r"[^.;?!]*\bto\b",
+    r"[^.;?!]{0,80}\bto\b",
     re.IGNORECASE,
 )
 _MUST_STAY = re.compile(
@@ -512,9 +523,9 @@ _NOT_DONE = re.compile(
 
 def _changed_in_spite(value: Value, against: _Known) -> Value | None:
     """Find what the result says must stay as it is, in words, and the caller says it changed."""
-    if not _HAS_CHANGED.search(value.sentence) or _NOT_DONE.search(value.sentence):
+    if against.said.holds(value.fact) or not _MUST_STAY.search(against.result):
         return None
-    if against.said.holds(value.fact):
+    if not _HAS_CHANGED.search(value.sentence) or _NOT_DONE.search(value.sentence):
         return None
     words = {key for v in values_of(value.sentence) for key in v.words}
     for other in against.values:
