@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from baton.model import Trace
-from baton.server.conversations import Bounds, record_of
+from baton.server.conversations import Bounds, Recorded, record_of
+from baton.server.rules import read_rules
 from baton.server.schema import conversation
+from baton.server.schema import score as score_rows
+from baton.server.scoring import score
 from baton.server.store import Store
 from baton.server.worker import Worker
 
@@ -26,8 +31,29 @@ def stored(store: Store, project: int) -> dict[str, Trace]:
     return {trace.id: trace for trace in (record_of(store, project, id_) for id_ in ids)}
 
 
+RULES = read_rules().for_project("")
+
+
+def scored(
+    project: int, record: Trace, told: Recorded | None, state: str
+) -> tuple[list[Any], list[str]]:
+    assert state == "complete"
+    return score(record, RULES, now=AT)
+
+
+def verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+    names = ("rule", "evaluator", "unit", "subject", "status", "value", "reason", "evidence")
+    return sorted(([row[name] for name in names] for row in rows), key=repr)
+
+
+def stored_verdicts(store: Store, project: int) -> list[Any]:
+    query = select(score_rows).where(score_rows.c.project == project)
+    with store.read() as connection:
+        return verdicts(dict(row) for row in connection.execute(query).mappings())
+
+
 def check_recordings(store: Store, files: list[Path]) -> None:
-    worker = Worker(store, QUIET)
+    worker = Worker(store, QUIET, scored)
     for number, file in enumerate(files):
         parts = parts_of(file)
         whole = store.project(f"{number} whole", create=True)
@@ -38,7 +64,10 @@ def check_recordings(store: Store, files: list[Path]) -> None:
     for number, file in enumerate(files):
         expected = {trace.id: trace for trace in of_file(file)}
         for how in ("whole", "spread"):
-            assert stored(store, store.project(f"{number} {how}")) == expected, f"{file} {how}"
+            project = store.project(f"{number} {how}")
+            assert stored(store, project) == expected, f"{file} {how}"
+            at_home = [row for each in of_file(file) for row in score(each, RULES).rows]
+            assert stored_verdicts(store, project) == verdicts(at_home), f"{file} {how}"
 
 
 def test_one_request_and_forty_give_the_record_of_the_file(store: Store) -> None:
