@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.readers.otlp.spans import Span, read_conversations
 
-from baton.otel import FileSpanExporter
+from baton.model import InputError
+from baton.otel import FileSpanExporter, tag
 from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 
 PROGRAMS = Path(__file__).parent / "data" / "programs"
@@ -161,3 +162,52 @@ def test_numbers_and_texts_that_json_does_not_have_are_written_all_the_same(tmp_
     ((span,),) = [each.spans for each in read_conversations(tmp_path / "run.jsonl")]
     assert (str(span.attributes["nan"]), span.attributes["inf"]) == ("nan", float("inf"))
     assert span.attributes["half"] == "?"
+
+
+TAGGED = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from baton.otel import tag
+
+kept = InMemorySpanExporter()
+
+def span(provider, name):
+    provider.get_tracer("t").start_span(name).end()
+
+{program}
+
+for each in kept.get_finished_spans():
+    print(each.name, dict(each.attributes))
+"""
+PROVIDER = "provider = TracerProvider(); provider.add_span_processor(SimpleSpanProcessor(kept))"
+CALL = 'tag(project="support", rules=["refunds", "all of them"])'
+TAGS = "{'baton.project': 'support', 'baton.rules': ('refunds', 'all of them')}"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"{PROVIDER}\ntrace.set_tracer_provider(provider)\n{CALL}\nspan(provider, 'a')",
+        f"{CALL}\n{PROVIDER}\nspan(provider, 'a')",
+        f"tag(rules=['other'])\n{CALL}\n{PROVIDER}\nspan(provider, 'a')",
+    ],
+    ids=["a provider that is there", "one that is made later", "the last call holds"],
+)
+def test_a_program_names_its_project_and_rules_on_all_of_its_spans(program: str) -> None:
+    code = TAGGED.format(program=program)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == f"a {TAGS}\n"
+    assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({}, "neither is given"), ({"rules": "refunds"}, r"write \['refunds'\]")],
+)
+def test_a_tag_of_nothing_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tag(**arguments)

@@ -27,10 +27,11 @@ from baton.model import InputError
 from baton.plugins.origin import install, requirement
 
 try:
+    from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.sdk._logs import LogRecordProcessor
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-    from opentelemetry.sdk.trace import ReadableSpan, Span
+    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import (
         BatchSpanProcessor,
         SimpleSpanProcessor,
@@ -38,13 +39,16 @@ try:
         SpanExportResult,
     )
 
-    from baton.providers.instrument.hearing import Hearing
+    from baton.providers.instrument.hearing import Hearing, watch
     from baton.providers.instrument.instrumentors import record_langchain
 except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
-__all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send"]
+__all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send", "tag"]
+
+PROJECT, RULES = "baton.project", "baton.rules"
+"""Attributes of spans (or of a resource) that :func:`tag` sets."""
 
 SERVER = "http://localhost:4318"
 """Where `baton serve` is, unless it was told otherwise."""
@@ -161,6 +165,51 @@ def send(server: str = SERVER, *, key: str | None = None, project: str | None = 
     sending = Sending(server, key=key, project=project)
     sending.hearing.install()
     return sending
+
+
+def tag(project: str | None = None, rules: Sequence[str] = ()) -> None:
+    """Put on all spans of this program, from now on, which project they are of, and which rules.
+
+    `baton serve` scores a conversation by the rules that are for its project, and by those with
+    `tagged: true` that its program names here. The last call holds. Without an SDK for traces
+    nothing is sent, and nothing is tagged. A program that is not Python sets the same attributes
+    as `OTEL_RESOURCE_ATTRIBUTES=baton.project=support,baton.rules=NAME`.
+
+    Raises:
+        InputError: nothing is named, or ``rules`` is one text.
+    """
+    if isinstance(rules, str):
+        raise InputError(f"`rules` is a list of names: write [{rules!r}]")
+    attributes: dict[str, str | tuple[str, ...]] = {}
+    if project is not None:
+        attributes[PROJECT] = project
+    if rules:
+        attributes[RULES] = tuple(rules)
+    if not attributes:
+        raise InputError("`tag` names a project or rules: neither is given")
+    is_first = not _tagger.attributes
+    _tagger.attributes = attributes
+    if is_first:
+        watch(TracerProvider, _tagger.meet)
+        _tagger.meet(trace.get_tracer_provider())
+
+
+class _Tagger(SpanProcessor):
+    """Sets attributes on each span when it begins."""
+
+    def __init__(self) -> None:
+        self.attributes: Mapping[str, str | tuple[str, ...]] = {}
+
+    def meet(self, provider: Any) -> None:
+        """Tag the spans of a provider; one that takes no processors makes none."""
+        if hasattr(provider, "add_span_processor"):
+            provider.add_span_processor(self)
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
+        span.set_attributes(self.attributes)
+
+
+_tagger = _Tagger()
 
 
 class _SpanWriter(SimpleSpanProcessor):

@@ -405,8 +405,8 @@ def _below(place: str, problem: Problem) -> Problem:
     return msgspec.structs.replace(problem, path=path)
 
 
-TAG_RULES, TAG_PROJECT = "baton.rules", "baton.project"
-"""Attributes of spans or resources by which a program names rules, and its project."""
+_RULES = "baton.rules"
+"""The attribute of spans or resources by which a program names rules: `baton.otel.tag`."""
 _MOST_NAMED = 100
 
 
@@ -417,7 +417,7 @@ def rules_named(*places: Mapping[str, Any]) -> set[str]:
     """
     named: set[str] = set()
     for attributes in places:
-        stated = attributes.get(TAG_RULES)
+        stated = attributes.get(_RULES)
         texts = stated.split(",") if isinstance(stated, str) else stated
         if isinstance(texts, list | tuple):
             named |= {each.strip() for each in texts[:_MOST_NAMED] if isinstance(each, str)}

@@ -33,7 +33,7 @@ class Hearing:
         self._heard: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_installed = False
         for kind in (TracerProvider, LoggerProvider):
-            _watch(kind, self._met)
+            watch(kind, self._met)
 
     def install(self) -> None:
         """Listen to what providers there are by now; set them up where the program did not.
@@ -100,7 +100,7 @@ def many() -> SpanLimits:
     )
 
 
-def _watch(kind: type[Any], met: Callable[[Any], None]) -> None:
+def watch(kind: type[Any], met: Callable[[Any], None]) -> None:
     """Call a function with every object of a class that is made from now on."""
     original = kind.__init__
 
