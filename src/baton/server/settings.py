@@ -69,7 +69,8 @@ class Settings(_Strict):
     ``content`` is what is kept of the texts of spans: ``keep``, ``none``, or ``hashed`` (equal
     texts stay equal). ``redact`` is as in a config; named here, bodies are redacted before they are
     kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
-    after it was read. ``projects`` are made at the start. ``agents`` may be played by
+    after it was read. ``projects`` are made at the start; spans that were sent without a project
+    may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
     `baton submit`; results go to the OpenTelemetry endpoint ``otlp``. Without ``rules`` what the
     record proves is scored. ``file`` is that of the settings, where paths in rules start.
     """
@@ -86,6 +87,7 @@ class Settings(_Strict):
     retention: Retention = Retention()
     keep_inbox: _Time = 3600.0
     projects: list[str] = msgspec.field(default_factory=list)
+    projects_by_tag: list[str] = msgspec.field(default_factory=list)
     hosts: list[str] = msgspec.field(default_factory=list)
     trusted_proxies: list[str] = msgspec.field(default_factory=list)
     identity_header: str = "X-Forwarded-User"

@@ -73,10 +73,20 @@ class Arrived:
         self.first, self.last = min(self.first, received), max(self.last, received)
 
 
-class Batches:
-    """Spans and log records of several bodies, by project and trace."""
+_PROJECT = "baton.project"
+"""The attribute by which a span or its resource names its project."""
 
-    def __init__(self) -> None:
+
+class Batches:
+    """Spans and log records of several bodies, by project and trace.
+
+    ``tagged`` are the projects that a span may name itself (`baton.otel.tag`), by name, if it came
+    for the project ``untagged``: a key for any other one is for that one alone.
+    """
+
+    def __init__(self, tagged: Mapping[str, int] | None = None, untagged: int = 0) -> None:
+        self._tagged = tagged or {}
+        self._untagged = untagged
         self.traces: dict[TraceKey, Arrived] = {}
         self.read: list[Item] = []
         self.failed: list[Loss] = []
@@ -112,8 +122,9 @@ class Batches:
         touched: dict[TraceKey, Arrived] = {}
         homeless = 0
         for record in records:
+            project = self._project(item, record)
             if isinstance(record, Span):
-                arrived = self._trace(item, record.trace_id, touched)
+                arrived = self._trace(item, project, record.trace_id, touched)
                 arrived.spans.append(record)
                 # One that was sent when it began, and has no end yet, will come again.
                 if record.parent_id is None and record.ended is not None:
@@ -128,7 +139,7 @@ class Batches:
                 if conversation is not None:
                     arrived.ties.add(narrow(LABEL + conversation))
             else:
-                homeless += not self._log(item, record, touched)
+                homeless += not self._log(item, project, record, touched)
         # Programs send all their logs, and most are about no conversation: that is no fault.
         self.homeless += homeless
         for arrived in touched.values():
@@ -142,13 +153,25 @@ class Batches:
         else:
             self.failed.append(Loss(item, error))
 
-    def _log(self, item: Item, record: Event, touched: dict[TraceKey, Arrived]) -> bool:
+    def _project(self, item: Item, record: Record) -> int:
+        """Return the project of a record: the one it names, where it may."""
+        if not self._tagged or item.project != self._untagged:
+            return item.project
+        for attributes in (record.attributes, record.resource):
+            name = attributes.get(_PROJECT)
+            if isinstance(name, str) and name in self._tagged:
+                return self._tagged[name]
+        return item.project
+
+    def _log(
+        self, item: Item, project: int, record: Event, touched: dict[TraceKey, Arrived]
+    ) -> bool:
         """Put a log record to its trace, or else to the label it names; tell whether it has any."""
         label = session_of(record.attributes, record.resource) or conversation_of(record.attributes)
         if record.trace_id:
-            arrived = self._trace(item, record.trace_id, touched)
+            arrived = self._trace(item, project, record.trace_id, touched)
         elif label is not None:
-            arrived = self._trace(item, LABEL + label, touched)
+            arrived = self._trace(item, project, LABEL + label, touched)
         else:
             return False
         arrived.logs.append(record)
@@ -156,8 +179,10 @@ class Batches:
             arrived.ties.add(narrow(LABEL + label))
         return True
 
-    def _trace(self, item: Item, id_: str, touched: dict[TraceKey, Arrived]) -> Arrived:
-        key = (item.project, narrow(id_))
+    def _trace(
+        self, item: Item, project: int, id_: str, touched: dict[TraceKey, Arrived]
+    ) -> Arrived:
+        key = (project, narrow(id_))
         arrived = touched.get(key)
         if arrived is None:
             arrived = self.traces.get(key)

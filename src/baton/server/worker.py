@@ -33,6 +33,7 @@ from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
 from .settings import LimitSettings, Settings
+from .store import DEFAULT as UNTAGGED
 from .store import Store, open_store
 from .uploads import opened
 
@@ -85,8 +86,11 @@ class Worker:
         bounds: Bounds = DEFAULT,
         score: Scorer = no_rules,
         uploads: UploadLimits = LIMITS,
+        tagged: Sequence[str] = (),
     ) -> None:
         self.store = store
+        self._tagged = {name: store.project(name, create=True) for name in tagged}
+        self._untagged = store.project(UNTAGGED)
         self.bounds = bounds
         self.score = score
         self._upload_limits = uploads
@@ -133,7 +137,7 @@ class Worker:
             yield connection
 
     def _take_in(self, connection: Connection, items: Sequence[Item], now: float) -> None:
-        batches = spans.Batches()
+        batches = spans.Batches(self._tagged, self._untagged)
         uploaded: list[_Uploaded] = []
         for item in items:
             if item.kind == "recording":
@@ -508,7 +512,9 @@ def run(settings: Settings, stop: threading.Event) -> None:
     """
     store = open_store(settings.store)
     live = Live(store, settings)
-    worker = Worker(store, bounds_of(settings), live.score, settings.limits)
+    worker = Worker(
+        store, bounds_of(settings), live.score, settings.limits, settings.projects_by_tag
+    )
     # Judges take seconds to answer, and reading does not wait for them.
     tasks = [Task("asking judges", 1.0, live.judge), Task("alerts", 1.0, live.alert)]
     beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
