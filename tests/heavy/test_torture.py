@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.torture.kills import main
+from tests.torture import kills, server_kills
 
 pytestmark = pytest.mark.heavy
 
 
 def test_kills_lose_and_double_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["--share", "0.02"])
+    code = kills.main(["--share", "0.02"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_a_server_that_is_killed_keeps_what_it_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    code = server_kills.main(["--share", "0.1"])
     assert code == 0, capsys.readouterr().out
