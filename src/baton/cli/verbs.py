@@ -169,6 +169,14 @@ TABLE = {
             Example("baton trend --axis agent_chain --last 20", ""),
         ),
     ),
+    "serve": Verb(
+        "live",
+        "Receive spans and logs of agents, keep them, and score them as they arrive.",
+        (
+            Example("baton serve", "on port 4318 of this machine"),
+            Example("baton serve server.yaml --db postgresql://baton@db/baton", "for a team"),
+        ),
+    ),
     "record": Verb(
         "live",
         "Run a program, and record what its agents do, without a change of its code.",
@@ -253,6 +261,7 @@ app = App(
     group_commands=_PROGRAM,
     group_parameters=Group("Options", sort_key=1),
 )
+_NESTED = ("rubrics", "serve")
 for _place, (_name, _verb) in enumerate(TABLE.items()):
     app.command(
         f"baton.cli.{_name}:{_name}_command",
@@ -261,7 +270,7 @@ for _place, (_name, _verb) in enumerate(TABLE.items()):
         group=_GROUPS[_verb.group],
         sort_key=_place,
         # What has commands of its own says this itself.
-        **({} if _name == "rubrics" else {"help_epilogue": examples_text(_verb.examples)}),
+        **({} if _name in _NESTED else {"help_epilogue": examples_text(_verb.examples)}),
     )
 app.command(
     "baton.cli.completion:install_completion",

@@ -20,6 +20,7 @@ from baton.model import InputError
 
 from .access import Denied, caller_of
 from .archives import check_upload, file_name
+from .content import cleaner_of
 from .database import Unavailable
 from .inbox import Entry, GroupCommit, Inbox, entry_of
 from .otlp import (
@@ -99,10 +100,10 @@ class Receiver:
         self,
         store: Store,
         settings: LiveSettings,
-        cleaner: Callable[[Settings], Cleaner | None] = lambda _: None,
+        cleaner: Callable[[Settings], Cleaner | None] = cleaner_of,
     ) -> None:
         self.inbox = Inbox(store)
-        self.counts: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[tuple[str, str]] = Counter()  # only the loop's thread counts
         self._settings = settings
         self._group = GroupCommit(self.inbox)
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "baton receive")

@@ -62,7 +62,7 @@ class LimitSettings(_Strict):
 class Settings(_Strict):
     """What a server is told, by `server.yaml` and by options, which override it.
 
-    ``grpc_port`` of 0 is chosen by the system, ``null`` listens on none. ``db`` is
+    Ports of 0 are chosen by the system; gRPC needs ``grpc``, and the library for it. ``db`` is
     `postgresql://...`; without it the store is in ``folder``. ``quiet`` is how many seconds of
     silence complete a conversation; without it the server learns that.
 
@@ -77,7 +77,8 @@ class Settings(_Strict):
 
     host: str = "127.0.0.1"
     port: _Port = 4318
-    grpc_port: _Port | None = 4317
+    grpc: bool = True
+    grpc_port: _Port = 4317
     db: str | None = None
     folder: str = ".baton/server"
     quiet: _Time | None = None
@@ -294,5 +295,5 @@ class LiveSettings:
         return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-_FIXED = ("host", "port", "grpc_port", "db", "folder", "hosts", "trusted_proxies")
+_FIXED = ("host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies")
 """What is used at the start only."""

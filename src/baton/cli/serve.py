@@ -1,0 +1,150 @@
+"""`baton serve`: a server that takes what agents send, keeps it, and scores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from baton.model import InputError, Problem, counted
+from baton.plugins.origin import install, requirement
+
+from .messages import note
+from .options import Flag, Whole
+from .verbs import TABLE, examples_text
+
+serve_command = App(
+    name="serve",
+    default_parameter=Parameter(negative=""),
+    group_commands="Commands",
+    help_epilogue=examples_text(TABLE["serve"].examples),
+)
+Folder = Annotated[Path | None, Parameter(name="--folder", show_default=False)]
+Database = Annotated[str | None, Parameter(name="--db", show_default=False)]
+_USUAL = Path("server.yaml")
+
+
+@serve_command.default
+def serve(
+    settings: Path | None = None,
+    *,
+    host: str | None = None,
+    port: Whole | None = None,
+    grpc_port: Whole | None = None,
+    no_grpc: Flag = False,
+    db: Database = None,
+    folder: Folder = None,
+    role: Literal["all", "receive", "work", "web"] = "all",
+) -> int:
+    """Receive OpenTelemetry spans and logs, keep them, and score what they tell, until Ctrl-C.
+
+    Listens on port 4318 of this machine, where exporters send to:
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318. Other machines need API keys.
+
+    Parameters
+    ----------
+    settings
+        A file with settings, `server.yaml`. Most of it is followed without a restart.
+    host
+        The address to listen on. Any but this machine's own needs API keys.
+    port
+        The port for HTTP; 0 takes a free one.
+    grpc_port
+        The port for gRPC, 4317 if nothing else is said; 0 takes a free one.
+    no_grpc
+        Do not listen for gRPC. It needs the extra `grpc` anyway.
+    db
+        A database for a team: postgresql://USER@HOST/NAME. Without it, files in a folder.
+    folder
+        The folder of the store, `.baton/server` if nothing else is said.
+    role
+        What this process does: receive, work (read and score what arrived), web (API and pages), or
+        all. Several processes share a PostgreSQL database.
+    """
+    given = {
+        "host": host,
+        "port": port,
+        "grpc": False if no_grpc else None,
+        "grpc_port": grpc_port,
+        "db": db,
+        "folder": None if folder is None else str(folder),
+    }
+    if settings is None and _USUAL.exists():
+        note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
+    with _server():
+        from baton.server.process import serve as run
+        from baton.server.settings import LiveSettings
+
+        run(LiveSettings(settings, given, note), role, note)
+    return 0
+
+
+@serve_command.command
+def reread(
+    settings: Path | None = None,
+    *,
+    db: Database = None,
+    folder: Folder = None,
+    project: str | None = None,
+    id: tuple[Whole, ...] = (),
+) -> int:
+    """Read again what could not be read, such as after an update of Baton.
+
+    The server may run meanwhile. What fails again is listed again, with the reason.
+
+    Parameters
+    ----------
+    settings
+        The file with the settings of the server.
+    db
+        Its database.
+    folder
+        The folder of its store.
+    project
+        Only what belongs to this project.
+    id
+        Only this body of the inbox. May be given several times.
+    """
+    given = {"db": db, "folder": None if folder is None else str(folder)}
+    with _server():
+        from baton.server.inbox import Inbox
+        from baton.server.settings import load_settings
+
+        with _store(load_settings(settings, given).store) as store:
+            number = None if project is None else store.project(project)
+            count = Inbox(store).reread(number, id or None)
+    print(f"{counted(count, 'body')} will be read again" if count else "nothing to read again")
+    return 0
+
+
+@contextmanager
+def _store(where: Path | str) -> Iterator[Any]:
+    """Open a store that is there."""
+    from baton.server.store import open_store
+
+    if isinstance(where, Path) and not (where / "inbox.db").exists():
+        raise InputError(Problem(path="--folder", message=f"there is no store in {where}"))
+    store = open_store(where)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    """Say what to install where a library of the server is missing, and wait for no database."""
+    try:
+        from baton.server.database import Unavailable
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "baton":
+            raise
+        needs = install(requirement("server"))
+        raise InputError(f"a server needs more libraries: {needs}") from None
+    try:
+        yield
+    except Unavailable as error:
+        raise InputError(str(error)) from None

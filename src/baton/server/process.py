@@ -1,0 +1,359 @@
+"""The processes of a server: one that answers, and one that reads what arrived.
+
+The reading process is a child of the answering one, and ends with it: it gets its settings over a
+pipe, and stops when the other end of that is closed, even by a kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.util import find_spec
+from io import RawIOBase
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from baton.formats.own_files import make_folder
+from baton.model import InputError, Problem
+
+from . import api, receive
+from .access import Access, CheckSource
+from .api import ApiState
+from .database import Unavailable
+from .receive import Receiver
+from .settings import LiveSettings, Settings
+from .store import Store, open_store
+
+Role = Literal["all", "receive", "work", "web"]
+Tell = Callable[[str], None]
+
+_GRACE = 4.0
+"""Seconds in which answers are finished; with the last commit (5 s) that is under 10."""
+_CHILD_GRACE = 8.0
+"""Seconds for the reading process to keep what it has in hand."""
+_LONGEST_PAUSE = 30.0
+_HEALTHY = 60.0
+"""Seconds after which a reading process that ends is started again at once."""
+
+
+def application(store: Store, settings: LiveSettings, role: Role = "all") -> Starlette:
+    """Put together what a process answers: receiving, the API, or both."""
+    access = Access(store, settings.now.access)
+    receiver = Receiver(store, settings) if role in ("all", "receive") else None
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        if receiver is not None:
+            await asyncio.to_thread(receiver.close)
+
+    counts = Counter() if receiver is None else receiver.counts
+    state = ApiState(store, access, counters=lambda: counts)
+    answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
+    app = Starlette(
+        routes=[*(receive.routes() if receiver is not None else []), *answered],
+        middleware=[Middleware(CheckSource, access=access)],
+        lifespan=lifespan,
+    )
+    app.state.store = store
+    app.state.access = access
+    app.state.settings = settings
+    app.state.receiver = receiver
+    return app
+
+
+_OWN = ("/health", "/ready", "/metrics")
+"""What a process answers of itself, whatever its role."""
+
+
+def serve(settings: LiveSettings, role: Role, tell: Tell) -> None:
+    """Serve until a signal (SIGTERM, SIGINT) says to stop.
+
+    Raises:
+        InputError: an address or a store that cannot be used, with what to do.
+        Unavailable: the database is not there.
+    """
+    now = settings.now
+    if role != "all" and now.db is None:
+        raise InputError(
+            Problem(
+                path="--role",
+                message=f"`{role}` needs a database that several processes share: "
+                "--db postgresql://...; with SQLite one process has all roles",
+            )
+        )
+    with _own_store(now):
+        store = open_store(now.store)
+        try:
+            for name in now.projects:
+                store.project(name, create=True)
+            asyncio.run(_serve(store, settings, role, tell))
+        finally:
+            store.close()
+
+
+async def _serve(store: Store, settings: LiveSettings, role: Role, tell: Tell) -> None:
+    stop = asyncio.Event()
+    with _signals(stop):
+        work: list[Coroutine[None, None, None]] = []
+        if role != "work":
+            app = application(store, settings, role)
+            app.state.access.check_address(settings.now.host)
+            listening = _listen(settings.now.host, settings.now.port)
+            work.append(_answer(app, listening, stop, role, settings.now, tell))
+        else:
+            tell("reading what arrives")
+        worker = _Worker(settings, tell) if role in ("all", "work") else None
+        if worker is not None:
+            work.append(worker.keep(stop))
+        async with asyncio.TaskGroup() as tasks:
+            for each in (*work, _follow(settings, stop, worker)):
+                tasks.create_task(each)
+
+
+async def _answer(
+    app: Starlette,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    role: Role,
+    settings: Settings,
+    tell: Tell,
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # Who asks is decided by `access`, which knows whom to believe.
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=int(_GRACE),
+        )
+    )
+
+    async def end() -> None:
+        await stop.wait()
+        server.should_exit = True
+        if stop_grpc is not None:
+            await stop_grpc()
+
+    grpc_port, stop_grpc = 0, None
+    if app.state.receiver is not None and settings.grpc and find_spec("grpc") is not None:
+        from .grpc import start  # an extra of its own
+
+        try:
+            grpc_port, stop_grpc = await start(
+                app.state.receiver, app.state.access, settings.host, settings.grpc_port
+            )
+        except InputError:
+            listening.close()
+            raise
+    ending = asyncio.create_task(end())
+    address = _address(listening)
+    where = settings.folder if settings.db is None else "PostgreSQL"
+    tell(f"listening on {address}, store in {where}")
+    if role in ("all", "receive"):
+        tell(f"let your agents send there: OTEL_EXPORTER_OTLP_ENDPOINT={address}")
+        over = f"; grpc on port {grpc_port}" if stop_grpc is not None else ""
+        tell(f"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf{over}")
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        stop.set()
+        await ending
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the process it is in."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _follow(settings: LiveSettings, stop: asyncio.Event, worker: _Worker | None) -> None:
+    """Read settings again when their file changes."""
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _LOOK)
+        if settings.reload() and worker is not None:
+            worker.renew()
+
+
+_LOOK = 1.0
+"""Seconds between looks at the file of the settings."""
+
+
+class _Worker:
+    """The reading process: started again when it ends, and with new settings when they change."""
+
+    def __init__(self, settings: LiveSettings, tell: Tell) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._pipe: IO[bytes] | None = None
+        self._renewed = False
+
+    def renew(self) -> None:
+        """End the process after what it has in hand; another starts with the settings of now."""
+        self._renewed = True
+        self._close()
+
+    async def keep(self, stop: asyncio.Event) -> None:
+        """Keep a process running until ``stop`` is set, and end it then."""
+        pause = 0.5
+        stopping = asyncio.create_task(stop.wait())
+        while not stop.is_set():
+            started = time.monotonic()
+            process = self._start()
+            waiting = asyncio.create_task(asyncio.to_thread(process.wait))
+            try:
+                await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not waiting.done():
+                    self._close()
+                    await asyncio.wait({waiting}, timeout=_CHILD_GRACE)
+                    if not waiting.done():
+                        process.kill()
+            await waiting
+            if stop.is_set():
+                break
+            if self._renewed:
+                self._renewed = False
+                continue
+            if time.monotonic() - started > _HEALTHY:
+                pause = 0.5
+            self._tell(
+                f"the reading process ended (exit {process.returncode}); what arrives is kept, "
+                f"and read when it starts again in {pause:.1f} s"
+            )
+            await asyncio.wait({stopping}, timeout=pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # With -P, modules of the current folder do not take the place of Baton's own.
+        command = [sys.executable, "-P", "-m", "baton.server.process"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
+        self._pipe = process.stdin
+        if self._pipe is not None:
+            with suppress(BrokenPipeError):  # it ended at once, which `keep` sees
+                self._pipe.write(msgspec.json.encode(self._settings.now) + b"\n")
+                self._pipe.flush()
+        return process
+
+    def _close(self) -> None:
+        if self._pipe is not None:
+            with suppress(BrokenPipeError):
+                self._pipe.close()
+
+
+def _work(pipe: RawIOBase) -> None:
+    """Read what arrives, in a process of its own, until the pipe is closed."""
+    # Ctrl-C reaches every process of a terminal; the other one decides when this ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    settings = msgspec.json.decode(pipe.readline(), type=Settings)
+
+    def watch() -> None:
+        while pipe.read(1):
+            pass
+        stop.set()
+
+    threading.Thread(target=watch, name="baton pipe", daemon=True).start()
+    from .worker import run  # not needed by a process that only answers
+
+    try:
+        run(settings, stop)
+    except Unavailable as error:
+        sys.exit(f"baton: {error}")
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    before: dict[signal.Signals, Any] = {}
+    for each in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            before[each] = signal.getsignal(each)
+            loop.add_signal_handler(each, stop.set)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            loop.remove_signal_handler(each)
+            signal.signal(each, handler)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise InputError(Problem(path="--host", message=f"`{host}`: {error.strerror}")) from None
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        message = f"cannot listen on {host}:{port}: {error.strerror}"
+        hint = "; another server may use it: stop that, or take another port"
+        raise InputError(Problem(path="--port", message=message + hint)) from None
+    listening.listen(2048)
+    listening.setblocking(False)
+    return listening
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+@contextmanager
+def _own_store(settings: Settings) -> Iterator[None]:
+    """Have the files of a SQLite store for this server alone.
+
+    Raises:
+        InputError: another server has them.
+    """
+    if settings.db is not None:
+        yield
+        return
+    import fcntl
+
+    folder = Path(settings.folder)
+    make_folder(folder)
+    with (folder / "lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = (
+                f"another server uses the store in {folder}; stop it, or take another --folder"
+                " (several processes can share a database: --db postgresql://...)"
+            )
+            raise InputError(Problem(path="--folder", message=message)) from None
+        yield
+
+
+if __name__ == "__main__":
+    # Unbuffered: the thread that waits for its end would hold the lock of a buffer.
+    with open(0, "rb", buffering=0, closefd=False) as pipe:
+        _work(pipe)

@@ -1,0 +1,241 @@
+"""`baton serve`: what it says, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.server.inbox import Inbox, entry_of
+from baton.server.store import open_store
+
+from .sending import Client, spans
+
+Run = Callable[..., Any]
+
+
+class Served:
+    """A `baton serve` in a folder, with the port that it says."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "baton",
+            "serve",
+            "--port",
+            "0",
+            "--grpc-port",
+            "0",
+            *options,
+        ]
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        self.folder = folder
+        self.lines: list[str] = []
+        said = self.line("listening on http://")
+        self.client = Client(int(said.split(",")[0].rpartition(":")[2]))
+
+    def line(self, start: str) -> str:
+        """Return the next line that has a text."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if start in line:
+                return line
+        raise AssertionError(f"it ended: {''.join(self.lines)}")
+
+    def worker(self) -> int:
+        """Return the id of the reading process."""
+        listed = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        children = [int(pid) for file in listed for pid in file.read_text().split()]
+        return children[0] if children else 0
+
+    def stored(self) -> int:
+        store = open_store(self.folder / ".baton" / "server")
+        with store.inbox.connect() as connection:
+            count: int = connection.exec_driver_sql("SELECT count(*) FROM inbox").scalar_one()
+        store.close()
+        return count
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal; return the exit code, and the seconds that it took."""
+        started = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(15)
+        assert self.process.stderr is not None
+        self.lines += self.process.stderr.readlines()
+        return code, time.monotonic() - started
+
+
+@contextmanager
+def _serving(folder: Path, *options: str) -> Iterator[Served]:
+    served = Served(folder, *options)
+    try:
+        yield served
+    finally:
+        served.client.close()
+        if served.process.poll() is None:
+            served.process.kill()
+            served.process.wait()
+        if served.process.stderr is not None:
+            served.process.stderr.close()
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def _until(true: Callable[[], Any], seconds: float = 15.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+    return value
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_without_options_and_ends_at_a_signal(tmp_path: Path, number: int) -> None:
+    with _serving(tmp_path) as served:
+        served.line("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:")
+        assert served.client.post("/v1/traces", spans().SerializeToString()).status == 200
+        assert b'{signal="traces",outcome="accepted"} 3\n' in served.client.get("/metrics").body
+        assert served.client.get("/ready").status == 200
+        assert served.client.get("/api/v1/conversations").json["items"] == []
+        worker = _until(served.worker)
+        code, seconds = served.end(number)
+        assert (code, seconds < 10) == (0, True)
+        assert not _is_alive(worker)
+        assert served.stored() == 1
+        assert not [line for line in served.lines if "Traceback" in line]
+
+
+@pytest.mark.heavy
+def test_a_reading_process_that_dies_is_started_again(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        first = _until(served.worker)
+        os.kill(first, signal.SIGKILL)
+        assert "starts again" in served.line("the reading process ended")
+        assert _until(lambda: served.worker() not in (0, first))
+        assert served.client.post("/v1/traces", spans().SerializeToString()).status == 200
+
+
+@pytest.mark.heavy
+def test_a_killed_server_leaves_no_process_and_keeps_what_it_accepted(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        worker = _until(served.worker)
+        assert served.client.post("/v1/traces", spans().SerializeToString()).status == 200
+        served.end(signal.SIGKILL)
+        _until(lambda: not _is_alive(worker))
+        assert served.stored() == 1
+
+
+@pytest.mark.heavy
+def test_what_is_sent_while_it_stops_is_kept_or_refused(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        accepted = 0
+        for trace in range(1, 200):
+            if trace == 50:
+                served.process.send_signal(signal.SIGTERM)
+            try:
+                body = spans(trace=trace).SerializeToString()
+                accepted += served.client.post("/v1/traces", body).status == 200
+            except OSError:
+                break
+        assert served.process.wait(10) == 0
+        assert 49 <= accepted < 199
+        assert served.stored() >= accepted
+
+
+@pytest.mark.heavy
+def test_settings_are_followed_without_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text("limits: {spans: 5}\n")
+    with _serving(tmp_path, "server.yaml") as served:
+        assert served.client.post("/v1/traces", spans(3).SerializeToString()).body == b""
+        file.write_text("limits: {spnas: 5}\n")
+        assert "stay as they were" in served.line("settings")
+        file.write_text("limits: {spans: 1}\n")
+        _until(lambda: served.client.post("/v1/traces", spans(3).SerializeToString()).body)
+
+
+@pytest.mark.heavy
+def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        command = [sys.executable, "-m", "baton", "serve", "--port", "0"]
+        second = _run(command, tmp_path)
+        assert second.returncode == 2
+        assert "another server uses the store" in second.stderr
+        command[-1] = str(served.client.port)
+        command += ["--folder", "other"]
+        second = _run(command, tmp_path)
+        assert second.returncode == 2
+        assert re.search(r"--port: cannot listen on .*Address already in use", second.stderr)
+
+
+def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:
+    outcome = baton("serve", "--host", "0.0.0.0", "--port", "0", "--folder", tmp_path / "s")  # noqa: S104
+    assert outcome.code == 2
+    assert "without API keys the server listens on this machine only" in outcome.err
+
+
+def test_roles_need_a_database(baton: Run, tmp_path: Path) -> None:
+    outcome = baton("serve", "--role", "work", "--folder", tmp_path / "s")
+    assert outcome.code == 2
+    assert "--db postgresql://" in outcome.err
+
+
+def test_wrong_settings_and_an_unknown_host_are_told(
+    baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "server.yaml"
+    file.write_text("prot: 4318\n")
+    outcome = baton("serve", file)
+    assert outcome.code == 2
+    assert "server.yaml:1: prot" in outcome.err
+    file.write_text("host: localhost\n")
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        outcome = baton("serve", "--host", "127.0.0.1", "--port", str(port))
+    assert outcome.code == 2
+    assert "server.yaml is here and is not used" in outcome.err
+    assert f"cannot listen on 127.0.0.1:{port}" in outcome.err
+
+
+def test_what_failed_is_read_again(baton: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    assert "there is no store" in baton("serve", "reread", "--folder", folder).err
+    store = open_store(folder)
+    inbox = Inbox(store)
+    inbox.put([entry_of(1, "traces", "protobuf", body) for body in (b"a", b"b")])
+    with store.write_inbox() as connection:
+        for item in inbox.take(connection, 1 << 20):
+            inbox.fail(connection, item.id, "unreadable")
+    assert (
+        baton("serve", "reread", "--folder", folder, "--id", "1").out
+        == "1 body will be read again\n"
+    )
+    assert baton("serve", "reread", "--folder", folder).out == "1 body will be read again\n"
+    assert baton("serve", "reread", "--folder", folder).out == "nothing to read again\n"
+    assert inbox.depth().waiting == 2
+    store.close()
