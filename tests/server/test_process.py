@@ -121,6 +121,8 @@ def test_it_serves_without_options_and_ends_at_a_signal(tmp_path: Path, number: 
         assert b'{signal="traces",outcome="accepted"} 3\n' in served.client.get("/metrics").body
         assert served.client.get("/ready").status == 200
         assert served.client.get("/api/v1/conversations").json["items"] == []
+        (rule,) = served.client.get("/api/v1/rules").json["items"]
+        assert rule["name"] == "proven by the record"
         worker = _until(served.worker)
         code, seconds = served.end(number)
         assert (code, seconds < 10) == (0, True)

@@ -34,6 +34,7 @@ from .access import Access, CheckSource
 from .api import ApiState
 from .database import Unavailable
 from .receive import Receiver
+from .rules import Rules, listed
 from .settings import LiveSettings, Settings
 from .store import Store, open_store
 
@@ -61,7 +62,11 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
             await asyncio.to_thread(receiver.close)
 
     counts = Counter() if receiver is None else receiver.counts
-    state = ApiState(store, access, counters=lambda: counts)
+
+    def rules_of(project: str) -> list[dict[str, Any]]:
+        return listed(Rules(rules=tuple(settings.now.live_rules.for_project(project))))
+
+    state = ApiState(store, access, rules_of, lambda: counts)
     answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
     app = Starlette(
         routes=[*(receive.routes() if receiver is not None else []), *answered],
