@@ -41,7 +41,7 @@ class Dying:
         self._after = after
         self.bodies: Any = _Bodies(self)
         self.is_postgresql = store.is_postgresql
-        self.read, self.read_inbox = store.read, store.read_inbox
+        self.read, self.read_inbox, self.project = store.read, store.read_inbox, store.project
 
     @contextmanager
     def commit(self, how: Callable[[], Any]) -> Iterator[Any]:
@@ -77,7 +77,7 @@ class _Bodies:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("count", range(1, 8))
+@pytest.mark.parametrize("count", [*range(1, 6), 9, *range(14, 23)])
 def test_a_kill_at_any_commit_loses_and_doubles_nothing(
     store: Store, count: int, after: bool
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_kill_at_any_commit_loses_and_doubles_nothing(
     send(store, 1, [*bodies, body(span(1, 1, agent="desk", seconds=5))], AT)
     dying: Any = Dying(store, count, after=after)
 
-    def until_killed() -> None:  # the fourth commit and the fifth are those of reading
+    def until_killed() -> None:  # four commits a body, and then those of reading
         work(Worker(dying, QUIET), AT + 2)
         send(store, 1, [body(span(2, 1, agent="desk"))], AT)
         work(Worker(dying, QUIET), AT + 2)
@@ -104,7 +104,7 @@ def test_a_kill_at_any_commit_loses_and_doubles_nothing(
 
 def test_what_was_read_before_a_kill_is_known_until_the_inbox_says_so(store: Store) -> None:
     send(store, 1, [body(span(1, 1, agent="desk"))], AT)
-    dying: Any = Dying(store, 3, after=False)  # bodies, index, inbox
+    dying: Any = Dying(store, 4, after=False)  # that it is begun, bodies, index, inbox
     with pytest.raises(Killed):
         Worker(dying, QUIET).take_in(AT)
     assert len(rows(store, inbox_read)) == 1
@@ -115,6 +115,22 @@ def test_what_was_read_before_a_kill_is_known_until_the_inbox_says_so(store: Sto
     assert not rows(store, inbox_read)
     work(worker, AT + 2)
     assert only(store)["spans"] == 1
+
+
+def test_a_body_that_ends_the_worker_each_time_is_given_up(store: Store) -> None:
+    bodies = [body(span(n, 1, agent="desk")) for n in (1, 2)]
+    send(store, 1, bodies, AT)
+    for _ in range(3):
+        dying: Any = Dying(store, 2, after=False)
+        with pytest.raises(Killed):
+            Worker(dying, QUIET).take_in(AT)
+    work(Worker(store, QUIET), AT + 2)
+    (problem,) = Inbox(store).problems(1)
+    assert "ended 3 times" in problem.error
+    assert only(store)["key"] == f"{2:032x}"
+    Inbox(store).reread(1)
+    work(Worker(store, QUIET), AT + 3)
+    assert len(rows(store, conversation)) == 2
 
 
 _WORKER = """

@@ -194,12 +194,18 @@ class Inbox:
         rows = connection.execute(bodies, execution_options=EVERY_PROJECT)
         return [Item(*row[:5], _CODEC.unpack(row[5]), *row[6:]) for row in rows]
 
+    def begin(self, connection: Connection, id_: int) -> int:
+        """Note that a body is read alone; returns how often that was begun and not ended before."""
+        change = update(inbox).where(inbox.c.id == id_).values(begun=inbox.c.begun + 1)
+        begun = change.returning(inbox.c.begun)
+        count: int = connection.execute(begun, execution_options=EVERY_PROJECT).scalar_one()
+        return count - 1
+
     def done(self, connection: Connection, ids: Iterable[int]) -> None:
         """Note that bodies were read."""
+        read = {"state": "done", "begun": 0, "error": None, "reader": __version__}
         for some in _slices(ids):
-            self._update(
-                connection, inbox.c.id.in_(some), state="done", error=None, reader=__version__
-            )
+            self._update(connection, inbox.c.id.in_(some), **read)
 
     def fail(self, connection: Connection, id_: int, error: str, reader: str = __version__) -> None:
         """Note that a body cannot be read, and why; it stays, for ``reread``."""
@@ -207,6 +213,7 @@ class Inbox:
             connection,
             inbox.c.id == id_,
             state="failed",
+            begun=0,
             attempts=inbox.c.attempts + 1,
             # PostgreSQL keeps no zero byte in a text.
             error=error.replace("\0", "\ufffd"),

@@ -45,6 +45,8 @@ inbox = Table(
     Column("body", LargeBinary),  # zstd; None once it was pruned
     Column("state", Text, nullable=False),  # new, done, failed
     Column("attempts", Integer, nullable=False, default=0),
+    # How often a worker began to read it alone and ended itself before that was done.
+    Column("begun", Integer, nullable=False, default=0),
     Column("error", Text),  # why it could not be read
     Column("reader", Text),  # the version of Baton that read it last
     UniqueConstraint("project", "sha256"),  # the same body twice is kept once

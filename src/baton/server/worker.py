@@ -41,6 +41,10 @@ LOG = logging.getLogger("baton.server")
 
 _TAKE_BYTES = 8 << 20
 """Bytes of the inbox that are read together, unpacked; they are five times as much in memory."""
+_FIRST_SINGLE = 10
+"""Bodies that a new worker reads one by one, in case that one of them ended the one before."""
+_MOST_BEGUN = 3
+_ENDED = f"the worker ended {_MOST_BEGUN} times while it read this, perhaps for lack of memory"
 _TAKE_CONVERSATIONS = 100
 _ENDING = 5.0
 """Seconds for judges and messages that are under way when the worker ends."""
@@ -74,6 +78,15 @@ class _Uploaded(NamedTuple):
     error: str | None
 
 
+class _Taken(NamedTuple):
+    """Bodies that were read: chunks and records that have no rows yet, and how it went."""
+
+    kept: list[spans.Kept]
+    uploaded: list[_Uploaded]
+    done: list[int]
+    failed: list[spans.Loss]
+
+
 class Worker:
     """Reads the inbox of a store into spans, and what is complete into records.
 
@@ -99,7 +112,7 @@ class Worker:
         self._finished: list[int] = []
         self._is_clean = store.is_postgresql
         # After an error of which the cause is unknown, what was taken is done one by one.
-        self._single_bodies = 0
+        self._single_bodies = _FIRST_SINGLE
         self._single_conversations = 0
 
     def take_in(self, now: float) -> int:
@@ -110,33 +123,70 @@ class Worker:
         """
         if not self._is_clean:
             self._clean()
+        if self._single_bodies and self._gives_up():
+            return 1
         limit = 1 if self._single_bodies else _TAKE_BYTES
         items: list[Item] = []
         try:
-            with self._taking_bodies() as connection:
-                items = self._inbox.take(connection, limit)
-                self._take_in(connection, items, now)
+            if self.store.is_postgresql:
+                # They are locked until all is written.
+                with self.store.write() as connection:
+                    items = self._inbox.take(connection, limit)
+                    taken = self._read_bodies(items)
+                    self._write_taken(connection, taken, now)
+                    self._finish(connection, taken)
+            else:
+                with self.store.read_inbox() as connection:
+                    items = self._inbox.take(connection, limit)
+                if items:
+                    self._take_in_sqlite(items, now)
         except Exception as error:
             if not items or is_passing(error):
                 raise
             if len(items) > 1:
                 self._single_bodies = len(items)
                 return len(items)
-            self._single_bodies = 0
             LOG.warning("body %d cannot be read: %s", items[0].id, spans.crash(error))
             with self.store.write_inbox() as connection:
                 self._inbox.fail(connection, items[0].id, spans.crash(error))
-        self._single_bodies = max(0, self._single_bodies - 1)
+        self._single_bodies = max(0, self._single_bodies - len(items))
         return len(items)
 
-    @contextmanager
-    def _taking_bodies(self) -> Iterator[Connection]:
-        """Open what bodies are taken with: in PostgreSQL they are locked until all is written."""
-        which = self.store.write if self.store.is_postgresql else self.store.read_inbox
-        with which() as connection:
-            yield connection
+    def _gives_up(self) -> bool:
+        """Note which body is read alone next, and give it up if that ended the worker each time.
 
-    def _take_in(self, connection: Connection, items: Sequence[Item], now: float) -> None:
+        What ends a process, as too little memory does, cannot be caught; it would be read, and
+        end the next process, for ever.
+        """
+        with self.store.write_inbox() as connection:
+            items = self._inbox.take(connection, 1)
+            if not items or self._inbox.begin(connection, items[0].id) < _MOST_BEGUN:
+                return False
+            LOG.warning("body %d cannot be read: %s", items[0].id, _ENDED)
+            self._inbox.fail(connection, items[0].id, _ENDED)
+        return True
+
+    def _take_in_sqlite(self, items: Sequence[Item], now: float) -> None:
+        """Read bodies; as the inbox is another file, what was read is noted in the index too."""
+        taken = self._read_bodies(items)
+        in_project = {item.id: item.project for item in items}
+        self._is_clean = False
+        with self.store.write() as connection:
+            self._write_taken(connection, taken, now)
+            # After a kill from here on, these are known to be read.
+            for some in slices(self._finished):
+                gone = delete(inbox_read).where(inbox_read.c.id.in_(some))
+                connection.execute(gone, execution_options=EVERY_PROJECT)
+            if taken.done:
+                known = [{"id": id_, "project": in_project[id_]} for id_ in taken.done]
+                connection.execute(insert(inbox_read), known)
+        with self.store.write_inbox() as connection:
+            self._finish(connection, taken)
+        self._finished = taken.done
+        self._is_clean = True
+
+    def _read_bodies(self, items: Sequence[Item]) -> _Taken:
+        """Read bodies, and commit the chunks of their spans; rows name them afterwards."""
         batches = spans.Batches(self._tagged, self._untagged)
         uploaded: list[_Uploaded] = []
         for item in items:
@@ -144,51 +194,22 @@ class Worker:
                 self._read_upload(item, batches, uploaded)
             else:
                 batches.add(item)
-        if not items:
-            return
-        kept = spans.keep(self.store.bodies, batches)
         failed = [*batches.failed]
         failed += [spans.Loss(each.item, each.error) for each in uploaded if each.error]
         done = [item.id for item in batches.read]
         done += [each.item.id for each in uploaded if each.error is None]
-        if self.store.is_postgresql:
-            self._write_taken(connection, kept, uploaded, now)
-            self._finish(connection, done, failed)
-            return
-        self._is_clean = False
-        with self.store.write() as writing:
-            self._write_taken(writing, kept, uploaded, now)
-            # After a kill from here on, these are known to be read.
-            for some in slices(self._finished):
-                gone = delete(inbox_read).where(inbox_read.c.id.in_(some))
-                writing.execute(gone, execution_options=EVERY_PROJECT)
-            in_project = {item.id: item.project for item in items}
-            if done:
-                known = [{"id": id_, "project": in_project[id_]} for id_ in done]
-                writing.execute(insert(inbox_read), known)
-        connection.rollback()  # else the inbox could not be written by the same thread
-        with self.store.write_inbox() as writing:
-            self._finish(writing, done, failed)
-        self._finished = done
-        self._is_clean = True
+        return _Taken(spans.keep(self.store.bodies, batches), uploaded, done, failed)
 
-    def _write_taken(
-        self,
-        connection: Connection,
-        kept: Sequence[spans.Kept],
-        uploaded: Sequence[_Uploaded],
-        now: float,
-    ) -> None:
-        projects = {project for (project, _), _, _ in kept}
-        spans.write(connection, kept, conversations.quiet_of(connection, projects, self.bounds))
-        for each in uploaded:
+    def _write_taken(self, connection: Connection, taken: _Taken, now: float) -> None:
+        projects = {project for (project, _), _, _ in taken.kept}
+        quiet = conversations.quiet_of(connection, projects, self.bounds)
+        spans.write(connection, taken.kept, quiet)
+        for each in taken.uploaded:
             self._write_upload(connection, each, now)
 
-    def _finish(
-        self, connection: Connection, done: Sequence[int], failed: Sequence[spans.Loss]
-    ) -> None:
-        self._inbox.done(connection, done)
-        for item, error in failed:
+    def _finish(self, connection: Connection, taken: _Taken) -> None:
+        self._inbox.done(connection, taken.done)
+        for item, error in taken.failed:
             LOG.warning("body %d cannot be read: %s", item.id, error)
             self._inbox.fail(connection, item.id, error)
 
