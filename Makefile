@@ -9,7 +9,7 @@ BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy first-hour torture browser postgres check format bench docs accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench docs accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,10 @@ $(VENV)/.dev: $(VENV)/.core
 
 $(VENV)/.adk: $(VENV)/.dev
 	$(PIP) --editable '.[dev,adk]'
+	@touch $@
+
+$(VENV)/.live: $(VENV)/.dev
+	$(PIP) --editable '.[dev,frameworks]'
 	@touch $@
 
 $(VENV)/.heavy: $(VENV)/.adk
@@ -47,6 +51,9 @@ demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run wen
 
 demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate them live.
 	$(BIN)/python examples/adk/demo.py
+
+demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert comes.
+	$(BIN)/python examples/live/demo.py
 
 # A test that hangs fails by its name; without this, it would hang CI.
 PYTEST := $(BIN)/pytest -q --timeout 300
