@@ -121,7 +121,7 @@ class Sending:
         except ModuleNotFoundError:
             needed = "opentelemetry-exporter-otlp-proto-http"
             raise InputError(f"sending spans needs an exporter: pip install {needed}") from None
-        key = key or os.environ.get("BATON_KEY")
+        key = key or os.environ.get("BATON_API_KEY")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         headers |= {"x-baton-project": project} if project else {}
         address, packed = server.rstrip("/"), Compression.Gzip
@@ -156,7 +156,7 @@ def send(server: str = SERVER, *, key: str | None = None, project: str | None = 
 
     Args:
         server: the address of the server, or of any other that takes OTLP over HTTP.
-        key: an API key; ``BATON_KEY`` of the environment when left out.
+        key: an API key; ``BATON_API_KEY`` of the environment when left out.
         project: the project, where the key does not say it.
 
     Raises:

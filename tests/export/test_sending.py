@@ -24,7 +24,7 @@ def record(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "baton", "record", *options, "--", sys.executable, "app.py"]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-        env=os.environ | {"BATON_KEY": "bk_secret"},
+        env=os.environ | {"BATON_API_KEY": "bk_secret"},
     )  # fmt: skip
 
 

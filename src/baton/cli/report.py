@@ -9,7 +9,8 @@ from baton.model import InputError, Problem
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
 from baton.safe_output import command_output
-from baton.session.report import report, write_reports
+from baton.session.report import STORED, report, write_reports
+from baton.session.server_client import connect
 
 from .messages import note, say
 from .options import (
@@ -47,13 +48,15 @@ def report_command(
     redacting: Redacting = AS_CONFIGURED,
     traces: Paths = (),
     agents: Path | None = None,
+    server: str | None = None,
+    project: str | None = None,
 ) -> int:
     """Report on a stored evaluation; the exit code is its own, or 3 when the folder is damaged.
 
     Parameters
     ----------
     evaluation
-        Folder of the evaluation; the newest one when left out.
+        Folder of the evaluation; the newest one when left out. With --server, its number there.
     format
         What to print; with a file, its suffix tells it.
     output
@@ -63,8 +66,14 @@ def report_command(
         on another machine, or moved. May be given several times.
     agents
         Agent definitions that these recordings were scored with.
+    server
+        The address of a server: fetches the evaluation into .baton/evaluations first.
+    project
+        The project there.
     """
     showing.begin()
+    if server is not None:
+        evaluation = _fetched(server, project, evaluation)
     printed: str = "json" if showing.json else format or _kind_of(output)
     stored = report(
         evaluation,
@@ -90,6 +99,25 @@ def report_command(
         annotations = command_output(sys.stdout if printed == "terminal" else sys.stderr)
         report_entry("github").target(stored, annotations)
     return EXIT_CODES.get(stored.header.status, 3)
+
+
+def _fetched(server: str, project: str | None, evaluation: Path | None) -> Path:
+    """Fetch an evaluation of a server; raises InputError where it has none."""
+    asked = connect(server, project=project)
+    number = str(evaluation or "")
+    if not number:
+        ended = [job for job in asked.evaluations() if job.state == "done"]
+        if not ended:
+            raise InputError(f"{asked.url} has no evaluation with results")
+        number = str(ended[0].id)
+    if not number.isdecimal():
+        raise InputError(f"`{number}` is not the number of an evaluation on a server")
+    job = asked.evaluation(int(number))
+    if job.state != "done":
+        raise InputError(
+            f"evaluation {number} is {job.state}" + (f": {job.error}" * bool(job.error))
+        )
+    return asked.fetch(job.id, STORED)
 
 
 def _kind_of(output: Path | None) -> str:

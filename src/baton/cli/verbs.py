@@ -201,6 +201,30 @@ TABLE = {
             Example(f"baton export {_DESK} --otlp http://localhost:4318", "to a collector"),
         ),
     ),
+    "push": Verb(
+        "live",
+        "Send recordings to a server.",
+        (
+            Example("baton push runs/", "a folder"),
+            Example("baton push session.jsonl --server http://traces.internal:4318", ""),
+        ),
+    ),
+    "submit": Verb(
+        "live",
+        "Have a server evaluate cases with one of its agents, or score recordings.",
+        (
+            Example("baton submit cases.yaml --agent support --wait", ""),
+            Example("baton submit cases.yaml runs/ -e agent_chain", "scores recordings"),
+        ),
+    ),
+    "hook": Verb(
+        "live",
+        "Have Claude Code send each session to a server when it stops.",
+        (
+            Example("baton hook claude push", "shows the change of its settings, and asks"),
+            Example("baton hook claude push --uninstall", ""),
+        ),
+    ),
     "label": Verb(
         "learn",
         "Label the dispatches of an evaluation, to compare judges with.",

@@ -30,6 +30,7 @@ from baton.session.server_rows import (
     Deletion,
     DispatchRow,
     Edge,
+    EvaluationJob,
     Failure,
     Health,
     InboxProblem,
@@ -40,19 +41,18 @@ from baton.session.server_rows import (
     ScoreRow,
 )
 
-from . import queries, sums
+from . import jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
 from .schema import inbox, judging, trace
+from .settings import Settings
 from .store import Store
 
 T = TypeVar("T")
 API = "/api/v1"
-_BODY = 1 << 20
-"""Bytes of a request's body: some thousand labels."""
 _VALUE = 2000
 """Characters of a parameter."""
 _HEADERS = {
@@ -67,12 +67,14 @@ class ApiState(NamedTuple):
 
     ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
     process received, by what they brought and what became of them (``traces``, ``refused 413``).
+    ``live_settings`` are those of the server, as they are now.
     """
 
     store: Store
     access: Access
     rules: Callable[[str], list[Any]] = lambda _: []
     counters: Callable[[], Mapping[tuple[str, str], int]] = dict
+    live_settings: Callable[[], Settings] = Settings
 
 
 def _said(text: str, **limits: Any) -> Any:
@@ -160,6 +162,8 @@ class Endpoint(NamedTuple):
     fields: Fields = {}  # noqa: RUF012 - rows are never changed
     body: Any = None
     media: str = "application/json"
+    most: int = 1 << 20
+    """Bytes of a request's body: some thousand labels, unless it brings files."""
 
 
 def _conversations(call: Call) -> Any:
@@ -257,6 +261,36 @@ def _deletions(call: Call) -> Any:
     return Listed(items=queries.deletions(call.state.store))
 
 
+def _submit(call: Call) -> Any:
+    state = call.state
+    return jobs.submit(
+        state.store, call.caller.project, call.caller.name, call.body, state.live_settings()
+    )
+
+
+def _evaluations(call: Call) -> Any:
+    return Listed(items=jobs.jobs_of(call.state.store, call.caller.project))
+
+
+def _evaluation(call: Call) -> Any:
+    try:
+        return jobs.job_of(call.state.store, call.caller.project, call.path["id"])
+    except KeyError:
+        raise _no_evaluation(call) from None
+
+
+def _folder(call: Call) -> Any:
+    try:
+        return jobs.packed_folder(call.state.store, call.caller.project, call.path["id"])
+    except KeyError:
+        raise _no_evaluation(call) from None
+
+
+def _no_evaluation(call: Call) -> Denied:
+    message = f"there is no evaluation {call.path['id']} in this project, or it has no results yet"
+    return Denied(404, message, f"{API}/evaluations lists them")
+
+
 def _openapi(_: Call) -> Any:
     return openapi()
 
@@ -330,6 +364,34 @@ ENDPOINTS = (
         _problems,
     ),
     Endpoint("GET", "/deletions", "read", "What retention deleted", Listed[Deletion], _deletions),
+    Endpoint(
+        "POST",
+        "/evaluations",
+        "run",
+        "Evaluate cases, recordings or conversations, when a worker is free",
+        EvaluationJob,
+        _submit,
+        body=jobs.EvaluationRequest,
+        most=96 << 20,
+    ),
+    Endpoint(
+        "GET",
+        "/evaluations",
+        "read",
+        "Evaluations that were asked for, the latest first",
+        Listed[EvaluationJob],
+        _evaluations,
+    ),
+    Endpoint("GET", "/evaluations/{id:int}", "read", "One of them", EvaluationJob, _evaluation),
+    Endpoint(
+        "GET",
+        "/evaluations/{id:int}/folder",
+        "read",
+        "Its folder, as an archive (tar, gzip)",
+        bytes,
+        _folder,
+        media="application/gzip",
+    ),
     Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
 )
 
@@ -377,7 +439,7 @@ async def _answer(state: ApiState, endpoints: list[Endpoint], request: Request) 
     body = b""
     if endpoint.method == "POST":
         need_json(request)
-        body = await _body_of(request)
+        body = await _body_of(request, endpoint.most)
 
     def run() -> bytes:
         values = request.query_params.multi_items()
@@ -394,12 +456,12 @@ async def _answer(state: ApiState, endpoints: list[Endpoint], request: Request) 
     return Response(content, headers=_HEADERS, media_type=endpoint.media)
 
 
-async def _body_of(request: Request) -> bytes:
+async def _body_of(request: Request, most: int) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > _BODY:
-            raise Denied(413, f"the body is longer than {_BODY >> 10} KiB", "send less at once")
+        if len(body) > most:
+            raise Denied(413, f"the body is longer than {most >> 10} KiB", "send less at once")
     return bytes(body)
 
 

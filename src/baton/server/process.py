@@ -66,7 +66,7 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
     def rules_of(project: str) -> list[dict[str, Any]]:
         return listed(Rules(rules=tuple(settings.now.live_rules.for_project(project))))
 
-    state = ApiState(store, access, rules_of, lambda: counts)
+    state = ApiState(store, access, rules_of, lambda: counts, lambda: settings.now)
     answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
     app = Starlette(
         routes=[*(receive.routes() if receiver is not None else []), *answered],

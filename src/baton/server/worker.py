@@ -28,6 +28,7 @@ from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox, Item
+from .jobs import Jobs
 from .live import Live
 from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
@@ -540,11 +541,13 @@ def run(settings: Settings, stop: threading.Event) -> None:
     tasks = [Task("asking judges", 1.0, live.judge), Task("alerts", 1.0, live.alert)]
     beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
     beside.start()
+    jobs = Jobs(store, settings)
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
-        loop(tasks_of(worker, settings), stop)
+        loop([*tasks_of(worker, settings), Task("evaluations", 0.2, jobs.work)], stop)
     finally:
+        jobs.stop()
         beside.join(_ENDING)  # what a judge was asked and has not answered is asked again
         store.close()
 

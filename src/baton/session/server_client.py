@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,16 +19,18 @@ from baton.formats.opening import read_bytes
 from baton.http.answers import PULL_MIB, Fault, Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
-from baton.model import BatonError, InputError, Problem, Trace
+from baton.model import BatonError, InputError, Trace
 from baton.runner.loop import run_anywhere
 
 from .prepare import PathLike
+from .push import pack
 from .server_rows import (
     Conversation,
     ConversationRecord,
     Deletion,
     DispatchRow,
     Edge,
+    EvaluationJob,
     InboxProblem,
     Interval,
     Listed,
@@ -41,6 +44,8 @@ When = str | datetime | None
 """A time: RFC 3339, or with a time zone."""
 KEY = "BATON_API_KEY"
 """The environment variable with the key of a server."""
+ADDRESS = "BATON_SERVER"
+"""The environment variable with the address of a server."""
 _API = "/api/v1"
 _PAGE = 500
 _SILENCE = 60.0
@@ -58,6 +63,11 @@ class Sent(msgspec.Struct, kw_only=True):
 
     files: int
     new: bool
+
+
+def server_address(given: str | None = None) -> str:
+    """Return the address of the server that is meant: given, in ``BATON_SERVER``, or here."""
+    return given or os.environ.get(ADDRESS) or f"http://localhost:{_PORT}"
 
 
 def connect(url: str, key: str | None = None, project: str | None = None) -> Server:
@@ -213,11 +223,92 @@ class Server:
         return self._get("/deletions", Listed[Deletion], {}).items
 
     def push(self, path: PathLike) -> Sent:
-        """Send a recording: a file, or a folder with all that is in it."""
-        file = Path(path)
-        body = _packed(file) if file.is_dir() else read_bytes(file)
-        given = {"name": f"{file.resolve().name}.tar.gz" if file.is_dir() else file.name}
-        return self._ask("POST", "/api/recordings", given, Sent, body, "application/octet-stream")
+        """Send a recording: a file, a folder, an evaluation, or a session of Claude Code.
+
+        Raises:
+            InputError: there is nothing to send, or a link leads out of the folder.
+        """
+        (package,) = pack([path])
+        given = {"name": package.name.lstrip(".") or "recordings"}
+        return self._ask(
+            "POST", "/api/recordings", given, Sent, package.data, "application/octet-stream"
+        )
+
+    def submit(
+        self,
+        dataset: Sequence[PathLike] = (),
+        *,
+        recordings: Sequence[PathLike] = (),
+        conversations: str | None = None,
+        agent: str | None = None,
+        evaluators: Sequence[str] = (),
+        gate: Sequence[str] = (),
+        repeat: int = 1,
+        name: str | None = None,
+    ) -> EvaluationJob:
+        """Have the server evaluate something; returns at once.
+
+        Args:
+            dataset: files of cases.
+            recordings: what to score, as for :meth:`push`.
+            conversations: a filter over conversations of the server to score, or ``*``.
+            agent: the agent that plays the cases, by its name in the server's settings.
+            evaluators: names; without them the cases decide, or what the record proves.
+            gate: rules that the evaluation has to meet.
+            repeat: how often each case is played.
+            name: of the evaluation.
+
+        Raises:
+            InputError: the request cannot be evaluated.
+        """
+        asked = {
+            "name": name,
+            "dataset": [
+                {"name": Path(each).name, "content": read_bytes(Path(each)).decode()}
+                for each in dataset
+            ],
+            "recordings": [
+                {"name": package.name, "content": package.data} for package in pack(recordings)
+            ],
+            "conversations": conversations,
+            "agent": agent,
+            "evaluators": list(evaluators) or None,
+            "gate": list(gate),
+            "repeat": repeat,
+        }
+        body = msgspec.json.encode(asked)
+        path = f"{_API}/evaluations"
+        return self._ask("POST", path, {}, EvaluationJob, body, "application/json")
+
+    def evaluations(self) -> list[EvaluationJob]:
+        """Return evaluations that the server was asked for, the latest first."""
+        return self._get("/evaluations", Listed[EvaluationJob], {}).items
+
+    def evaluation(self, number: int) -> EvaluationJob:
+        """Return one of them, as it is now."""
+        return self._get(f"/evaluations/{number}", EvaluationJob, {})
+
+    def wait(self, number: int, pause: float = 0.5) -> EvaluationJob:
+        """Wait until an evaluation has ended, and return it."""
+        while (job := self.evaluation(number)).state in ("waiting", "running"):
+            time.sleep(pause)
+        return job
+
+    def fetch(self, number: int, folder: PathLike) -> Path:
+        """Fetch the folder of an evaluation into ``folder``, and return where it is.
+
+        Raises:
+            InputError: there is none yet, or it is here already.
+        """
+        data = self._data("GET", f"{_API}/evaluations/{number}/folder", {})
+        below = Path(folder)
+        below.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            names = {Path(entry.name).parts[0] for entry in archive}
+            if len(names) != 1 or (target := below / names.pop()).exists():
+                raise InputError(f"{below}: the evaluation is here already")
+            archive.extractall(below, filter="data")
+        return target
 
     def _pages(self, path: str, type_: type[Page[T]], given: Mapping[str, object]) -> Iterator[T]:
         cursor: str | None = None
@@ -240,6 +331,23 @@ class Server:
         body: bytes | None = None,
         kind: str | None = None,
     ) -> T:
+        data = self._data(method, path, given, body, kind)
+        try:
+            return msgspec.json.decode(data, type=type_)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            message = (
+                f"{self.url}{path} answered what cannot be read: {error}; is it a server of Baton?"
+            )
+            raise ServerError(message) from None
+
+    def _data(
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, object],
+        body: bytes | None = None,
+        kind: str | None = None,
+    ) -> bytes:
         stated = {
             name.rstrip("_"): _text(value) for name, value in given.items() if value is not None
         }
@@ -251,20 +359,13 @@ class Server:
         address = self.url + quote(path) + (f"?{urlencode(stated)}" if stated else "")
         request = Request(method, address, content=body, headers=headers, whole=True)
         try:
-            data = run_anywhere(self._send(request))
+            return run_anywhere(self._send(request))
         except Refused as error:
             if error.status < 500 and error.status != 429:
                 raise InputError(str(error)) from None
             raise ServerError(error.with_attempts()) from None
         except NoAnswer as error:
             raise ServerError(str(error)) from None
-        try:
-            return msgspec.json.decode(data, type=type_)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            message = (
-                f"{request.shown} answered what cannot be read: {error}; is it a server of Baton?"
-            )
-            raise ServerError(message) from None
 
     async def _send(self, request: Request) -> bytes:
         # What is sent is kept once, so that sending it again does no harm; a label is not.
@@ -298,15 +399,3 @@ def _text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
-
-
-def _packed(folder: Path) -> bytes:
-    """Pack a folder; links lead elsewhere, and are left out."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for file in sorted(folder.rglob("*")):
-            if file.is_file() and not file.is_symlink():
-                archive.add(file, file.relative_to(folder).as_posix(), recursive=False)
-    if not packed.tell():
-        raise InputError(Problem(file=str(folder), message="the folder is empty"))
-    return packed.getvalue()

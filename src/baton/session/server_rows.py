@@ -214,3 +214,20 @@ class Failure(msgspec.Struct, kw_only=True):
 
     error: str
     do: str
+
+
+class EvaluationJob(msgspec.Struct, kw_only=True):
+    """An evaluation that a server was asked for.
+
+    ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
+    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`.
+    """
+
+    id: int
+    created: datetime
+    by: str
+    state: Literal["waiting", "running", "done", "failed"]
+    status: str | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    ended: datetime | None = None

@@ -1,0 +1,33 @@
+"""``baton push``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from baton.model import counted
+from baton.session.server_client import connect, server_address
+
+from .messages import note
+
+
+def push_command(*files: Path, server: str | None = None, project: str | None = None) -> int:
+    """Send recordings to a server, which keeps and scores them like what agents send by themselves.
+
+    A transcript of Claude Code goes with its sub-agents. What is sent twice is kept once.
+
+    Parameters
+    ----------
+    files
+        What `baton show` reads: files, folders, evaluation folders.
+    server
+        The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
+        taken from `BATON_API_KEY`.
+    project
+        The project to send to.
+    """
+    asked = connect(server_address(server), project=project)
+    for file in files:
+        sent = asked.push(file)
+        said = f"sent {counted(sent.files, 'file')}" if sent.new else "is there already"
+        note(f"{file}: {said}")
+    return 0

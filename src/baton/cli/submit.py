@@ -1,0 +1,100 @@
+"""``baton submit``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from baton.model import InputError, counted
+from baton.session.file_kinds import is_kind
+from baton.session.server_client import Server, connect, server_address
+from baton.session.server_rows import EvaluationJob
+from baton.store import read_evaluation
+
+from .messages import note, say
+from .options import SHORT, Flag, Showing
+from .output import print_short_or_long, readers_may_leave
+
+
+def submit_command(
+    *targets: Path,
+    server: str | None = None,
+    project: str | None = None,
+    agent: str | None = None,
+    conversations: str | None = None,
+    evaluator: Annotated[tuple[str, ...], Parameter(name=["--evaluator", "-e"])] = (),
+    gate: tuple[str, ...] = (),
+    repeat: int = 1,
+    name: str | None = None,
+    wait: Flag = False,
+    showing: Showing = SHORT,
+) -> int:
+    """Have a server evaluate cases with one of its agents, or score recordings.
+
+    Prints the number of the evaluation. With --wait the report is printed when it has ended, and
+    the exit code is that of `baton eval`.
+
+    Parameters
+    ----------
+    targets
+        Datasets and recordings; each is recognised by its content.
+    server
+        The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
+        taken from `BATON_API_KEY`.
+    project
+        The project on the server.
+    agent
+        The agent that plays the cases, by its name in `agents:` of `server.yaml`.
+    conversations
+        Score conversations that are on the server: a filter such as `to:refund-*`, or `*` for all.
+    evaluator
+        The name of an evaluator; may be given several times.
+    gate
+        A rule that the evaluation has to meet; may be given several times.
+    repeat
+        Play each case so many times.
+    name
+        The name of the evaluation.
+    wait
+        Wait until it has ended.
+    """
+    showing.begin()
+    for target in targets:
+        if not target.exists():
+            raise InputError(f"{target}: no such file or folder")
+    datasets = [target for target in targets if is_kind(target, "dataset")]
+    asked = connect(server_address(server), project=project)
+    job = asked.submit(
+        datasets,
+        recordings=[target for target in targets if target not in datasets],
+        conversations=conversations,
+        agent=agent,
+        evaluators=evaluator,
+        gate=gate,
+        repeat=repeat,
+        name=name,
+    )
+    if not wait:
+        print(job.id)
+        note(f"waiting for a worker: baton report --server {asked.url} {job.id}")
+        return 0
+    note(f"evaluation {job.id} of {counted(len(targets), 'file')} is waiting for a worker")
+    return show_job(asked, asked.wait(job.id), showing)
+
+
+def show_job(server: Server, job: EvaluationJob, showing: Showing) -> int:
+    """Print the report of an evaluation on a server; return its exit code."""
+    if job.state in ("waiting", "running"):
+        say(f"evaluation {job.id} is {job.state}")
+        return 3
+    if job.error is not None:
+        say(f"baton: {job.error}")
+        return 3 if job.exit_code is None else job.exit_code
+    with tempfile.TemporaryDirectory() as place:
+        stored = read_evaluation(server.fetch(job.id, place), partial=True)
+        with readers_may_leave():
+            print_short_or_long(stored, showing)
+    return 3 if job.exit_code is None else job.exit_code

@@ -1,0 +1,404 @@
+"""Evaluations that are asked for over the API, and that run here.
+
+A request brings contents and names: cases, recordings, names of evaluators and of an agent. It
+names no module, command, path or address: what may be played stands in `server.yaml` (`agents:`),
+what may judge in its `judges:`. An evaluation is a folder, as everywhere; the index knows where.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import multiprocessing
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import insert, select, update
+
+from baton.evaluators.registry import evaluator_entry
+from baton.formats.own_files import make_folder
+from baton.gate.rules import read_gate
+from baton.model import BatonError, InputError, Problem
+from baton.model.filter import filter_of
+from baton.readers import load_traces
+from baton.session.evaluate import evaluate
+from baton.session.evaluation import Evaluation
+from baton.session.prepare import ScoreOptions
+from baton.session.score import score
+from baton.session.server_rows import EvaluationJob
+
+from . import queries
+from .archives import file_name, write_upload
+from .bodies import BodyGone, Place, day_of, get_one
+from .conversations import record_of
+from .database import EVERY_PROJECT
+from .schema import job
+from .settings import Settings
+from .store import Store, open_store
+
+LOG = logging.getLogger("baton.server")
+_MOST_CONVERSATIONS = 10_000
+_ATTEMPTS = 3
+"""Times that an evaluation is begun: a server that ends in the middle begins it again."""
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}")
+_EXIT_CODES = {"passed": 0, "failed": 1}
+
+
+class _Named(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    name: str
+
+
+class NamedText(_Named, kw_only=True):
+    """A file of cases: its name, which tells the dialect, and its text."""
+
+    content: str
+
+
+class NamedBytes(_Named, kw_only=True):
+    """A recording, or an archive of recordings; in JSON ``content`` is base64."""
+
+    content: bytes
+
+
+class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to evaluate: an ``agent`` that plays a ``dataset``, or what was recorded.
+
+    ``conversations`` is a filter over those on the server (`service:support started:>=2026-11-01`,
+    or `*` for all). ``evaluators`` are names; without them the cases decide, or what is proven by
+    the record.
+    """
+
+    name: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    dataset: list[NamedText] = []
+    recordings: list[NamedBytes] = []
+    conversations: str | None = None
+    agent: str | None = None
+    evaluators: list[str] | None = None
+    gate: list[str] = []
+    repeat: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+
+    def check(self, settings: Settings) -> None:
+        """Raise InputError for a request that cannot be evaluated."""
+        ways = [self.agent is not None, bool(self.recordings), self.conversations is not None]
+        if sum(ways) != 1:
+            raise InputError("give one of `agent`, `recordings` and `conversations`")
+        if self.agent is not None:
+            if self.agent not in settings.agents:
+                known = ", ".join(sorted(settings.agents)) or "none"
+                message = f"server.yaml has no agent `{self.agent}`; it has: {known}"
+                raise InputError(Problem(path="agent", message=message))
+            if not self.dataset:
+                raise InputError(Problem(path="dataset", message="an agent needs cases to play"))
+        if self.conversations is not None:
+            filter_of(_chosen(self.conversations), queries.CONVERSATION_FIELDS)
+        for place, name in enumerate(self.evaluators or ()):
+            # `module:function` and `rubric.yaml` would name code and files of this machine.
+            if not _NAME.fullmatch(name):
+                message = f"`{name}` is not the name of an evaluator of Baton"
+                raise InputError(Problem(path=f"evaluators[{place}]", message=message))
+            evaluator_entry(name)
+        read_gate(self.gate)
+        files: list[_Named] = [*self.dataset, *self.recordings]
+        for file in files:
+            file_name(file.name)
+
+
+def _chosen(conversations: str) -> str | None:
+    return None if conversations.strip() == "*" else conversations
+
+
+def submit(store: Store, project: int, by: str, body: bytes, settings: Settings) -> EvaluationJob:
+    """Keep a request; a worker takes it up.
+
+    Raises:
+        InputError: the request cannot be evaluated.
+    """
+    request = _read(body)
+    request.check(settings)
+    (place,) = store.bodies.put(day_of(time.time()), [body])
+    row = {
+        "project": project,
+        "created": time.time(),
+        "by": by,
+        "request": msgspec.json.encode(place).decode(),
+        "state": "waiting",
+        "attempts": 0,
+    }
+    with store.write() as connection:
+        number = connection.execute(insert(job).values(row).returning(job.c.id)).scalar_one()
+    return job_of(store, project, number)
+
+
+def _read(body: bytes) -> EvaluationRequest:
+    try:
+        return msgspec.json.decode(body, type=EvaluationRequest)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InputError(f"not a request for an evaluation: {error}") from None
+
+
+def job_of(store: Store, project: int, number: int) -> EvaluationJob:
+    """Return an evaluation that was asked for; raises KeyError where there is none."""
+    query = select(job).where(job.c.project == project, job.c.id == number)
+    with store.read() as connection:
+        row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        raise KeyError(number)
+    return _job(row)
+
+
+def jobs_of(store: Store, project: int, limit: int = 200) -> list[EvaluationJob]:
+    """Return evaluations that were asked for, the latest first."""
+    query = select(job).where(job.c.project == project).order_by(job.c.id.desc()).limit(limit)
+    with store.read() as connection:
+        return [_job(row) for row in connection.execute(query).mappings()]
+
+
+def _job(row: Mapping[Any, Any]) -> EvaluationJob:
+    ended = None if row["ended"] is None else datetime.fromtimestamp(row["ended"], UTC)
+    return EvaluationJob(
+        id=row["id"],
+        created=datetime.fromtimestamp(row["created"], UTC),
+        by=row["by"],
+        state=row["state"],
+        status=row["status"],
+        exit_code=row["exit_code"],
+        error=row["error"],
+        ended=ended,
+    )
+
+
+def packed_folder(store: Store, project: int, number: int) -> bytes:
+    """Return the folder of an evaluation as an archive (tar, gzip).
+
+    Raises:
+        KeyError: there is no such evaluation, or it has no folder (yet).
+    """
+    query = select(job.c.folder).where(job.c.project == project, job.c.id == number)
+    with store.read() as connection:
+        folder = connection.execute(query).scalar()
+    if folder is None or not Path(folder).is_dir():
+        raise KeyError(number)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for file in sorted(Path(folder).iterdir()):
+            archive.add(file, f"{Path(folder).name}/{file.name}", recursive=False)
+    return packed.getvalue()
+
+
+class Jobs:
+    """Runs what was asked for, one after the other, each in a process of its own.
+
+    An agent may crash, hang or keep memory: the worker is not to suffer from it.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._running: _Running | None = None
+        self._is_taken_up = store.is_postgresql
+
+    def work(self, now: float) -> bool:
+        """Begin the next one, or look whether the one that runs has ended.
+
+        Raises:
+            Unavailable: the store is not there now.
+        """
+        if not self._is_taken_up:
+            self._take_up()
+        if self._running is None:
+            self._running = self._begin()
+        elif self._running.process.exitcode is not None:
+            ended, self._running = self._running, None
+            self._end(ended, now)
+            return True
+        return False
+
+    def stop(self) -> None:
+        """End what runs; it begins again with the next start."""
+        if self._running is None:
+            return
+        self._running.process.terminate()
+        self._running.process.join(2)
+        if self._running.process.exitcode is None:
+            self._running.process.kill()
+            self._running.process.join()
+        shutil.rmtree(self._running.folder, ignore_errors=True)
+        self._set(self._running, state="waiting")
+        self._running = None
+
+    def _take_up(self) -> None:
+        """Let what a process that was killed had begun begin again."""
+        with self._store.write() as connection:
+            begun = update(job).where(job.c.state == "running").values(state="waiting")
+            connection.execute(begun, execution_options=EVERY_PROJECT)
+        self._is_taken_up = True
+
+    def _begin(self) -> _Running | None:
+        waiting = select(job).where(job.c.state == "waiting").order_by(job.c.id).limit(1)
+        with self._store.write() as connection:
+            row = connection.execute(
+                waiting.with_for_update(skip_locked=True), execution_options=EVERY_PROJECT
+            ).one_or_none()
+            if row is None:
+                return None
+            mine = (job.c.project == row.project, job.c.id == row.id)
+            attempts = row.attempts + 1
+            if attempts > _ATTEMPTS:
+                message = f"the server ended {_ATTEMPTS} times while this was evaluated"
+                failed = {"state": "failed", "error": message, "exit_code": 3, "ended": time.time()}
+                connection.execute(update(job).where(*mine).values(failed))
+                return None
+            begun = update(job).where(*mine).values(state="running", attempts=attempts)
+            connection.execute(begun)
+        folder = Path(tempfile.mkdtemp(prefix="baton-evaluation-"))
+        place = msgspec.json.decode(row.request, type=Place)
+        task = _Task(self._settings, row.project, row.id, place, folder, row.created)
+        process = multiprocessing.get_context("spawn").Process(target=_play, args=(task,))
+        process.start()
+        return _Running(row.project, row.id, folder, process)
+
+    def _end(self, ended: _Running, now: float) -> None:
+        try:
+            answer = msgspec.json.decode((ended.folder / _ANSWER).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            code = ended.process.exitcode
+            answer = {"error": f"the evaluation ended with {code} and no result", "exit_code": 3}
+        shutil.rmtree(ended.folder, ignore_errors=True)
+        state = "failed" if "error" in answer else "done"
+        self._set(ended, state=state, ended=now, **answer)
+
+    def _set(self, one: _Running, **values: Any) -> None:
+        with self._store.write() as connection:
+            mine = (job.c.project == one.project, job.c.id == one.id)
+            connection.execute(update(job).where(*mine).values(values))
+
+
+class _Running:
+    def __init__(self, project: int, id_: int, folder: Path, process: SpawnProcess) -> None:
+        self.project = project
+        self.id = id_
+        self.folder = folder
+        self.process = process
+
+
+_ANSWER = "answer.json"
+
+
+class _Task(msgspec.Struct):
+    """What the process of an evaluation is told."""
+
+    settings: Settings
+    project: int
+    number: int
+    place: Place
+    folder: Path
+    created: float
+
+
+def _play(task: _Task) -> None:
+    """Evaluate, and leave the answer in the folder; this runs in a process of its own."""
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    try:
+        answer = _evaluated(task)
+    except BatonError as error:
+        answer = {"error": str(error), "exit_code": 2 if isinstance(error, InputError) else 3}
+    except BodyGone as error:
+        answer = {"error": str(error), "exit_code": 3}
+    draft = task.folder / f"{_ANSWER}.tmp"
+    draft.write_bytes(msgspec.json.encode(answer))
+    draft.rename(task.folder / _ANSWER)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process once the worker was killed: the next one begins the evaluation again."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _evaluated(task: _Task) -> dict[str, Any]:
+    settings = task.settings
+    store = open_store(settings.store)
+    try:
+        request = _read(get_one(store.bodies, task.place))
+        request.check(settings)
+        name = request.name or request.agent or "submitted"
+        cases = [_written(task.folder / "dataset", each) for each in request.dataset]
+        common: ScoreOptions = {"name": name, "judge": _judge(settings), "gate": request.gate}
+        if request.agent is not None:
+            agent = settings.agents[request.agent]
+            played = evaluate(cases, agent, request.evaluators, repeat=request.repeat, **common)
+            return _kept(played, task, name)
+        recordings = task.folder / "recordings"
+        recordings.mkdir()
+        for number, each in enumerate(request.recordings):
+            folder = recordings / str(number)
+            folder.mkdir()
+            write_upload(each.content, each.name, folder, settings.limits)
+        if request.conversations is not None:
+            _write_records(store, task.project, request.conversations, recordings / "records.jsonl")
+    finally:
+        store.close()
+    scored = score(load_traces(recordings), cases or None, request.evaluators, **common)
+    return _kept(scored, task, name)
+
+
+def _judge(settings: Settings) -> Any:
+    """Return the judge that is named `default`, or the only one."""
+    judges = settings.judges
+    return judges.get("default") or (next(iter(judges.values())) if len(judges) == 1 else None)
+
+
+def _written(folder: Path, file: NamedText) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / file.name
+    path.write_text(file.content, encoding="utf-8")
+    return path
+
+
+def _write_records(store: Store, project: int, chosen: str, file: Path) -> None:
+    """Write the records of the conversations that are meant; raises InputError for none."""
+    filter_ = filter_of(_chosen(chosen), queries.CONVERSATION_FIELDS)
+    cursor: str | None = None
+    count = 0
+    with file.open("wb") as lines:
+        while True:
+            page = queries.conversations(store, project, filter_, limit=200, cursor=cursor)
+            for row in page.items:
+                lines.write(msgspec.json.encode(record_of(store, project, row.id)) + b"\n")
+            count += len(page.items)
+            cursor = page.next
+            if cursor is None:
+                break
+            if count >= _MOST_CONVERSATIONS:
+                message = f"more than {_MOST_CONVERSATIONS:,} conversations: choose fewer"
+                raise InputError(Problem(path="conversations", message=message))
+    if not count:
+        raise InputError(Problem(path="conversations", message=f"no conversation meets `{chosen}`"))
+
+
+def _kept(evaluation: Evaluation, task: _Task, name: str) -> dict[str, Any]:
+    """Save an evaluation with all its traces: what it was made of is removed."""
+    evaluation.keep_traces = True
+    evaluation.about.pop("traces", None)
+    below = Path(task.settings.folder) / "evaluations"
+    stamp = datetime.fromtimestamp(task.created, UTC).strftime("%Y%m%dT%H%M%SZ")
+    slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip("-.") or "evaluation"
+    folder = below / f"{stamp}-{task.number}-{slug}"
+    make_folder(below)
+    if folder.exists():  # of an earlier attempt, which a kill ended
+        shutil.rmtree(folder)
+    evaluation.save(folder)
+    code = _EXIT_CODES.get(evaluation.status, 3)
+    return {"folder": str(folder.resolve()), "status": evaluation.status, "exit_code": code}

@@ -1,0 +1,185 @@
+"""Hooks of Claude Code: a line of its settings that has it run a command of ours.
+
+The settings are the user's own: what changes is shown first, a copy of the file is kept, and all
+else in it stays as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.own_files import write_whole
+from baton.model import InputError
+
+EVENTS = ("Stop", "SessionEnd")
+"""Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
+_SECONDS = 60
+_MARK = ("hook", "claude", "push", "--run")
+"""By these words of its command a hook is recognised as ours."""
+
+
+class SettingsChange(NamedTuple):
+    """The settings before (``None``: there is no such file) and after, as text."""
+
+    file: Path
+    before: str | None
+    after: str
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return self.after != (self.before or "")
+
+    def diff(self) -> str:
+        """Return the lines that change, as `diff -u` shows them."""
+        name = str(self.file)
+        lines = ((self.before or "").splitlines(), self.after.splitlines())
+        return "\n".join(difflib.unified_diff(*lines, name, name, lineterm=""))
+
+    def apply(self, now: float | None = None) -> Path | None:
+        """Write the settings; returns the copy of what was there before.
+
+        Raises:
+            InputError: the file has changed since it was read.
+        """
+        if _text_of(self.file) != self.before:
+            raise InputError(f"{self.file} has changed meanwhile: nothing was written")
+        copy: Path | None = None
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        if self.before is not None:
+            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
+            copy = self.file.with_name(f"{self.file.name}.{stamp}.backup")
+            shutil.copy2(self.file, copy)
+        file = self.file.resolve()  # settings are often a link into a repository of dotfiles
+        write_whole(file, self.after.encode())
+        if copy is not None:
+            shutil.copymode(copy, file)
+        return copy
+
+
+def settings_file(*, user: bool) -> Path:
+    """Return where Claude Code keeps settings: of the user, or of one person in this project."""
+    home = Path.home() / ".claude" / "settings.json"
+    return home if user else Path(".claude") / "settings.local.json"
+
+
+def add_hook(file: Path, server: str | None = None, project: str | None = None) -> SettingsChange:
+    """Prepare settings that send a session to a server whenever Claude Code stops.
+
+    No key is written: the hook takes it from the environment, as `baton push` does.
+
+    Raises:
+        InputError: the settings are not the JSON that Claude Code reads.
+    """
+    words = [*_program(), *_MARK]
+    words += ["--server", server] if server else []
+    words += ["--project", project] if project else []
+    hook = {"type": "command", "command": shlex.join(words), "timeout": _SECONDS}
+    before, settings = _read(file)
+    _take_out(settings)
+    for event in EVENTS:
+        settings.setdefault("hooks", {}).setdefault(event, []).append({"hooks": [hook]})
+    return _changed(file, before, settings)
+
+
+def remove_hook(file: Path) -> SettingsChange:
+    """Prepare settings without our hook; others stay.
+
+    Raises:
+        InputError: the settings are not the JSON that Claude Code reads.
+    """
+    before, settings = _read(file)
+    if not _take_out(settings):
+        return SettingsChange(file, before, before or "")
+    return _changed(file, before, settings)
+
+
+def _program() -> list[str]:
+    """Return how to start Baton from a shell that knows no virtual environment."""
+    return [sys.executable, "-m", "baton"]
+
+
+def _text_of(file: Path) -> str | None:
+    return file.read_text("utf-8") if file.exists() else None
+
+
+def _read(file: Path) -> tuple[str | None, dict[str, Any]]:
+    before = _text_of(file)
+    if before is None or not before.strip():
+        return before, {}
+    document = Document(str(file), read_bytes(file), "json")
+    settings = document.value()
+    hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
+    if not isinstance(settings, dict) or not isinstance(hooks, dict):
+        raise InputError(
+            document.problem("settings of Claude Code are an object, and so is `hooks`")
+        )
+    for event, groups in hooks.items():
+        if not isinstance(groups, list) or not all(isinstance(each, dict) for each in groups):
+            raise InputError(document.problem(f"`hooks.{event}` is not a list of objects"))
+    return before, settings
+
+
+def _changed(file: Path, before: str | None, settings: dict[str, Any]) -> SettingsChange:
+    text = msgspec.json.format(msgspec.json.encode(settings), indent=2).decode()
+    return SettingsChange(file, before, f"{text}\n")
+
+
+def _take_out(settings: dict[str, Any]) -> bool:
+    """Take our hooks out, and what is empty then; tells whether there were any."""
+    hooks = settings.get("hooks", {})
+    any_ours = False
+    for event, groups in list(hooks.items()):
+        for group in list(groups):
+            ours = [each for each in _hooks_of(group) if _is_ours(each)]
+            any_ours |= bool(ours)
+            group["hooks"] = [each for each in group.get("hooks", []) if each not in ours]
+            if ours and not group["hooks"]:
+                groups.remove(group)
+        if any_ours and not groups:
+            del hooks[event]
+    if any_ours and not hooks:
+        del settings["hooks"]
+    return any_ours
+
+
+def _hooks_of(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    hooks = group.get("hooks")
+    for each in hooks if isinstance(hooks, list) else ():
+        if isinstance(each, dict):
+            yield each
+
+
+def _is_ours(hook: dict[str, Any]) -> bool:
+    command = hook.get("command")
+    return isinstance(command, str) and " ".join(_MARK) in command
+
+
+class HookEvent(msgspec.Struct):
+    """What Claude Code tells a hook on its standard input, as far as it is of use here."""
+
+    session_id: str
+    transcript_path: str
+    hook_event_name: str = ""
+
+
+def read_event(text: bytes) -> HookEvent:
+    """Read what Claude Code tells a hook.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        return msgspec.json.decode(text, type=HookEvent)
+    except msgspec.DecodeError as error:
+        raise InputError(f"standard input is not an event of Claude Code: {error}") from None

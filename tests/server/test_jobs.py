@@ -1,0 +1,206 @@
+"""Evaluations that a server is asked for: what may be asked, what comes back, and what a kill leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import select, update
+from tests.conftest import Baton
+
+import baton
+from baton.model import InputError
+from baton.reports.json import EXIT_CODES
+from baton.server.jobs import Jobs, job_of, submit
+from baton.server.schema import job
+from baton.server.settings import Settings
+from baton.server.store import Store
+from baton.session.server_client import connect
+from baton.session.server_rows import EvaluationJob
+from baton.store import read_evaluation
+
+from .serving import api
+
+DESK = """
+def answer(message):
+    return "Refund R-1 is on its way." if "refund" in message else "Hello."
+"""
+CASES = """
+cases:
+  - {id: refund, input: "refund order 42", response_contains: R-1}
+  - {id: late, input: "it is late", response_contains: sorry}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings with one agent."""
+    (tmp_path / "desk.py").write_text(DESK)
+    agent = {"type": "python", "target": f"{tmp_path}/desk.py:answer"}
+    return Settings(folder=str(tmp_path / "server"), agents={"support": agent})
+
+
+@pytest.fixture
+def address(store: Store, settings: Settings) -> Iterator[str]:
+    """A server that takes requests, and no worker."""
+    with api(store, live_settings=lambda: settings) as url:
+        yield url
+
+
+def asked(store: Store, settings: Settings, **request: Any) -> EvaluationJob:
+    """Ask for an evaluation, run it, and return what became of it."""
+    made = submit(store, 1, "ann", msgspec.json.encode(request), settings)
+    jobs = Jobs(store, settings)
+    until = time.monotonic() + 60
+    while (now := job_of(store, 1, made.id)).state in ("waiting", "running"):
+        assert time.monotonic() < until
+        jobs.work(time.time())
+        time.sleep(0.05)
+    return now
+
+
+def cases(text: str = CASES) -> list[dict[str, str]]:
+    """Return a dataset as a request brings it."""
+    return [{"name": "cases.yaml", "content": text}]
+
+
+def test_an_agent_of_the_settings_plays_cases(store: Store, settings: Settings) -> None:
+    done = asked(store, settings, agent="support", dataset=cases())
+    assert (done.state, done.status, done.exit_code) == ("done", "failed", 1), done.error
+    with store.read() as connection:
+        folder = connection.scalar(select(job.c.folder).where(job.c.project == 1))
+    rows = {row.case_id: row.status for row in read_evaluation(Path(str(folder))).rows()}
+    assert rows == {"refund": "passed", "late": "failed"}
+
+
+def test_recordings_are_scored_as_here(
+    baton_: Baton, store: Store, settings: Settings, address: str, recordings: Path, tmp_path: Path
+) -> None:
+    run = recordings / "support_desk" / "refund.sse"
+    server = connect(address)
+    made = server.submit(recordings=[run], evaluators=["dispatch_completed"])
+    jobs = Jobs(store, settings)
+    while (now := server.evaluation(made.id)).state in ("waiting", "running"):
+        jobs.work(time.time())
+    here = baton.score([run], evaluators=["dispatch_completed"])
+    assert (now.status, now.exit_code) == (here.status, EXIT_CODES[here.status]), now.error
+    fetched = baton_("report", "--server", address, str(made.id))
+    assert fetched.code == now.exit_code
+    assert "dispatch_completed" in fetched.out
+    assert len(list((tmp_path / ".baton" / "evaluations").iterdir())) == 1
+
+
+@pytest.fixture
+def baton_(baton: Baton) -> Baton:
+    """The command line, beside the package of the same name."""
+    return baton
+
+
+@pytest.mark.heavy
+def test_conversations_of_the_server_are_scored(
+    store: Store, settings: Settings, recordings: Path
+) -> None:
+    none = asked(store, settings, conversations="service:nobody")
+    assert (none.state, none.exit_code) == ("failed", 2)
+    assert none.error is not None
+    assert "no conversation meets `service:nobody`" in none.error
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({}, "give one of `agent`, `recordings` and `conversations`"),
+        ({"agent": "suport", "dataset": []}, "server.yaml has no agent `suport`; it has: support"),
+        ({"agent": "support"}, "an agent needs cases"),
+        ({"conversations": "too:x"}, "too"),
+        ({"conversations": "*", "evaluators": ["own.py:Mine"]}, "not the name of an evaluator"),
+        ({"conversations": "*", "evaluators": ["agent_chian"]}, "agent_chain"),
+        ({"conversations": "*", "gate": ["nonsense"]}, "nonsense"),
+        ({"agent": "support", "target": "os:system"}, "target"),
+        (
+            {"agent": "support", "dataset": [{"name": "../x.yaml", "content": ""}]},
+            "the name of a recording is that of a file",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_at_once(
+    store: Store, settings: Settings, request_: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message.replace("(", r"\(").replace("*", r"\*")):
+        submit(store, 1, "ann", msgspec.json.encode(request_), settings)
+
+
+@pytest.mark.heavy
+def test_cases_name_no_code(store: Store, settings: Settings, tmp_path: Path) -> None:
+    criteria = '{"criteria": {"own": 1}, "custom_metrics": {"own": {"code_config": {"name": "os.system"}}}}'
+    evalset = '{"eval_set_id": "s", "eval_cases": []}'
+    files = [
+        {"name": "test_config.json", "content": criteria},
+        {"name": "s.evalset.json", "content": evalset},
+    ]
+    done = asked(store, settings, agent="support", dataset=files)
+    assert done.state == "failed"
+    assert done.exit_code == 2
+
+
+@pytest.mark.heavy
+def test_what_a_killed_server_had_begun_begins_again(store: Store, settings: Settings) -> None:
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    made = submit(store, 1, "ann", body, settings)
+    with store.write() as connection:
+        begun = update(job).where(job.c.project == 1).values(state="running", attempts=1)
+        connection.execute(begun)
+    jobs = Jobs(store, settings)
+    while job_of(store, 1, made.id).state in ("waiting", "running"):
+        jobs.work(time.time())
+    assert job_of(store, 1, made.id).status == "failed"
+
+
+def test_one_that_ends_the_server_each_time_is_given_up(store: Store, settings: Settings) -> None:
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    made = submit(store, 1, "ann", body, settings)
+    with store.write() as connection:
+        connection.execute(update(job).where(job.c.project == 1).values(attempts=3))
+    Jobs(store, settings).work(time.time())
+    given_up = job_of(store, 1, made.id)
+    assert (given_up.state, given_up.exit_code) == ("failed", 3)
+
+
+@pytest.mark.heavy
+def test_an_agent_that_crashes_its_process_is_an_error(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.py").write_text("import os\ndef answer(message):\n    os._exit(9)\n")
+    done = asked(store, settings, agent="support", dataset=cases())
+    assert (done.state, done.exit_code) == ("failed", 3)
+    assert done.error == "the evaluation ended with 9 and no result"
+
+
+@pytest.mark.heavy
+def test_stopping_ends_what_runs_and_keeps_the_request(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.py").write_text("import time\ndef answer(message):\n    time.sleep(60)\n")
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    made = submit(store, 1, "ann", body, settings)
+    jobs = Jobs(store, settings)
+    jobs.work(time.time())
+    assert job_of(store, 1, made.id).state == "running"
+    jobs.stop()
+    assert job_of(store, 1, made.id).state == "waiting"
+
+
+def test_submit_of_the_command_line_prints_the_number(
+    baton_: Baton, address: str, tmp_path: Path
+) -> None:
+    (tmp_path / "cases.yaml").write_text(CASES)
+    done = baton_("submit", "cases.yaml", "--agent", "support", "--server", address)
+    assert (done.code, done.out) == (0, "1\n"), done.err
+    wrong = baton_("submit", "cases.yaml", "--agent", "nobody", "--server", address)
+    assert wrong.code == 2
+    assert "server.yaml has no agent `nobody`" in wrong.err
+    assert baton_("submit", "gone.yaml", "--server", address).code == 2
