@@ -35,6 +35,8 @@ ATTRIBUTES: dict[str, Any] = {
     "new.convention.words": "my dog is ill",
     "user.name": "my dog",
     "gen_ai.response.finish_reasons": ["stop"],
+    "baton.project": "support",
+    "baton.rules": ["refunds"],
 }
 
 
@@ -91,6 +93,8 @@ def test_texts_go_and_what_tells_how_agents_worked_stays(form: Form) -> None:
         {"role": "user", "parts": [{"type": "text"}]},
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "vet"}]},
     ]
+    assert values["baton.project"] == "support"
+    assert b"refunds" in body
     assert b"stop" in body
     assert b"gen_ai.usage.input_tokens" in body
     assert b"exception" in body

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.export import spans
-from baton.model import CaseResult, InputError, Said, ToolCall, Trace
+from baton.model import CaseResult, InputError, Said, Score, ToolCall, Trace
 from baton.readers.load import files_below
 from baton.readers.otlp.own import part
 from baton.readers.otlp.span import Span
@@ -187,28 +187,29 @@ def events_of(
         yield _event({**about, **case}, span, at, observed, is_error=True)
     for score in result.scores:
         span = places.of(score.subject) if places is not None else None
-        is_error = score.status == "error"
-        attributes = {
-            "gen_ai.evaluation.name": score.evaluator,
-            "gen_ai.evaluation.score.value": score.value,
-            "gen_ai.evaluation.score.label": _LABELS.get(score.status),
-            **_explained(score.reason),
-            "error.type": _OTHER if score.status == "error" else None,
-            "baton.evaluator.type": score.type,
-            "baton.evaluator.version": score.version,
-            "baton.score.status": score.status,
-            "baton.score.threshold": score.threshold,
-            "baton.score.unit": score.unit,
-            "baton.score.subject": score.subject or None,
-            "baton.judge.model": score.judge.model if score.judge is not None else None,
-        }
-        yield _event(
-            {**{name: value for name, value in attributes.items() if value is not None}, **case},
-            span,
-            at,
-            observed,
-            is_error=is_error,
-        )
+        yield event_of(score, span, at, observed, case)
+
+
+def event_of(
+    score: Score, span: SpanIds | None, at: float | None, observed: float, more: Json
+) -> LogRecord:
+    """Return the event of a score; ``more`` are attributes of what was scored."""
+    attributes = {
+        "gen_ai.evaluation.name": score.evaluator,
+        "gen_ai.evaluation.score.value": score.value,
+        "gen_ai.evaluation.score.label": _LABELS.get(score.status),
+        **_explained(score.reason),
+        "error.type": _OTHER if score.status == "error" else None,
+        "baton.evaluator.type": score.type,
+        "baton.evaluator.version": score.version,
+        "baton.score.status": score.status,
+        "baton.score.threshold": score.threshold,
+        "baton.score.unit": score.unit,
+        "baton.score.subject": score.subject or None,
+        "baton.judge.model": score.judge.model if score.judge is not None else None,
+    }
+    stated = {name: value for name, value in attributes.items() if value is not None}
+    return _event({**stated, **more}, span, at, observed, is_error=score.status == "error")
 
 
 def _event(

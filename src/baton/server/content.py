@@ -23,6 +23,7 @@ from .settings import Settings
 _STAYS = re.compile(
     r"(?:^|[._])(?:ids?|name|kinds?|type|model|role|system|provider|version|finish_reasons?|reason"
     r"|status|node|language|framework|operation|code|level|sampling|timestamp|event)$"
+    r"|^baton\.(?:project|rules)$"
 )
 """Ends of names whose texts stay: `gen_ai.agent.name`, `session.id`, `openinference.span.kind`,
 `langgraph_node`. `gen_ai.prompt.0.content`, `input.value` and `exception.message` do not."""

@@ -12,6 +12,7 @@ from baton.model.subjects import Origin
 from .alerts import check_alerts, deliver
 from .conversations import Recorded, record_of
 from .judging import judge_waiting
+from .results import send_results
 from .rows import Row, State
 from .scoring import score
 from .settings import Settings
@@ -34,6 +35,8 @@ class Live:
         self._rules = settings.live_rules
         self._addresses = settings.alert_addresses
         self._cache = Path(settings.folder) / _VERDICTS
+        self._endpoint = settings.otlp
+        self._headers = settings.otlp_headers
         self._names: dict[int, str] = {}
 
     def score(
@@ -63,3 +66,13 @@ class Live:
         """Look at new scores, and send messages that are due; tells whether there was anything."""
         changed = check_alerts(self._store, self._rules, now)
         return deliver(self._store, self._addresses, now) > 0 or changed > 0
+
+    def send(self, now: float) -> bool:
+        """Send new scores to the OTLP endpoint, if there is one; tells whether there were any.
+
+        Raises:
+            NotDelivered: the endpoint did not take them; they are sent again.
+        """
+        if self._endpoint is None:
+            return False
+        return send_results(self._store, self._endpoint, self._headers, now) > 0

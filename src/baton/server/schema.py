@@ -328,6 +328,14 @@ alert_watch = Table(
     PrimaryKeyConstraint("project", "rule", "condition"),
 )
 
+result_sent = Table(
+    "result_sent",
+    INDEX,
+    # Up to which score results were sent to an OpenTelemetry endpoint.
+    Column("project", Integer, primary_key=True, autoincrement=False),
+    Column("score", BigInteger, nullable=False),
+)
+
 alert = Table(
     "alert",
     INDEX,

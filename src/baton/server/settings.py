@@ -71,7 +71,8 @@ class Settings(_Strict):
     kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
     after it was read. ``projects`` are made at the start; spans that were sent without a project
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
-    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``. Without ``rules`` what the
+    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``,
+    with ``otlp_headers``. Without ``rules`` what the
     record proves is scored. ``file`` is that of the settings, where paths in rules start.
     """
 
@@ -98,6 +99,7 @@ class Settings(_Strict):
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     otlp: str | None = None
+    otlp_headers: dict[str, str] = msgspec.field(default_factory=dict)
     file: str | None = None
 
     @property

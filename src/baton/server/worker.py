@@ -538,7 +538,11 @@ def run(settings: Settings, stop: threading.Event) -> None:
         store, bounds_of(settings), live.score, settings.limits, settings.projects_by_tag
     )
     # Judges take seconds to answer, and reading does not wait for them.
-    tasks = [Task("asking judges", 1.0, live.judge), Task("alerts", 1.0, live.alert)]
+    tasks = [
+        Task("asking judges", 1.0, live.judge),
+        Task("alerts", 1.0, live.alert),
+        Task("sending results", 1.0, live.send),
+    ]
     beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
     beside.start()
     jobs = Jobs(store, settings)

@@ -1,0 +1,128 @@
+"""Live scores as ``gen_ai.evaluation.result`` events, to the OTLP endpoint of `server.yaml`.
+
+They are sent from the store, up to a score that is noted there: an endpoint that is down delays
+them, over restarts too, and after a crash some come twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, func, insert, select, update
+
+from baton.export.results import SpanIds, event_of
+from baton.export.sink import Limits, Sink, open_endpoint
+from baton.export.wire_json import LogRecord
+from baton.model import Evidence, JudgeUse, Score
+
+from .schema import conversation, conversation_trace, result_sent, score
+from .store import Store
+
+_AT_ONCE = 500
+_SETTLED = 5.0
+"""Seconds after which no score with an earlier number comes any more; see `alerts`."""
+_LIMITS = Limits(timeout=10, attempts=1, delay=0)
+
+
+def send_results(store: Store, endpoint: str, headers: dict[str, str], now: float) -> int:
+    """Send the scores that came since the last time; returns how many.
+
+    Scores that were there before the endpoint was named are not sent.
+
+    Raises:
+        NotDelivered: the endpoint did not take them; they are sent again.
+        InputError: it wants other headers, or takes no results.
+        Unavailable: the store is not there now.
+    """
+    sent = 0
+    sink: Sink | None = None
+    try:
+        for project in store.projects().values():
+            while events := _next(store, project, now):
+                if sink is None:
+                    sink = open_endpoint(endpoint, encoding=None, headers=headers, limits=_LIMITS)
+                sink.add([event for _, event in events])
+                _note(store, project, events[-1][0])
+                sent += len(events)
+    finally:
+        if sink is not None:
+            sink.close()
+    return sent
+
+
+def _next(store: Store, project: int, now: float) -> list[tuple[int, LogRecord]]:
+    """Return the next events of a project, each with the number of its score."""
+    with store.read() as connection:
+        after = connection.execute(
+            select(result_sent.c.score).where(result_sent.c.project == project)
+        ).scalar()
+        if after is None:
+            last = select(func.max(score.c.id)).where(score.c.project == project)
+            newest = connection.execute(last).scalar() or 0
+        else:
+            return _events(connection, store, project, after, now)
+    _note(store, project, newest)
+    return []
+
+
+def _events(
+    connection: Connection, store: Store, project: int, after: int, now: float
+) -> list[tuple[int, LogRecord]]:
+    query = select(score, conversation.c.key).where(
+        score.c.project == project,
+        conversation.c.project == score.c.project,
+        conversation.c.id == score.c.conversation,
+        score.c.id > after,
+    )
+    if store.is_postgresql:
+        query = query.where(score.c.at <= now - _SETTLED)
+    rows = connection.execute(query.order_by(score.c.id).limit(_AT_ONCE)).mappings().all()
+    traces = {
+        id_: _trace(connection, project, id_) for id_ in {row["conversation"] for row in rows}
+    }
+    events = []
+    for row in rows:
+        more: dict[str, Any] = {
+            "gen_ai.conversation.id": row["key"],
+            "baton.rule": row["rule"],
+            "baton.conversation.version": row["version"],
+        }
+        trace_id = traces[row["conversation"]]
+        span = SpanIds(trace_id, "") if trace_id is not None else None
+        events.append((row["id"], event_of(_score(row), span, row["at"], now, more)))
+    return events
+
+
+def _trace(connection: Connection, project: int, conversation_id: int) -> str | None:
+    """Return the trace of a conversation; ``None`` where it has several, or none."""
+    query = select(conversation_trace.c.trace_id).where(
+        conversation_trace.c.project == project,
+        conversation_trace.c.conversation == conversation_id,
+    )
+    ids = connection.execute(query.limit(2)).scalars().all()
+    return ids[0] if len(ids) == 1 and len(ids[0]) == 32 else None
+
+
+def _score(row: Any) -> Score:
+    return Score(
+        evaluator=row["evaluator"],
+        type=row["type"],
+        version=row["evaluator_version"],
+        unit=row["unit"],
+        subject=msgspec.json.decode(row["subject"]),
+        status=row["status"],
+        value=row["value"],
+        threshold=row["threshold"],
+        reason=row["reason"] or "",
+        evidence=msgspec.json.decode(row["evidence"], type=list[Evidence]),
+        judge=msgspec.json.decode(row["judge"], type=JudgeUse) if row["judge"] else None,
+    )
+
+
+def _note(store: Store, project: int, last: int) -> None:
+    mine = result_sent.c.project == project
+    with store.write() as connection:
+        change = update(result_sent).where(mine).values(score=last)
+        if not connection.execute(change).rowcount:
+            connection.execute(insert(result_sent).values(project=project, score=last))
