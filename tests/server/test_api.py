@@ -16,6 +16,7 @@ from baton.server.access import create_key
 from baton.server.bodies import day_of
 from baton.server.inbox import Inbox, entry_of
 from baton.server.schema import conversation
+from baton.server.schema import trace as trace_rows
 from baton.server.store import Store, open_store
 from baton.testing.build import call, delegate, run, trace, turn
 
@@ -364,6 +365,15 @@ def test_rules_and_problems_are_listed(url: str, filled: Store) -> None:
         inbox.fail(connection, item.id, "no spans")
     (problem,) = get(url, "/problems")["items"]
     assert (problem["error"], problem["received"]) == ("no spans", "2026-01-01T00:00:00Z")
+    row = {
+        "project": 1, "trace_id": "1" * 32, "first_seen": START, "last_seen": START, "spans": 7,
+        "logs": 0, "root": True, "changed": False, "due": START, "error": "odd", "reader": "0.1",
+    }  # fmt: skip
+    with filled.write() as connection:
+        connection.execute(trace_rows.insert(), row)
+    (unread,) = get(url, "/problems/traces")["items"]
+    assert (unread["trace_id"], unread["spans"], unread["error"]) == ("1" * 32, 7, "odd")
+    assert unread["last_seen"] == "2026-01-01T00:00:00Z"
 
 
 def test_health_readiness_and_figures(filled: Store) -> None:

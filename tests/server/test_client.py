@@ -79,6 +79,7 @@ def test_sums_rules_labels_and_problems(store: Store) -> None:
             [],
             [],
         )
+        assert server.unread_traces() == []
         given = server.label("c0", "inside", rubric="scope_fidelity", subject="d1", by="kim")
         assert (given.by, given.value, given.at is not None) == ("kim", "inside", True)
         assert list(server.labels(rubric="scope_fidelity")) == [given]

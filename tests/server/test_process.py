@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from baton.server.inbox import Inbox, entry_of
+from baton.server.schema import trace
 from baton.server.store import open_store
 
 from .sending import Client, spans
@@ -239,5 +240,12 @@ def test_what_failed_is_read_again(baton: Run, tmp_path: Path) -> None:
     )
     assert baton("serve", "reread", "--folder", folder).out == "1 body will be read again\n"
     assert baton("serve", "reread", "--folder", folder).out == "nothing to read again\n"
+    row = {
+        "project": 1, "trace_id": "1" * 32, "first_seen": 1.0, "last_seen": 1.0, "spans": 1,
+        "logs": 0, "root": True, "changed": False, "due": 1.0, "error": "odd", "reader": "0.1",
+    }  # fmt: skip
+    with store.write() as connection:
+        connection.execute(trace.insert(), row)
+    assert baton("serve", "reread", "--folder", folder).out == "1 trace will be read again\n"
     assert inbox.depth().waiting == 2
     store.close()

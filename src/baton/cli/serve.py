@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,13 +111,19 @@ def reread(
     """
     given = {"db": db, "folder": None if folder is None else str(folder)}
     with _server():
+        from baton.server import conversations
         from baton.server.inbox import Inbox
         from baton.server.settings import load_settings
 
         with _store(load_settings(settings, given).store) as store:
             number = None if project is None else store.project(project)
-            count = Inbox(store).reread(number, id or None)
-    print(f"{counted(count, 'body')} will be read again" if count else "nothing to read again")
+            bodies, traces = Inbox(store).reread(number, id or None), 0
+            if not id:
+                with store.write() as connection:
+                    traces = conversations.reread(connection, time.time(), number)
+    counts = [(bodies, "body"), (traces, "trace")]
+    said = " and ".join(counted(count, what) for count, what in counts if count)
+    print(f"{said} will be read again" if said else "nothing to read again")
     return 0
 
 

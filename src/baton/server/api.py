@@ -39,10 +39,12 @@ from baton.session.server_rows import (
     Page,
     Point,
     ScoreRow,
+    UnreadTrace,
 )
 
 from . import jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
+from .conversations import unread
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox
 from .labels import add_label, labels_of
@@ -257,6 +259,15 @@ def _problems(call: Call) -> Any:
     return Listed(items=[msgspec.convert(row, InboxProblem) for row in rows])
 
 
+def _unread(call: Call) -> Any:
+    listed = unread(call.state.store, call.caller.project)
+    rows = [
+        {**each._asdict(), "last_seen": datetime.fromtimestamp(each.last_seen, UTC)}
+        for each in listed
+    ]
+    return Listed(items=[msgspec.convert(row, UnreadTrace) for row in rows])
+
+
 def _deletions(call: Call) -> Any:
     return Listed(items=queries.deletions(call.state.store))
 
@@ -362,6 +373,14 @@ ENDPOINTS = (
         "What arrived and could not be read",
         Listed[InboxProblem],
         _problems,
+    ),
+    Endpoint(
+        "GET",
+        "/problems/traces",
+        "read",
+        "Traces whose conversations could not be read",
+        Listed[UnreadTrace],
+        _unread,
     ),
     Endpoint("GET", "/deletions", "read", "What retention deleted", Listed[Deletion], _deletions),
     Endpoint(

@@ -461,6 +461,28 @@ def settle(connection: Connection, outcomes: Sequence[Outcome], now: float) -> N
             connection.execute(change.values(values), rows)
 
 
+class Unread(NamedTuple):
+    """A trace whose conversation could not be read, and the version of Baton that tried."""
+
+    trace_id: str
+    spans: int
+    last_seen: float
+    error: str
+    reader: str
+
+
+def unread(store: Store, project: int, *, limit: int = 1000) -> list[Unread]:
+    """List the traces whose conversations could not be read, the newest first."""
+    query = (
+        select(*(trace.c[name] for name in Unread._fields))
+        .where(trace.c.project == project, trace.c.error.is_not(None))
+        .order_by(trace.c.last_seen.desc())
+        .limit(limit)
+    )
+    with store.read() as connection:
+        return [Unread(*row) for row in connection.execute(query)]
+
+
 def reread(
     connection: Connection, now: float, project: int | None = None, *, older: bool = False
 ) -> int:

@@ -37,6 +37,7 @@ from .server_rows import (
     Page,
     Point,
     ScoreRow,
+    UnreadTrace,
 )
 
 T = TypeVar("T")
@@ -217,6 +218,10 @@ class Server:
     def problems(self) -> list[InboxProblem]:
         """Return what arrived and could not be read."""
         return self._get("/problems", Listed[InboxProblem], {}).items
+
+    def unread_traces(self) -> list[UnreadTrace]:
+        """List the traces whose conversations could not be read."""
+        return self._get("/problems/traces", Listed[UnreadTrace], {}).items
 
     def deletions(self) -> list[Deletion]:
         """Return what retention deleted."""

@@ -194,6 +194,19 @@ class InboxProblem(msgspec.Struct, kw_only=True):
     reader: str
 
 
+class UnreadTrace(msgspec.Struct, kw_only=True):
+    """A trace whose conversation could not be read, with the version of Baton that tried.
+
+    ``last_seen`` is when the last of its spans arrived.
+    """
+
+    trace_id: str
+    spans: int
+    last_seen: datetime
+    error: str
+    reader: str
+
+
 class Listed(msgspec.Struct, Generic[T], kw_only=True):
     """All that there are."""
 
