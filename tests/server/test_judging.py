@@ -14,7 +14,7 @@ from baton.model.subjects import Origin
 from baton.server.judging import judge_waiting, judging_status
 from baton.server.rows import Reading, write
 from baton.server.rules import Rules, read_rules
-from baton.server.schema import conversation, judging, score, spending
+from baton.server.schema import conversation, judging, rollup, score, spending
 from baton.server.scoring import score as score_now
 from baton.server.store import Store
 from baton.testing import LlmServer, llm_server
@@ -44,7 +44,7 @@ class Server:
         self.records: dict[int, Trace] = {}
 
     def arrives(self, id: str = "one", now: float = NOW, **more: Any) -> None:
-        record = conversation_of(id=id, inside=True, **more)
+        record = conversation_of(id=id, **{"inside": True, **more})
         scored = score_now(record, self.rules.rules, Origin(), now=now)
         place = self.store.bodies.put("2026-09-21", [b"x"])[0]
         reading = Reading(
@@ -199,3 +199,17 @@ def test_a_rule_that_is_gone_is_no_longer_waited_for(store: Store) -> None:
         assert server.judges(NOW) == 1
         assert server.rows(judging)[0]["state"] == "done"
         assert llm.requests == []
+
+
+def test_what_was_scored_beyond_a_sample_is_in_no_rate(store: Store) -> None:
+    stated = [
+        {"name": "cheap", "evaluators": ["dispatch_scope"]},
+        {"name": "dear", "sample": "1 %", "evaluators": ["dispatch_completed"]},
+    ]
+    rules = read_rules(None, {"rules": stated})
+    id_ = next(f"c{n}" for n in range(1000) if not rules.rules[1].samples(f"c{n}"))
+    server = Server(store, rules)
+    for _ in range(2):  # a second version takes the first one out of the sums
+        server.arrives(id_, inside=False)
+        assert "dear" in {row["rule"] for row in server.rows(score)}
+        assert {row["evaluator"] for row in server.rows(rollup)} == {"", "dispatch_scope"}

@@ -489,6 +489,8 @@ class _Sums:
             started = began if row["started"] is None else row["started"]
             self._one(sign, started, row, "", status, figures)
         for row in scores:
+            if not row.get("sampled", True):
+                continue  # it was chosen for having failed, and would make rates look worse
             value = row["value"]
             figures = {
                 "value_sum": value or 0.0,
