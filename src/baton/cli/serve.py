@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 from cyclopts import App, Parameter
 
 from baton.model import InputError, Problem, counted
 from baton.plugins.origin import install, requirement
+from baton.reports.text import Text, console_for
 
 from .messages import note
 from .options import Flag, Whole
+from .output import readers_may_leave
 from .verbs import TABLE, examples_text
 
 serve_command = App(
@@ -127,12 +132,151 @@ def reread(
     return 0
 
 
+keys_command = App(
+    name="keys",
+    default_parameter=Parameter(negative=""),
+    group_commands="Commands",
+    help="Make, list and revoke API keys, and the projects that they open.",
+)
+serve_command.command(keys_command)
+Right = Literal["ingest", "read", "review", "run", "admin"]
+Rights = Annotated[tuple[Right, ...], Parameter(name="--right", show_default=False)]
+
+
+@keys_command.command(name="create")
+def create_key(
+    name: str,
+    settings: Path | None = None,
+    *,
+    right: Rights = ("ingest",),
+    project: str = "default",
+    db: Database = None,
+    folder: Folder = None,
+) -> int:
+    """Make a key, and print it: it is shown once, and stored as a hash.
+
+    The project is made if it is not there. As soon as there is a key, every request needs one.
+
+    Parameters
+    ----------
+    name
+        What the key is called, such as the service that has it.
+    settings
+        The file with the settings of the server.
+    right
+        What it may do: ingest (send spans, the default), read, review (label), run (start
+        evaluations), admin (all). May be given several times.
+    project
+        The project that it opens.
+    db
+        The database of the server.
+    folder
+        The folder of its store.
+    """
+    with _keys(settings, db, folder, new=True) as store:
+        from baton.server.access import create_key as create
+
+        store.project(project, create=True)
+        print(create(store, project, name, right))
+    note("keep it now: it cannot be shown again. Send it as `Authorization: Bearer KEY`")
+    return 0
+
+
+@keys_command.command(name="list")
+def list_keys(
+    settings: Path | None = None,
+    *,
+    project: str | None = None,
+    json: Flag = False,
+    db: Database = None,
+    folder: Folder = None,
+) -> int:
+    """List the keys, with their projects and rights; not the keys themselves.
+
+    Parameters
+    ----------
+    settings
+        The file with the settings of the server.
+    project
+        Only those of this project.
+    json
+        Print them as JSON, times as seconds since the epoch.
+    db
+        The database of the server.
+    folder
+        The folder of its store.
+    """
+    with _keys(settings, db, folder) as store:
+        from baton.server.access import list_keys as listed
+
+        keys = listed(store, project)
+    with readers_may_leave():
+        if json:
+            print(msgspec.json.encode(keys).decode())
+        elif not keys:
+            print("no keys: the server answers this machine only")
+        for key in [] if json else keys:
+            used = "never used" if key.used is None else f"last used {_day(key.used)}"
+            state = used if key.revoked is None else f"revoked {_day(key.revoked)}"
+            rights = ", ".join(key.rights)
+            shown = f"{key.project}  {key.name}  {rights}  made {_day(key.created)}, {state}"
+            console_for(sys.stdout).print(Text(shown))
+    return 0
+
+
+@keys_command.command(name="revoke")
+def revoke_key(
+    name: str,
+    settings: Path | None = None,
+    *,
+    project: str = "default",
+    db: Database = None,
+    folder: Folder = None,
+) -> int:
+    """Make a key invalid, for good. A server that runs refuses it after a few seconds.
+
+    Parameters
+    ----------
+    name
+        What the key is called.
+    settings
+        The file with the settings of the server.
+    project
+        The project that it opens.
+    db
+        The database of the server.
+    folder
+        The folder of its store.
+    """
+    with _keys(settings, db, folder) as store:
+        from baton.server.access import revoke_key as revoke
+
+        revoke(store, project, name)
+    return 0
+
+
 @contextmanager
-def _store(where: Path | str) -> Iterator[Any]:
-    """Open a store that is there."""
+def _keys(
+    settings: Path | None, db: str | None, folder: Path | None, *, new: bool = False
+) -> Iterator[Any]:
+    given = {"db": db, "folder": None if folder is None else str(folder)}
+    with _server():
+        from baton.server.settings import load_settings
+
+        with _store(load_settings(settings, given).store, new=new) as store:
+            yield store
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+@contextmanager
+def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
+    """Open a store that is there, or a ``new`` one."""
     from baton.server.store import open_store
 
-    if isinstance(where, Path) and not (where / "inbox.db").exists():
+    if not new and isinstance(where, Path) and not (where / "inbox.db").exists():
         raise InputError(Problem(path="--folder", message=f"there is no store in {where}"))
     store = open_store(where)
     try:

@@ -13,11 +13,13 @@ from typing import Any, get_args
 
 import msgspec
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     RowMapping,
     Select,
     Table,
+    Text,
     and_,
     case,
     exists,
@@ -28,8 +30,9 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.sql import visitors
 
-from baton.model import InputError, Trace
+from baton.model import InputError
 from baton.model.filter import NUMBER, SECONDS, TEXT, TIME, Field, Fields, Filter, Term
 from baton.model.score import STATUSES
 from baton.model.trace import DispatchKind, DispatchStatus, TurnStatus
@@ -42,7 +45,8 @@ from baton.session.server_rows import (
     ScoreRow,
 )
 
-from .bodies import BodyGone, Place, get_one
+from .bodies import BodyGone, Place
+from .conversations import record_of
 from .paging import at_of, cursor_after, cursor_of, read_cursor, row_as
 from .schema import conversation, deletion, dispatch, run, score
 from .store import Store
@@ -196,7 +200,9 @@ class _Condition:
         rows = select(*theirs).where(table.c.project == self._project, *conditions)
         same = [left == right for left, right in links]
         more = [] if further is None else [further]
-        self.all.append(exists(rows.where(*same, *more)))
+        asked = [_by_no_index(each, table) for each in conditions]
+        there = select(*theirs).where(table.c.project == self._project, *same, *asked, *more)
+        self.all.append(exists(there))
         some = rows.limit(_FEW + 1).subquery()
         if (self._connection.execute(select(func.count()).select_from(some)).scalar() or 0) <= _FEW:
             self.few = True
@@ -252,6 +258,21 @@ class _Condition:
         if self._connection.dialect.name == "sqlite":
             return or_(same, column.op("GLOB", is_comparison=True)(glob.replace("[!", "[^")))
         return or_(same, column.op("~", is_comparison=True)(_as_regex(glob)))
+
+
+def _by_no_index(condition: ColumnElement[bool], table: Table) -> ColumnElement[bool]:
+    """Return a condition that no index answers.
+
+    SQLite has no statistics: asked whether a conversation has a run of an agent, it would look at
+    all runs of that agent, once for each conversation, instead of the few of the conversation.
+    """
+
+    def replaced(element: Any, **_: Any) -> Any:
+        if isinstance(element, Column) and element.table is table:
+            return element.concat("") if isinstance(element.type, Text) else element + 0
+        return None
+
+    return visitors.replacement_traverse(condition, {}, replaced)
 
 
 def _newest(
@@ -371,10 +392,9 @@ def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord
     if row is None:
         return None
     try:
-        body = get_one(store.bodies, Place(row["day"], row["place"]))
+        record = record_of(store, project, id_)
     except BodyGone as error:
         return ConversationRecord(conversation=_conversation(row), record=None, deleted=str(error))
-    record = msgspec.msgpack.decode(body, type=Trace)
     return ConversationRecord(conversation=_conversation(row), record=record)
 
 

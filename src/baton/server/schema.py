@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
 )
 
 INBOX = MetaData()
@@ -162,9 +163,16 @@ conversation = Table(
     Column("place", BigInteger, nullable=False),
     Column("gone", Boolean, nullable=False, default=False),  # retention deleted some of its spans
     UniqueConstraint("project", "key"),
-    Index("conversation_by_start", "project", "started"),
     Index("conversation_by_verdict", "project", "verdict", "started"),
     Index("conversation_by_day", "day"),
+)
+
+Index(
+    "conversation_by_start",
+    conversation.c.project,
+    # Lists are in this order, also where the source tells no time.
+    func.coalesce(conversation.c.started, conversation.c.seen),
+    conversation.c.id,
 )
 
 conversation_trace = Table(
@@ -262,6 +270,15 @@ score = Table(
     Index("score_by_evaluator", "project", "evaluator", "status", "at"),
     Index("score_by_rule", "project", "rule", "id"),
 )
+Index(
+    "score_by_finding",
+    score.c.project,
+    score.c.finding,
+    score.c.at,
+    # Few scores prove a fault.
+    sqlite_where=score.c.finding.is_not(None),
+    postgresql_where=score.c.finding.is_not(None),
+)
 
 rollup = Table(
     "rollup",
@@ -285,6 +302,7 @@ rollup = Table(
     Column("cost_usd", Double, nullable=False),
     Column("seconds", Double, nullable=False),
     PrimaryKeyConstraint("project", "hour", "from_agent", "to_agent", "agent_version", "evaluator"),
+    Index("rollup_by_evaluator", "project", "evaluator", "hour"),
 )
 
 judging = Table(

@@ -1,0 +1,46 @@
+"""`baton serve keys`: projects and keys on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import Baton
+
+from baton.server.access import Access
+from baton.server.store import open_store
+
+
+def test_a_key_is_shown_once_and_opens_its_project_until_it_is_revoked(
+    baton: Baton, tmp_path: Path
+) -> None:
+    made = baton(
+        "serve", "keys", "create", "ci", "--right", "ingest", "--right", "read", "--project", "desk"
+    )
+    key = made.out.strip()
+    assert (made.code, key.startswith("baton_"), "cannot be shown again" in made.err) == (
+        0,
+        True,
+        True,
+    )
+    store = open_store(tmp_path / ".baton" / "server")
+    caller = Access(store).caller({"authorization": f"Bearer {key}"}, "203.0.113.9")
+    assert caller.project == store.project("desk")
+    assert caller.rights == {"ingest", "read"}
+    store.close()
+    listed = baton("serve", "keys", "list")
+    assert "desk  ci  ingest, read" in listed.out
+    assert key not in listed.out
+    assert baton("serve", "keys", "revoke", "ci").code == 2
+    assert baton("serve", "keys", "revoke", "ci", "--project", "desk").code == 0
+    (row,) = json.loads(baton("serve", "keys", "list", "--json").out)
+    assert row["revoked"] is not None
+
+
+def test_keys_of_a_store_that_is_not_there_are_an_error(baton: Baton) -> None:
+    for words in (("list",), ("revoke", "ci")):
+        outcome = baton("serve", "keys", *words)
+        assert (outcome.code, "there is no store in" in outcome.err) == (2, True)
+    assert (
+        "read, review, run or admin" in baton("serve", "keys", "create", "x", "--right", "raed").err
+    )
