@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, get_args
 
 import msgspec
@@ -200,13 +201,15 @@ class _Condition:
         rows = select(*theirs).where(table.c.project == self._project, *conditions)
         same = [left == right for left, right in links]
         more = [] if further is None else [further]
-        asked = [_by_no_index(each, table) for each in conditions]
-        there = select(*theirs).where(table.c.project == self._project, *same, *asked, *more)
-        self.all.append(exists(there))
         some = rows.limit(_FEW + 1).subquery()
-        if (self._connection.execute(select(func.count()).select_from(some)).scalar() or 0) <= _FEW:
+        counted = self._connection.execute(select(func.count()).select_from(some)).scalar() or 0
+        if counted <= _FEW:
             self.few = True
             self.all.append((own[0] if len(own) == 1 else tuple_(*own)).in_(rows))
+        if counted > _FEW or more:
+            asked = [_by_no_index(each, table) for each in conditions]
+            there = select(*theirs).where(table.c.project == self._project, *same, *asked, *more)
+            self.all.append(exists(there))
 
     def of(self, column: ColumnElement[Any], term: Term, fields: Fields) -> ColumnElement[bool]:
         """Return a term about a column; what is not known meets none."""
@@ -282,28 +285,32 @@ def _newest(
     condition: _Condition,
     after: Sequence[Any] | None,
     limit: int,
-    driver: tuple[ColumnElement[Any], list[str]] | None = None,
+    drivers: Sequence[tuple[ColumnElement[Any], list[str]]] = (),
 ) -> list[RowMapping]:
     """Return the newest rows, those of ``order`` descending; each has it as ``order_0`` and so on.
 
-    A ``driver`` is a column that has an index in this order, and the values that are wanted: each
-    is asked for by itself, as a database would sort all rows of several.
+    ``drivers`` are columns that together have an index in this order, each with the values that
+    are wanted: they are asked for one by one, as a database would sort all rows of several.
     """
     query = query.add_columns(*(each.label(f"order_{n}") for n, each in enumerate(order)))
-    query = query.where(*condition.all)
     if after is not None:
         query = query.where(tuple_(*order) < tuple_(*after))
     # Few rows are gathered by what they meet, not by walking the list: it is sorted by a sum,
     # which no index has.
     first = order[0] + 0 if condition.few else order[0]
     query = query.order_by(first.desc(), *(each.desc() for each in order[1:])).limit(limit)
-    if driver is None or condition.few or len(driver[1]) > _DRIVERS:
-        return list(connection.execute(query).mappings())
-    column, values = driver
+    wanted = list(product(*(values for _, values in drivers)))
+    if not drivers or condition.few or len(wanted) > _DRIVERS:
+        return list(connection.execute(query.where(*condition.all)).mappings())
+    columns = [column for column, _ in drivers]
+    table = columns[0].table
+    query = query.where(*(_by_no_index(each, table) for each in condition.all))
     rows = [
         row
-        for value in values
-        for row in connection.execute(query.where(column == value)).mappings()
+        for values in wanted
+        for row in connection.execute(
+            query.where(*(each == value for each, value in zip(columns, values, strict=True)))
+        ).mappings()
     ]
     rows.sort(key=lambda row: [row[f"order_{n}"] for n in range(len(order))], reverse=True)
     return rows[:limit]
@@ -357,7 +364,10 @@ def conversations(
                 run, [run.c.agent.in_(names)], [(run.c.conversation, conversation.c.id)]
             )
         if text is None:
-            rows = _newest(connection, query, order, condition, after, limit + 1)
+            own, _ = _split(terms, ("verdict",))
+            verdicts = condition.names(conversation.c.verdict, own, _VERDICT)
+            drivers = [(conversation.c.verdict, verdicts)] if own else []
+            rows = _newest(connection, query, order, condition, after, limit + 1, drivers)
             return Page(
                 items=[_conversation(row) for row in rows[:limit]], next=cursor_of(rows, limit)
             )
@@ -423,13 +433,14 @@ def dispatches(
                 ],
                 _current(project),
             )
-        driver = None
-        for name in ("verdict", "from", "to"):
-            own, _ = _split(terms, (name,))
-            if own:
-                column = _DISPATCH_COLUMNS[name]
-                driver = column, condition.names(column, own, DISPATCH_FIELDS[name])
-        rows = _newest(connection, query, order, condition, after, limit + 1, driver)
+        drivers: list[tuple[ColumnElement[Any], list[str]]] = []
+        for names in (("from", "to"), ("verdict",)):
+            for name in names if not drivers else ():
+                own, _ = _split(terms, (name,))
+                if own:
+                    column = _DISPATCH_COLUMNS[name]
+                    drivers.append((column, condition.names(column, own, DISPATCH_FIELDS[name])))
+        rows = _newest(connection, query, order, condition, after, limit + 1, drivers)
         ids = {row["conversation"] for row in rows[:limit]}
         there = select(conversation.c.id, conversation.c.key)
         there = there.where(conversation.c.project == project, conversation.c.id.in_(ids))
@@ -465,14 +476,17 @@ def scores(
         condition.add(chosen.terms, SCORE_FIELDS)
         if not every_version:
             condition.all.append(_current(project))
-        driver = None
+        drivers: list[tuple[ColumnElement[Any], list[str]]] = []
         if "conversation_id" not in chosen.fields:
-            # There is an index in the order of time for each rule and finding, not over all.
-            name = "finding" if "finding" in chosen.fields else "rule"
-            own, _ = _split(chosen.terms, (name,))
-            driver = _SCORE_COLUMNS[name], condition.names(_SCORE_COLUMNS[name], own, TEXT)
+            # There are indexes in the order of time for each evaluator and status, each finding
+            # and each rule; none over all.
+            names = next((n for n in ("evaluator", "finding") if n in chosen.fields), "rule")
+            for name in (names, "verdict") if names == "evaluator" else (names,):
+                own, _ = _split(chosen.terms, (name,))
+                column = _SCORE_COLUMNS[name]
+                drivers.append((column, condition.names(column, own, SCORE_FIELDS[name])))
         rows = _newest(
-            connection, query, (score.c.at, score.c.id), condition, after, limit + 1, driver
+            connection, query, (score.c.at, score.c.id), condition, after, limit + 1, drivers
         )
     items = [
         row_as(ScoreRow, {**row, "conversation_id": row["conversation"]}) for row in rows[:limit]

@@ -163,17 +163,13 @@ conversation = Table(
     Column("place", BigInteger, nullable=False),
     Column("gone", Boolean, nullable=False, default=False),  # retention deleted some of its spans
     UniqueConstraint("project", "key"),
-    Index("conversation_by_verdict", "project", "verdict", "started"),
     Index("conversation_by_day", "day"),
 )
 
-Index(
-    "conversation_by_start",
-    conversation.c.project,
-    # Lists are in this order, also where the source tells no time.
-    func.coalesce(conversation.c.started, conversation.c.seen),
-    conversation.c.id,
-)
+# Lists are in this order, also where the source tells no time.
+_time = func.coalesce(conversation.c.started, conversation.c.seen)
+Index("conversation_by_start", conversation.c.project, _time, conversation.c.id)
+Index("conversation_by_verdict", conversation.c.project, conversation.c.verdict, _time)
 
 conversation_trace = Table(
     "conversation_trace",
@@ -233,6 +229,7 @@ dispatch = Table(
     Index("dispatch_by_start", "project", "started"),
     Index("dispatch_by_target", "project", "to_agent", "started"),
     Index("dispatch_by_sender", "project", "from_agent", "started"),
+    Index("dispatch_by_edge", "project", "from_agent", "to_agent", "started"),
     Index("dispatch_by_verdict", "project", "verdict", "started"),
 )
 

@@ -15,9 +15,9 @@ from baton.model import InputError
 
 from . import bodies as segments
 from .bodies import Bodies, FileBodies, PartitionBodies
-from .database import READS, available, open_postgresql, open_sqlite
+from .database import READS, assume_many_rows, available, open_postgresql, open_sqlite
 from .migrations import bring_up_to_date
-from .schema import INBOX, INDEX, project
+from .schema import INBOX, INDEX, conversation, dispatch, project, rollup, run, score
 
 DEFAULT = "default"
 """The project of what names none."""
@@ -148,6 +148,9 @@ def open_store(where: Path | str) -> Store:
     with available():
         with index.begin() as connection:
             bring_up_to_date(connection, INDEX, "index")
+            # Of what lists are made; work is taken from tables that are mostly empty.
+            assume_many_rows(connection, (conversation, run, dispatch, score, rollup))
+        index.dispose()  # connections read statistics when they are opened
         with inbox.begin() as connection:
             bring_up_to_date(connection, INBOX, "inbox")
     store = Store(index, inbox, FileBodies(folder / "segments"))
