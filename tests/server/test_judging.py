@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
-from baton.server.judging import judge_waiting, judging_status
+from baton.server.judging import judge_waiting, rules_with_status
 from baton.server.rows import Reading, write
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import conversation, judging, rollup, score, spending
@@ -145,7 +145,8 @@ def test_a_budget_that_is_used_up_waits_for_the_next_period_and_is_shown(store: 
         (row,) = server.rows(judging)
         assert row["state"] == "budget"
         assert row["due"] == 1_790_035_200.0  # midnight, UTC
-        (status,) = judging_status(store, rules, NOW)
+        (listed,) = rules_with_status(store, rules, "default", NOW)
+        status = listed["judging"]
         assert (status["over_budget"], status["waiting"]) == (1, 0)
         assert (status["spent_usd"], status["budget_usd"], status["per"]) == (0.01, 0.01, "day")
         assert "the budget of $0.01 per day is used up" in status["error"]

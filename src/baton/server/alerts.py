@@ -558,7 +558,10 @@ def _code(said: str) -> str:
 
 
 def alerts_of(store: Store, project: int, limit: int = 100) -> list[dict[str, Any]]:
-    """Return the latest alerts of a project, open ones included, with what is not delivered."""
+    """Return the latest alerts of a project, open ones included, with what is not delivered.
+
+    Times are RFC 3339; ``closed`` is ``None`` for an open one.
+    """
     query = select(alert).where(alert.c.project == project).order_by(alert.c.id.desc()).limit(limit)
     waits = select(delivery.c.alert, delivery.c.channel, delivery.c.error).where(
         delivery.c.project == project, delivery.c.delivered.is_(None)
@@ -567,6 +570,8 @@ def alerts_of(store: Store, project: int, limit: int = 100) -> list[dict[str, An
         rows = [dict(row) for row in connection.execute(query).mappings()]
         waiting = connection.execute(waits).all()
     for row in rows:
+        row["opened"] = _rfc3339(row["opened"])
+        row["closed"] = None if row["closed"] is None else _rfc3339(row["closed"])
         row["undelivered"] = [
             {"channel": channel, "error": error}
             for of, channel, error in waiting

@@ -44,6 +44,7 @@ from baton.session.server_rows import (
 
 from . import jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
+from .alerts import alerts_of
 from .conversations import unread
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox
@@ -250,6 +251,10 @@ def _rules(call: Call) -> Any:
     return Listed(items=call.state.rules(names[call.caller.project]))
 
 
+def _alerts(call: Call) -> Any:
+    return Listed(items=alerts_of(call.state.store, call.caller.project))
+
+
 def _problems(call: Call) -> Any:
     listed = Inbox(call.state.store).problems(call.caller.project)
     rows = [
@@ -366,6 +371,7 @@ ENDPOINTS = (
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
     Endpoint("GET", "/rules", "read", "Rules that score what arrives", Listed[Any], _rules),
+    Endpoint("GET", "/alerts", "read", "Alerts, the newest first", Listed[Any], _alerts),
     Endpoint(
         "GET",
         "/problems",

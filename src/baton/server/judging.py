@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from baton.runner.loop import run_anywhere
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
 from .rows import add_scores
-from .rules import Part, Rule, Rules
+from .rules import Part, Rule, Rules, listed
 from .schema import conversation, judging, run, score, spending
 from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
 from .store import Store
@@ -378,48 +379,52 @@ def _used_up(rule: Rule, now: float) -> str:
     return f"the budget of ${budget.cost_usd:g} per {budget.per} is used up ({budget.period(now)})"
 
 
-def judging_status(store: Store, rules: Rules, now: float) -> list[dict[str, Any]]:
-    """Say of each project and rule what waits for a judge, why, and what of its budget is spent.
+def rules_with_status(store: Store, rules: Rules, project: str, now: float) -> list[dict[str, Any]]:
+    """Return what `GET /api/v1/rules` shows: the rules of a project, and how their judging is.
+
+    ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`.
+    """
+    status = {row["rule"]: row for row in judging_status(store, rules, now, project)}
+    rows = listed(rules, project)
+    for row in rows:
+        rule = rules.named(row["name"])
+        row["judging"] = status.get(row["name"]) if rule is not None and rule.judged else None
+    return rows
+
+
+def judging_status(store: Store, rules: Rules, now: float, project: str) -> list[dict[str, Any]]:
+    """Say of each rule what waits for a judge, why, and what of its budget is spent.
 
     ``waiting`` and ``over_budget`` are numbers of conversations, ``oldest`` is since when the
-    first of them waits; ``error`` is what the last attempt came to.
+    first of them waits (RFC 3339); ``error`` is what the last attempt came to.
     """
+    number = store.project(project)
     query = select(
-        judging.c.project,
         judging.c.rule,
         judging.c.state,
         func.count().label("count"),
         func.min(judging.c.created).label("oldest"),
         func.max(judging.c.error).label("error"),
     )
-    query = query.where(judging.c.state != "done")
-    query = query.group_by(judging.c.project, judging.c.rule, judging.c.state)
-    names = {number: name for name, number in store.projects().items()}
+    query = query.where(judging.c.project == number, judging.c.state != "done")
     with store.read() as connection:
-        rows = [
-            dict(row)
-            for row in connection.execute(query, execution_options=EVERY_PROJECT).mappings()
-        ]
-    by_rule: dict[tuple[int, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
-    for row in rows:
-        by_rule[row["project"], row["rule"]][row["state"]] = row
-    for rule in rules.rules:
-        for number, name in names.items():
-            if rule.budget is not None and rule.spec.project in (None, name):
-                by_rule[number, rule.name]  # a budget is shown also where nothing waits
+        rows = connection.execute(query.group_by(judging.c.rule, judging.c.state)).mappings()
+        by_rule: dict[str, dict[str, dict[str, Any]]] = {rule.name: {} for rule in rules.rules}
+        for row in rows:
+            by_rule.setdefault(row["rule"], {})[row["state"]] = dict(row)
     status = []
-    for (number, name), states in sorted(by_rule.items()):
-        known = rules.named(name)
-        budget = known.budget if known is not None else None
+    for name, states in by_rule.items():
+        rule = rules.named(name)
+        budget = rule.budget if rule is not None else None
+        since = min((each["oldest"] for each in states.values()), default=None)
         status.append(
             {
-                "project": names.get(number, str(number)),
                 "rule": name,
-                "waiting": states["waiting"]["count"] if "waiting" in states else 0,
-                "over_budget": states["budget"]["count"] if "budget" in states else 0,
-                "oldest": min((each["oldest"] for each in states.values()), default=None),
+                "waiting": states.get("waiting", {}).get("count", 0),
+                "over_budget": states.get("budget", {}).get("count", 0),
+                "oldest": None if since is None else datetime.fromtimestamp(since, UTC).isoformat(),
                 "error": next((each["error"] for each in states.values() if each["error"]), None),
-                "spent_usd": spent(store, number, known, now) if known and budget else None,
+                "spent_usd": spent(store, number, rule, now) if rule and budget else None,
                 "budget_usd": budget.cost_usd if budget else None,
                 "per": budget.per if budget else None,
             }

@@ -33,8 +33,8 @@ from . import api, receive
 from .access import Access, CheckSource
 from .api import ApiState
 from .database import Unavailable
+from .judging import rules_with_status
 from .receive import Receiver
-from .rules import Rules, listed
 from .settings import LiveSettings, Settings
 from .store import Store, open_store
 
@@ -64,7 +64,7 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
     counts = Counter() if receiver is None else receiver.counts
 
     def rules_of(project: str) -> list[dict[str, Any]]:
-        return listed(Rules(rules=tuple(settings.now.live_rules.for_project(project))))
+        return rules_with_status(store, settings.now.live_rules, project, time.time())
 
     state = ApiState(store, access, rules_of, lambda: counts, lambda: settings.now)
     answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]

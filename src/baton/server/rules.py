@@ -424,10 +424,15 @@ def rules_named(*places: Mapping[str, Any]) -> set[str]:
     return named
 
 
-def listed(rules: Rules) -> list[dict[str, Any]]:
-    """Return what `GET /api/v1/rules` shows: the rules as they are written, no judge's address."""
+def listed(rules: Rules, project: str | None = None) -> list[dict[str, Any]]:
+    """Return rules as plain data, all or those for a project: as they are written.
+
+    Addresses and keys of judges are not among it.
+    """
     rows = []
     for rule in rules.rules:
+        if project is not None and rule.spec.project not in (None, project):
+            continue
         evaluators = [
             {
                 "name": one.evaluator.name,
