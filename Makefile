@@ -9,7 +9,7 @@ BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench docs accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -99,6 +99,9 @@ format: $(VENV)/.dev ## Format the code.
 
 bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the aims.
 	$(BIN)/python benchmarks/run.py
+
+bench-server: $(VENV)/.dev ## Measure how many spans a second a server takes.
+	$(BIN)/python benchmarks/server.py
 
 docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
 	$(BIN)/python -m tests.docs.site
