@@ -8,6 +8,7 @@ import pytest
 from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
+from baton.server.rows import narrow
 from baton.server.rules import Rule, Rules, read_rules
 from baton.server.scoring import score
 from baton.testing.build import call, delegate, run, trace, turn
@@ -139,3 +140,14 @@ def test_a_conversation_without_dispatches_has_no_rows_about_none() -> None:
     assert short(score(alone, list(read_rules().rules)).rows) == [
         ("proven by the record", "handoff_loops", None, "passed")
     ]
+
+
+def test_names_in_rows_are_those_of_the_rows_of_dispatches() -> None:
+    odd = "re\0funds " + "x" * 5000
+    record = trace(
+        turn("hi", run("desk", delegate(odd, "go", id="d" * 5000)), run(odd, output="ok"))
+    )
+    (row,) = score(record, rules_of("name: r, evaluators: [dispatch_completed]")).rows
+    assert row["to_agent"] == narrow(odd)
+    assert row["dispatch"] == narrow("d" * 5000)
+    assert not [name for name, value in row.items() if isinstance(value, str) and "\0" in value]

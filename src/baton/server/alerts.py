@@ -407,7 +407,8 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
             delivered += 1
         else:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
-            values = {"due": now + pause, "error": sent.error}
+            # It may quote what the other side answered.
+            values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
         with store.write() as connection:
             _update(connection, parcel, attempts=parcel.attempts + 1, **values)
     return delivered

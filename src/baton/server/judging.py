@@ -46,6 +46,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
 """Kinds of errors that asking again seldom helps with: after some attempts they are the score."""
 _ATTEMPTS = 3
+_LONGEST_ERROR = 2000
+"""Letters of an error in the queue."""
 
 
 class _Item(NamedTuple):
@@ -142,6 +144,8 @@ def _take(store: Store, now: float) -> list[_Item]:
 def _change(connection: Connection, item: _Item, **values: Any) -> bool:
     """Change a row of the queue, if it is still as we know it."""
     mine = (judging.c.id == item.id) & (judging.c.due == item.due)
+    if values.get("error") is not None:  # it may quote what a model said
+        values["error"] = values["error"].replace("\0", "\ufffd")[:_LONGEST_ERROR]
     change = update(judging).where(judging.c.project == item.project, mine).values(**values)
     return connection.execute(change).rowcount == 1
 
@@ -181,8 +185,8 @@ def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | No
         return None
     try:
         trace = read(store, *of)
-    except BodyGone as error:
-        _finish(store, item, "done", now, str(error))
+    except (BodyGone, KeyError) as error:
+        _finish(store, item, "done", now, f"there is no record of it: {error}")
         return None
     versions_of = {str(agent): str(version) for agent, version in by_agent.items()}
     origin = Origin(service=row.service, versions=versions_of, open=row.state == "open")

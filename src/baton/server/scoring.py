@@ -29,6 +29,7 @@ from baton.runner.loop import run_anywhere
 from baton.runner.plan import Plan
 from baton.runner.scoring import start_scoring
 
+from .rows import narrow
 from .rules import Part, Rule
 
 Row = dict[str, Any]
@@ -222,14 +223,14 @@ def rows_of(
                 "evaluator_version": each.version,
                 "unit": each.unit,
                 "subject": _json(each.subject),
-                "dispatch": place.dispatch,
-                "from_agent": place.from_agent,
-                "to_agent": place.to_agent,
-                "agent_version": where.versions.get(place.to_agent or ""),
+                "dispatch": _narrow(place.dispatch),
+                "from_agent": _narrow(place.from_agent),
+                "to_agent": _narrow(place.to_agent),
+                "agent_version": _narrow(where.versions.get(place.to_agent or "")),
                 "status": each.status,
                 "value": each.value,
                 "threshold": each.threshold,
-                "reason": each.reason,
+                "reason": each.reason.replace("\0", "\ufffd"),
                 "finding": _finding(each),
                 "details": _json(each.details),
                 "evidence": _json(each.evidence),
@@ -273,6 +274,11 @@ def _finding(score: Score) -> str | None:
             kind = each.get("kind")
             return kind if isinstance(kind, str) else None
     return None
+
+
+def _narrow(name: str | None) -> str | None:
+    """Return a name as the rows of runs and dispatches have it."""
+    return None if name is None else narrow(name)
 
 
 def _json(value: object) -> str:
