@@ -11,7 +11,7 @@ from contextlib import suppress
 from cyclopts import CycloptsError
 
 from baton.formats.own_files import naming
-from baton.model import InputError, Terminated
+from baton.model import BatonError, InputError, Terminated
 from baton.model.option_names import options_named_by
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
@@ -153,4 +153,8 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
         for problem in error.problems:
             say(f"baton: {problem}")
         return NOT_EVALUATED if any(each.damaged for each in error.problems) else BAD_INPUT
+    except BatonError as error:  # such as a server that does not answer
+        _print_traceback(error)
+        say(f"baton: {error}")
+        return NOT_EVALUATED
     return result if isinstance(result, int) else 0

@@ -63,6 +63,7 @@ def score_command(
     traces
         Files and folders with recorded traces, in any format Baton reads; globs, and addresses
         (s3://bucket/traces) where fsspec is installed. A dataset among them is taken as one.
+        server://HOST/PROJECT?to=AGENT are conversations of a server.
     dataset
         Cases: a file, a folder, or FILE:case1,case2. May be given several times.
     evaluators

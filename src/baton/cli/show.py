@@ -29,7 +29,8 @@ def show_command(
     Parameters
     ----------
     files
-        Files and folders with recorded traces, in any format Baton reads; evaluation folders, too.
+        Files and folders with recorded traces, in any format Baton reads; evaluation folders, too;
+        and conversations of a server: server://HOST/PROJECT?to=AGENT.
     case
         Show the traces of this case only.
     turn

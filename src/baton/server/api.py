@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from baton import __version__
 from baton.datasets.labels import Label, LabelLine
-from baton.model import InputError, suggestion
+from baton.model import InputError, Trace, suggestion
 from baton.model import Problem as Fault
 from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
 from baton.session.server_rows import (
@@ -38,11 +38,13 @@ from baton.session.server_rows import (
     Listed,
     Page,
     Point,
+    Records,
+    Rows,
     ScoreRow,
     UnreadTrace,
 )
 
-from . import jobs, queries, sums
+from . import exports, jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
@@ -189,6 +191,32 @@ def _conversation(call: Call) -> Any:
     return one
 
 
+def _records(call: Call) -> Any:
+    given = call.params
+    return exports.records(
+        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+    )
+
+
+def _otlp(call: Call) -> Any:
+    given = call.params
+    return exports.otlp(
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        limit=given.limit,
+        cursor=given.cursor,
+        redaction=call.state.live_settings().redaction,
+    )
+
+
+def _rows(call: Call) -> Any:
+    given = call.params
+    return exports.rows(
+        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+    )
+
+
 def _dispatches(call: Call) -> Any:
     given = call.params
     return queries.dispatches(
@@ -329,6 +357,36 @@ ENDPOINTS = (
         "One conversation, with its record",
         ConversationRecord,
         _conversation,
+    ),
+    Endpoint(
+        "GET",
+        "/records",
+        "read",
+        "Records of conversations, the newest first; open ones only by `state`",
+        Records[Trace],
+        _records,
+        _List,
+        queries.CONVERSATION_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/otlp",
+        "read",
+        "Conversations as OTLP JSON: their spans as they came",
+        Records[Any],
+        _otlp,
+        _List,
+        queries.CONVERSATION_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/rows",
+        "read",
+        "Conversations with their runs, dispatches and scores, for tables",
+        Rows,
+        _rows,
+        _List,
+        queries.CONVERSATION_FIELDS,
     ),
     Endpoint(
         "GET",

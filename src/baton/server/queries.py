@@ -334,48 +334,18 @@ def conversations(
         InputError: the cursor is not of a list of conversations.
     """
     after = read_cursor(cursor, tuple[float, int])
-    query = select(conversation).where(conversation.c.project == project)
-    order = (func.coalesce(conversation.c.started, conversation.c.seen), conversation.c.id)
     with store.read() as connection:
-        condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
-        about_scores, terms = _about_scores(chosen)
-        about_dispatches, terms = _split(terms, _HAS_DISPATCH)
-        agents, terms = _split(terms, ("agent",))
-        condition.add(terms, CONVERSATION_FIELDS)
-        if about_scores:
-            condition.add_about(
-                score,
-                [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
-                [(score.c.conversation, conversation.c.id)],
-                score.c.version == conversation.c.version,
-            )
-        if about_dispatches:
-            condition.add_about(
-                dispatch,
-                [
-                    condition.of(_DISPATCH_COLUMNS[t.field], t, _HAS_DISPATCH)
-                    for t in about_dispatches
-                ],
-                [(dispatch.c.conversation, conversation.c.id)],
-            )
-        if agents:
-            names = condition.names(run.c.agent, agents, TEXT)
-            condition.add_about(
-                run, [run.c.agent.in_(names)], [(run.c.conversation, conversation.c.id)]
-            )
+        query, condition, drivers = _conversations(connection, project, chosen)
         if text is None:
-            own, _ = _split(terms, ("verdict",))
-            verdicts = condition.names(conversation.c.verdict, own, _VERDICT)
-            drivers = [(conversation.c.verdict, verdicts)] if own else []
-            rows = _newest(connection, query, order, condition, after, limit + 1, drivers)
+            rows = _newest(connection, query, _ORDER, condition, after, limit + 1, drivers)
             return Page(
-                items=[_conversation(row) for row in rows[:limit]], next=cursor_of(rows, limit)
+                items=[conversation_of(row) for row in rows[:limit]], next=cursor_of(rows, limit)
             )
         matching: list[Conversation] = []
         until = time.monotonic() + _SEARCH_SECONDS
         more, row = True, None
         while more and len(matching) < limit and time.monotonic() < until:
-            rows = _newest(connection, query, order, condition, after, _BATCH)
+            rows = _newest(connection, query, _ORDER, condition, after, _BATCH)
             more = len(rows) == _BATCH
             bodies = store.bodies.get(Place(each["day"], each["place"]) for each in rows)
             for row in rows:
@@ -383,7 +353,7 @@ def conversations(
                 body = bodies.get(Place(row["day"], row["place"]))
                 match = None if body is None else _search(body, text)
                 if match is not None:
-                    matching.append(_conversation(row, match))
+                    matching.append(conversation_of(row, match))
                     if len(matching) == limit:
                         more = more or row is not rows[-1]
                         break
@@ -392,6 +362,62 @@ def conversations(
         next=cursor_after(after) if more and after is not None else None,
         searched_to=None if row is None else at_of(row["order_0"]),
     )
+
+
+def conversation_rows(
+    store: Store, project: int, chosen: Filter, *, limit: int, cursor: str | None = None
+) -> list[RowMapping]:
+    """Return rows of conversations, the newest first; :func:`after_row` goes on after one.
+
+    Raises:
+        InputError: the cursor is not of a list of conversations.
+    """
+    after = read_cursor(cursor, tuple[float, int])
+    with store.read() as connection:
+        query, condition, drivers = _conversations(connection, project, chosen)
+        return _newest(connection, query, _ORDER, condition, after, limit, drivers)
+
+
+def after_row(row: RowMapping) -> str:
+    """Return the cursor that goes on after a row of conversations."""
+    return cursor_after([row["order_0"], row["order_1"]])
+
+
+_ORDER = (func.coalesce(conversation.c.started, conversation.c.seen), conversation.c.id)
+
+
+def _conversations(
+    connection: Connection, project: int, chosen: Filter
+) -> tuple[Select[Any], _Condition, list[tuple[ColumnElement[Any], list[str]]]]:
+    """Return what asks for conversations, the condition that a filter makes, and its drivers."""
+    condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
+    about_scores, terms = _about_scores(chosen)
+    about_dispatches, terms = _split(terms, _HAS_DISPATCH)
+    agents, terms = _split(terms, ("agent",))
+    condition.add(terms, CONVERSATION_FIELDS)
+    if about_scores:
+        condition.add_about(
+            score,
+            [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
+            [(score.c.conversation, conversation.c.id)],
+            score.c.version == conversation.c.version,
+        )
+    if about_dispatches:
+        condition.add_about(
+            dispatch,
+            [condition.of(_DISPATCH_COLUMNS[t.field], t, _HAS_DISPATCH) for t in about_dispatches],
+            [(dispatch.c.conversation, conversation.c.id)],
+        )
+    if agents:
+        names = condition.names(run.c.agent, agents, TEXT)
+        condition.add_about(
+            run, [run.c.agent.in_(names)], [(run.c.conversation, conversation.c.id)]
+        )
+    own, _ = _split(terms, ("verdict",))
+    verdicts = condition.names(conversation.c.verdict, own, _VERDICT)
+    column: ColumnElement[Any] = conversation.c.verdict
+    drivers = [(column, verdicts)] if own else []
+    return select(conversation).where(conversation.c.project == project), condition, drivers
 
 
 def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord | None:
@@ -404,8 +430,10 @@ def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord
     try:
         record = record_of(store, project, id_)
     except BodyGone as error:
-        return ConversationRecord(conversation=_conversation(row), record=None, deleted=str(error))
-    return ConversationRecord(conversation=_conversation(row), record=record)
+        return ConversationRecord(
+            conversation=conversation_of(row), record=None, deleted=str(error)
+        )
+    return ConversationRecord(conversation=conversation_of(row), record=record)
 
 
 def dispatches(
@@ -596,5 +624,6 @@ def _search(body: bytes, text: str) -> str | None:
     return None
 
 
-def _conversation(row: RowMapping, match: str | None = None) -> Conversation:
+def conversation_of(row: RowMapping, match: str | None = None) -> Conversation:
+    """Return a row as the API shows it."""
     return row_as(Conversation, {**row, "match": match})

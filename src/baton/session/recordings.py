@@ -1,4 +1,4 @@
-"""What an evaluation folder stands for where recordings are meant: the traces it was made of."""
+"""What stands for recordings where these are named: evaluation folders, and servers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from baton.readers.shards import is_address
 from baton.store import read_evaluation, recordings_of
 
 from .prepare import Note
+from .server_source import fetch, is_server
 
 
 class Recordings(NamedTuple):
@@ -26,7 +27,10 @@ class Recordings(NamedTuple):
 
 
 def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
-    """Put the recordings that an evaluation was made of in the place of its folder.
+    """Put recordings in the place of what stands for them.
+
+    Conversations of a server (``server://HOST``) are fetched into a file. For the folder of an
+    evaluation stands what it was made of.
 
     The folder of played cases holds its traces, and stays. One that was made of recordings only
     names them. A folder is data: what it names is opened only where its seal says that it was made
@@ -34,6 +38,8 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
 
     Raises:
         InputError: recordings that may not be opened, or are gone; with what to name instead.
+            Or a server refuses what is asked for, or has none of it.
+        ServerError: a server does not answer.
     """
     read, exclude, agents = list[str](), list[Path](), None
     for path in paths:
@@ -44,6 +50,9 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
                 f"`baton eval {path}:FUNCTION DATASET` plays it"
             )
             raise InputError(Problem(file=path, message=message))
+        if is_server(path):
+            read.append(str(fetch(path, note)))
+            continue
         if is_address(path) or not is_evaluation(folder) or not read_header(folder, Header).traces:
             read.append(path)
             continue

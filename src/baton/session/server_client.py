@@ -36,11 +36,14 @@ from .server_rows import (
     Listed,
     Page,
     Point,
+    Records,
+    Rows,
     ScoreRow,
     UnreadTrace,
 )
 
 T = TypeVar("T")
+P = TypeVar("P", Page[Any], Records[Any], Rows)
 When = str | datetime | None
 """A time: RFC 3339, or with a time zone."""
 KEY = "BATON_API_KEY"
@@ -52,7 +55,8 @@ _PAGE = 500
 _SILENCE = 60.0
 _SECONDS = 600.0
 _PORT = 4318
-_SCHEME = "server://"
+SCHEMES = {"server://": "http", "server+https://": "https"}
+"""How addresses of servers begin where recordings are named, and the protocol that is meant."""
 
 
 class ServerError(BatonError):
@@ -96,10 +100,12 @@ class Server:
     """
 
     def __init__(self, url: str, key: str | None, project: str | None) -> None:
-        if url.startswith(_SCHEME):
-            host = url.removeprefix(_SCHEME).rstrip("/")
-            has_port = ":" in host.rpartition("]")[2]
-            url = f"http://{host}" if has_port else f"http://{host}:{_PORT}"
+        for scheme, protocol in SCHEMES.items():
+            if url.startswith(scheme):
+                host = url.removeprefix(scheme).rstrip("/")
+                # One behind a proxy with TLS has the port of that.
+                port = "" if ":" in host.rpartition("]")[2] or protocol == "https" else f":{_PORT}"
+                url = f"{protocol}://{host}{port}"
         self.url = plain_address(url, "url", f"`key` or {KEY}")
         secret = key or os.environ.get(KEY)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
@@ -134,6 +140,37 @@ class Server:
         if one.record is None:
             raise InputError(one.deleted or "the record is gone")
         return one.record
+
+    def records(
+        self,
+        *,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[Trace]:
+        """Yield the records of conversations, the newest first, many in a request.
+
+        Open ones are left out unless ``state`` says otherwise, and so is what retention deleted.
+        """
+        given = {"since": since, "until": until, "filter": filter, **fields}
+        for page in self.pages("/records", Records[Trace], given):
+            yield from page.items
+
+    def rows(
+        self,
+        *,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[Rows]:
+        """Yield conversations with their runs, dispatches and scores, some hundred at a time.
+
+        Open ones are left out unless ``state`` says otherwise.
+        """
+        given = {"since": since, "until": until, "filter": filter, **fields}
+        return self.pages("/rows", Rows, given)
 
     def dispatches(
         self,
@@ -315,14 +352,24 @@ class Server:
             archive.extractall(below, filter="data")
         return target
 
-    def _pages(self, path: str, type_: type[Page[T]], given: Mapping[str, object]) -> Iterator[T]:
+    def pages(
+        self, path: str, type_: type[P], given: Mapping[str, object], most: int | None = None
+    ) -> Iterator[P]:
+        """Yield the pages of a list of the API, as far as ``most`` conversations or rows go."""
         cursor: str | None = None
-        while True:
-            page = self._get(path, type_, {**given, "limit": _PAGE, "cursor": cursor})
-            yield from page.items
+        while most is None or most > 0:
+            limit = _PAGE if most is None else min(most, _PAGE)
+            page = self._get(path, type_, {**given, "limit": limit, "cursor": cursor})
+            yield page
             cursor = page.next
             if cursor is None:
                 return
+            if most is not None:
+                most -= page.size
+
+    def _pages(self, path: str, type_: type[Page[T]], given: Mapping[str, object]) -> Iterator[T]:
+        for page in self.pages(path, type_, given):
+            yield from page.items
 
     def _get(self, path: str, type_: type[T], given: Mapping[str, object]) -> T:
         return self._ask("GET", _API + path, given, type_)

@@ -26,6 +26,11 @@ class Page(msgspec.Struct, Generic[T], kw_only=True):
     next: str | None = None
     searched_to: datetime | None = None
 
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return len(self.items)
+
 
 class Conversation(msgspec.Struct, kw_only=True):
     """A conversation, as lists show it. ``id`` is its number here, ``key`` the id of its record.
@@ -69,6 +74,41 @@ class ConversationRecord(msgspec.Struct, kw_only=True):
     deleted: str | None = None
 
 
+class Records(msgspec.Struct, Generic[T], kw_only=True):
+    """Whole conversations. ``next`` is the cursor of those that follow.
+
+    ``deleted`` are conversations that are left out here: retention deleted their records.
+    """
+
+    items: list[T]
+    deleted: int = 0
+    next: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many conversations it is about."""
+        return len(self.items) + self.deleted
+
+
+class RunRow(msgspec.Struct, kw_only=True):
+    """A run of an agent. ``id`` is that of the record, ``turn`` counts from 0."""
+
+    conversation_id: int
+    conversation: str
+    id: str
+    turn: int
+    agent: str
+    agent_version: str | None
+    model: str | None
+    status: str
+    started: datetime | None
+    ended: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    tool_calls: int
+
+
 class DispatchRow(msgspec.Struct, kw_only=True):
     """A dispatch, as lists show it. ``id`` is that of the record; tokens are of its runs."""
 
@@ -94,12 +134,16 @@ class DispatchRow(msgspec.Struct, kw_only=True):
 
 
 class ScoreRow(msgspec.Struct, kw_only=True):
-    """A score that a rule led to. ``version`` is that of the conversation it was made of."""
+    """A score that a rule led to. ``version`` is that of the conversation it was made of.
+
+    Not ``sampled`` is what another rule failed beyond the sample of this one; rates leave it out.
+    """
 
     id: int
     conversation_id: int
     version: int
     rule: str
+    sampled: bool = True
     evaluator: str
     type: str
     evaluator_version: str
@@ -119,6 +163,21 @@ class ScoreRow(msgspec.Struct, kw_only=True):
     judge: dict[str, Any] | None
     cost_usd: float | None
     at: datetime
+
+
+class Rows(msgspec.Struct, kw_only=True):
+    """Some conversations with all their rows; scores are those of their newest version."""
+
+    conversations: list[Conversation]
+    runs: list[RunRow]
+    dispatches: list[DispatchRow]
+    scores: list[ScoreRow]
+    next: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many conversations it is about."""
+        return len(self.conversations)
 
 
 class Counts(msgspec.Struct, kw_only=True):

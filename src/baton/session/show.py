@@ -16,6 +16,7 @@ from .file_kinds import IS_A_DATASET, given_as
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
 from .recordings import recordings_in
+from .server_source import is_server
 
 
 class Shown(NamedTuple):
@@ -40,7 +41,8 @@ def traces_to_show(
     """Yield the traces that are meant, one after the other as they are read.
 
     Args:
-        files: files and folders with recorded traces, and evaluation folders.
+        files: files and folders with recorded traces, evaluation folders, and servers
+            (``server://HOST``).
         case: only traces of this case.
         turn: the turn to show, from 1; every trace has to have it.
         dispatch: the id of the only dispatch to show.
@@ -59,7 +61,7 @@ def traces_to_show(
     priced = pricing(config, prices)
     paths = each_once(some, note)
     for path in paths:
-        if is_address(path):
+        if is_address(path) and not is_server(path):
             message = "is an address, which only `baton score` reads: copy it here to show it"
             raise InputError(Problem(file=path, message=message))
     read = recordings_in(paths, note)

@@ -1,0 +1,124 @@
+"""Spans and log records that were received, as OTLP JSON: reading it gives the same ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.readers.otlp.span import Event, Span
+
+from .spans import nanos
+from .wire_json import Json
+
+
+def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
+    """Write spans and log records as one export, with their resources and scopes.
+
+    What an earlier reader left out (bytes, of which length and hash are known; the kind of a span)
+    is not there any more.
+    """
+    message: Json = {}
+    if spans:
+        message["resourceSpans"] = [
+            {
+                "resource": {"attributes": _attributes(resource)},
+                "scopeSpans": [{"scope": _scope(scope), "spans": [_span(one) for one in some]}],
+            }
+            for resource, scope, some in _together((one.resource, one.scope, one) for one in spans)
+        ]
+    if logs:
+        message["resourceLogs"] = [
+            {
+                "resource": {"attributes": _attributes(resource)},
+                "scopeLogs": [{"logRecords": [_log(one) for one in some]}],
+            }
+            for resource, _, some in _together((one.resource, "", one) for one in logs)
+        ]
+    return msgspec.json.encode(message)
+
+
+def _together(items: Iterable[tuple[dict[str, Any], str, Any]]) -> list[tuple[Any, str, list[Any]]]:
+    """Put together what has one resource (the same object) and one scope, in the order it comes."""
+    groups: dict[tuple[int, str], tuple[Any, str, list[Any]]] = {}
+    for resource, scope, item in items:
+        groups.setdefault((id(resource), scope), (resource, scope, []))[2].append(item)
+    return list(groups.values())
+
+
+def _scope(name: str) -> Json:
+    return {"name": name} if name else {}
+
+
+def _span(span: Span) -> Json:
+    fields: Json = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "parentSpanId": span.parent_id,
+        "name": span.name,
+        "startTimeUnixNano": _time(span.started),
+        "endTimeUnixNano": _time(span.ended),
+        "attributes": _attributes(span.attributes),
+        "events": [
+            _known(
+                {
+                    "timeUnixNano": _time(event.at),
+                    "name": event.name,
+                    "attributes": _attributes(event.attributes),
+                }
+            )
+            for event in span.events
+        ],
+        "links": [{"traceId": link.trace_id, "spanId": link.span_id} for link in span.links],
+    }
+    if span.status or span.message:
+        fields["status"] = _known({"code": span.status, "message": span.message})
+    return _known(fields)
+
+
+def _log(log: Event) -> Json:
+    return _known(
+        {
+            "timeUnixNano": _time(log.at),
+            "eventName": log.name,
+            "body": None if log.body is None else _value(log.body),
+            "attributes": _attributes(log.attributes),
+            "traceId": log.trace_id,
+            "spanId": log.span_id,
+        }
+    )
+
+
+def _known(fields: Json) -> Json:
+    return {key: value for key, value in fields.items() if value not in (None, "", [])}
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else str(nanos(at))
+
+
+def _attributes(values: Mapping[str, Any]) -> list[Json]:
+    return [{"key": key, "value": _value(value)} for key, value in values.items()]
+
+
+def _value(value: Any) -> Json:
+    """Write a value. Unlike where Baton names attributes itself, objects stay objects."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value if math.isfinite(value) else _NOT_FINITE[str(value)]}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": _attributes(value)}}
+    return {"arrayValue": {"values": [_value(each) for each in value]}}
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""As the JSON of protobuf writes them."""
