@@ -24,17 +24,28 @@ Part = tuple[str, dict[str, Any]]
 def recordings() -> list[Path]:
     """Return the recordings that are files of OTLP exports."""
     files = [*DATA.glob("*/*.json"), *CAPTURES.glob("*/*.json")]
+    files += DATA.parent.glob("claude/*/*/otlp*.jsonl")
     return sorted(file for file in files if file.name != "truth.json" and _is_export(file))
 
 
 def _is_export(file: Path) -> bool:
-    return file.read_bytes()[:200].lstrip().startswith((b'{"resource', b'{\n  "resource'))
+    return (
+        file.read_bytes()[:200]
+        .lstrip()
+        .startswith((b'{"resource', b'{\n  "resource', b'{"path": "/v1/'))
+    )
 
 
 def parts_of(file: Path) -> list[Part]:
     """Take a recording apart: a part for each span and log record, with its resource and scope."""
-    document = json.loads(file.read_text())
-    return [*_parts(document, "Spans", "spans"), *_parts(document, "Logs", "logRecords")]
+    text = file.read_text()
+    documents = text.splitlines() if file.suffix == ".jsonl" else [text]
+    parts: list[Part] = []
+    for written in map(json.loads, documents):
+        document = written.get("body", written)  # some tools write a request with its path
+        parts += _parts(document, "Spans", "spans")
+        parts += _parts(document, "Logs", "logRecords")
+    return parts
 
 
 def _parts(document: dict[str, Any], kind: str, records: str) -> Iterator[Part]:

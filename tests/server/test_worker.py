@@ -74,6 +74,12 @@ def test_one_request_and_forty_give_the_record_of_the_file(store: Store) -> None
     check_recordings(store, recordings()[::25])
 
 
+def test_events_of_claude_code_join_the_conversation_they_name(store: Store) -> None:
+    files = [file for file in recordings() if file.suffix == ".jsonl"]
+    assert files
+    check_recordings(store, files)
+
+
 @pytest.mark.heavy
 def test_every_recording_gives_the_record_of_its_file(store: Store) -> None:
     check_recordings(store, recordings())
