@@ -137,3 +137,20 @@ def test_a_locked_store_is_unavailable_and_comes_back(store: Store) -> None:
             first.result(20)
     assert second.result(20) == [True]
     group.close()
+
+
+@pytest.mark.heavy
+def test_workers_of_postgresql_take_different_bodies(postgres_store: Store) -> None:
+    inbox = Inbox(postgres_store)
+    bodies = [bytes([number]) * 100 for number in range(100)]
+    assert inbox.put([_entry(body) for body in bodies]) == [True] * 100
+    assert inbox.put([_entry(bodies[0]), _entry(b"\0")]) == [False, True]
+    with postgres_store.write_inbox() as one, postgres_store.write_inbox() as two:
+        first, second = inbox.take(one, 1000), inbox.take(two, 1000)
+        assert [len(first), len(second)] == [10, 10]
+        assert not {item.id for item in first} & {item.id for item in second}
+        inbox.done(one, [item.id for item in first])
+        inbox.fail(two, second[0].id, "no\0 trace")
+    assert inbox.depth().waiting == 90
+    assert [problem.error for problem in inbox.problems(1)] == ["no\ufffd trace"]
+    assert (inbox.reread(1), inbox.prune(2000.0)) == (1, 10)

@@ -20,6 +20,7 @@ from baton.server.inbox import Inbox, entry_of
 from baton.server.schema import trace
 from baton.server.store import open_store
 
+from .postgres import Postgres
 from .sending import Client, spans
 
 Run = Callable[..., Any]
@@ -249,3 +250,23 @@ def test_what_failed_is_read_again(baton: Run, tmp_path: Path) -> None:
     assert baton("serve", "reread", "--folder", folder).out == "1 trace will be read again\n"
     assert inbox.depth().waiting == 2
     store.close()
+
+
+@pytest.mark.heavy
+def test_roles_are_processes_of_their_own_that_share_a_database(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database = postgres.database()
+    body = spans().SerializeToString()
+    with (
+        _serving(tmp_path, "--role", "receive", "--db", database) as receives,
+        _serving(tmp_path, "--role", "web", "--db", database) as shows,
+    ):
+        assert receives.client.post("/v1/traces", body).status == 200
+        assert receives.client.get("/api/v1/conversations").status == 404
+        assert receives.client.get("/ready").status == 200
+        assert shows.client.post("/v1/traces", body).status in (404, 405)
+        assert shows.client.get("/api/v1/conversations").json["items"] == []
+        assert b"baton_inbox_waiting 1\n" in shows.client.get("/metrics").body
+        assert (receives.worker(), shows.worker()) == (0, 0)
+        assert receives.end()[0] == shows.end()[0] == 0
