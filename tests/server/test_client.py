@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.cli.labelled import RUBRIC, answer, write_config, write_traces
 
 import baton
 from baton.model import InputError
@@ -12,6 +13,7 @@ from baton.server.access import create_key
 from baton.server.bodies import day_of
 from baton.server.store import Store
 from baton.session.server_client import ServerError
+from baton.testing import llm_server
 from baton.testing.build import delegate, run, trace, turn
 
 from .seeding import START, add_conversation, add_score, add_sum
@@ -124,3 +126,22 @@ def test_a_recording_is_pushed_as_a_file_or_a_folder(store: Store, tmp_path: Pat
         assert (sent.files, sent.new) == (1, True)
         assert not server.push(tmp_path / "folder" / "run.jsonl").new
         assert server.push(tmp_path / "folder").files == 1
+
+
+def test_a_judge_is_held_against_the_labels_that_people_gave_on_a_server(
+    store: Store, tmp_path: Path
+) -> None:
+    traces = list(baton.iter_traces([write_traces(tmp_path, ["correct", "wrong", "weak"])]))
+    for one in traces:
+        add_conversation(store, one)
+    with api(store) as url, llm_server(answer) as llm:
+        server = baton.connect(url)
+        for one, value in zip(traces, ("correct", "wrong", "correct"), strict=True):
+            server.label(one.id, value, rubric=RUBRIC, subject="d1", by="kim")
+        server.label(traces[2].id, "wrong", rubric=RUBRIC, subject="d1", by="kim")
+        server.label(traces[2].id, "never asked", rubric="other", subject="d1", by="kim")
+        report = baton.calibrate(RUBRIC, url, config=write_config(tmp_path, llm.judge()))
+        assert (report.labels, len(report.judges)) == (3, 1)
+        server.label(traces[0].id, "wrong", rubric=RUBRIC, subject="d9", by="ann")
+        with pytest.raises(InputError, match="has no `d9` to judge"):
+            baton.calibrate(RUBRIC, url, config=write_config(tmp_path, llm.judge()))

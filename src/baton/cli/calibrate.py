@@ -21,7 +21,7 @@ NO_EVIDENCE = 3
 
 def calibrate_command(
     rubric: str,
-    *files: Path,
+    *files: str,
     config: ConfigPath = None,
     judging: JudgeOptions = AS_JUDGED,
     against: Words = (),
@@ -45,7 +45,8 @@ def calibrate_command(
     rubric
         The rubric, by any of its names.
     files
-        Labels (JSON lines, or a dataset with `labels`), then traces, or evaluations.
+        Labels (JSON lines, a dataset with `labels`, or the address of a server), then traces, or
+        evaluations. Of a server its own conversations, if nothing else is named.
     config
         A config with `judge:`, the rubric's options, and rubrics of your own.
     against

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from baton.config import Config, load_config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
@@ -14,7 +16,7 @@ from baton.datasets.labels import Label, labels_of, of_rubric, read_labels
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
 from baton.formats.evaluation_folder import is_evaluation
-from baton.model import Case, Dataset, EvalContext, InputError, Problem, Terminated, Trace
+from baton.model import Case, Dataset, EvalContext, InputError, Location, Problem, Terminated, Trace
 from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
@@ -45,14 +47,16 @@ from baton.store.calibrations import FOLDER
 from .file_kinds import kind_of_file
 from .prepare import Note, PathLike, log_note
 from .rubrics import rubric_evaluator
+from .server_client import Server, connect, is_server
 
 
 class _Labels(NamedTuple):
-    """Labels, the file they are in, and the cases when that is a dataset."""
+    """Labels, the file they are in, and the cases when that is a dataset; or their server."""
 
     labels: list[Label]
     file: Path | None
     dataset: Dataset | None
+    server: Server | None = None
 
 
 def calibrate(
@@ -75,7 +79,9 @@ def calibrate(
 
     Args:
         rubric: the rubric, by any of its names.
-        files: labels (JSON lines, or a dataset with labels), then traces or evaluations.
+        files: labels (JSON lines, a dataset with labels, or the address of a server, such as
+            ``http://localhost:4318``), then traces or evaluations; of a server its own
+            conversations when nothing else is named.
         config: a config with ``judge:``, the rubric's options, and rubrics of the user's own.
         judge: the judge's model; goes before the config.
         against: further models to ask.
@@ -93,9 +99,9 @@ def calibrate(
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     settings = load_config(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
-    labels, rest = _read_labels(rubric, evaluator, [Path(each) for each in some])
+    labels, rest = _read_labels(rubric, evaluator, some)
     stored = [path for path in rest if is_evaluation(path)]
-    if not rest or (stored and len(stored) < len(rest)):
+    if not (rest or labels.server) or (stored and len(stored) < len(rest)):
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
     context = settings.plan.context if settings else EvalContext()
     if stored:
@@ -145,14 +151,23 @@ def calibrate(
 
 
 def _read_labels(
-    rubric: str, evaluator: Judged, files: Sequence[Path]
+    rubric: str, evaluator: Judged, files: Sequence[PathLike]
 ) -> tuple[_Labels, list[Path]]:
     """Read the labels that come first, if any, and return what comes after them."""
     if not files:
         raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
-    first, *rest = files
+    rest = [Path(each) for each in files[1:]]
+    if is_server(files[0]):
+        server = connect(str(files[0]))
+        newest: dict[tuple[str | None, ...], Label] = {}
+        for label in server.labels():  # a person who says two things of the same means the last
+            key = (label.rubric, label.trace, label.what, label.by)
+            newest.setdefault(key, msgspec.structs.replace(label, where=Location(file=server.url)))
+        own = of_rubric(newest.values(), [rubric, *names_of(evaluator.shape)])
+        return _Labels(own, None, None, server), rest
+    first = Path(files[0])
     if is_evaluation(first):
-        return _Labels([], None, None), list(files)
+        return _Labels([], None, None), [first, *rest]
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None
     every = read_labels(first) if dataset is None else labels_of(dataset)
     try:
@@ -196,8 +211,13 @@ def _labelled_traces(
     wanted = {label.trace for label in labels.labels}
     definitions = agents or (config.agents if config else None)
     catalog = load_catalog(definitions) if definitions is not None else None
-    pairs = []
     redaction = config.redaction if config else ON
+    if labels.server is not None and not paths:
+        return [
+            (redaction.value(labels.server.conversation(str(id_))), None)
+            for id_ in sorted(map(str, wanted))
+        ]
+    pairs = []
     for trace in iter_traces(paths, agents=catalog, on_note=note, redact=redaction):
         case = None
         if labels.dataset is not None:

@@ -90,6 +90,11 @@ def connect(url: str, key: str | None = None, project: str | None = None) -> Ser
     return Server(url, key, project)
 
 
+def is_server(name: PathLike) -> bool:
+    """Tell the address of a server from the name of a file."""
+    return isinstance(name, str) and name.startswith(("http://", "https://", *SCHEMES))
+
+
 class Server:
     """A server of Baton. Lists are read page by page, while they are walked through.
 
