@@ -45,8 +45,9 @@ RETRY_AFTER = 2
 """Seconds after which a sender may try again: about as long as a lock of the store lasts."""
 _PATIENCE = 60.0
 """Seconds for a body to arrive. A sender that is slower would keep others from their turn."""
-_INLINE = 32 << 10
-"""Bytes up to which a body is read at once: a thread would take longer to get than it."""
+_INLINE, _INLINE_PACKED = 256 << 10, 32 << 10
+"""Bytes up to which a body is read at once, as it is and packed: a thread would take longer to get
+than that. A packed one may hold a thousand times as much."""
 _FRESH = 1.0
 """Seconds for which the depth of the queue is taken for known."""
 
@@ -164,9 +165,9 @@ class Receiver:
             Refused: and why; nothing was stored.
         """
         await self._check_queue()
-        export, entry = await self._run(
-            len(body), partial(self._read, project, kind, form, body, encoding)
-        )
+        read = partial(self._read, project, kind, form, body, encoding)
+        small = len(body) <= (_INLINE_PACKED if encoding else _INLINE)
+        export, entry = read() if small else await self._in_thread(read)
         if entry is not None:
             await self._put([entry])
         self.counts[kind, "accepted"] += export.records
@@ -189,7 +190,7 @@ class Receiver:
                 raise Refused(400, str(error)) from None
             return files, entry_of(project, "recording", form, body, name=name)
 
-        files, entry = await self._run(_INLINE + 1, checked)
+        files, entry = await self._in_thread(checked)
         (kept,) = await self._put([entry])
         self.counts["recordings", "accepted"] += 1
         return files, kept
@@ -222,9 +223,7 @@ class Receiver:
             self._cleaned = (settings, self._cleaner(settings))
         return self._cleaned[1]
 
-    async def _run(self, size: int, work: Callable[[], T]) -> T:
-        if size <= _INLINE:
-            return work()
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _put(self, entries: Sequence[Entry]) -> list[bool]:
@@ -237,9 +236,8 @@ class Receiver:
         now = time.monotonic()
         if now - self._asked > _FRESH:
             self._asked = now
-            loop = asyncio.get_running_loop()
             try:
-                depth = await loop.run_in_executor(self._threads, self.inbox.depth)
+                depth = await self._in_thread(self.inbox.depth)
             except Unavailable as error:
                 raise Refused(503, str(error)) from None
             self._waiting = depth.waiting
