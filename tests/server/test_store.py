@@ -9,7 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import MetaData, Table, delete, insert, select, text, update
+from sqlalchemy import MetaData, Table, delete, insert, select, text, union_all, update
 
 from baton.model import InputError
 from baton.server.bodies import BodyGone, FileBodies, get_one
@@ -60,6 +60,8 @@ def test_the_database_itself_refuses(store: Store) -> None:
     with store.read() as connection:
         with pytest.raises(NoProject):
             connection.execute(select(conversation))
+        with pytest.raises(NoProject):
+            connection.execute(union_all(select(conversation.c.id), select(dispatch.c.turn)))
         assert connection.execute(select(conversation), execution_options=EVERY_PROJECT).all() == []
 
 

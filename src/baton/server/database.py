@@ -13,7 +13,6 @@ from sqlalchemy import (
     Delete,
     Engine,
     Insert,
-    Select,
     Table,
     Update,
     create_engine,
@@ -22,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
-from sqlalchemy.sql.selectable import Alias
+from sqlalchemy.sql.selectable import Alias, SelectBase
 
 from baton.model import BatonError, InputError
 from baton.plugins.origin import install, requirement
@@ -131,7 +130,7 @@ def guard(engine: Engine) -> None:
         every = options.get("every_project") or connection.get_execution_options().get(
             "every_project"
         )
-        if not every and isinstance(statement, Select | Update | Delete | Insert):
+        if not every and isinstance(statement, SelectBase | Update | Delete | Insert):
             refuse_without_project(statement)
 
 

@@ -47,7 +47,7 @@ from baton.store.calibrations import FOLDER
 from .file_kinds import kind_of_file
 from .prepare import Note, PathLike, log_note
 from .rubrics import rubric_evaluator
-from .server_client import Server, connect, is_server
+from .server_client import Server, connect, is_address
 
 
 class _Labels(NamedTuple):
@@ -157,7 +157,7 @@ def _read_labels(
     if not files:
         raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
     rest = [Path(each) for each in files[1:]]
-    if is_server(files[0]):
+    if is_address(files[0]):
         server = connect(str(files[0]))
         newest: dict[tuple[str | None, ...], Label] = {}
         for label in server.labels():  # a person who says two things of the same means the last

@@ -90,8 +90,8 @@ def connect(url: str, key: str | None = None, project: str | None = None) -> Ser
     return Server(url, key, project)
 
 
-def is_server(name: PathLike) -> bool:
-    """Tell the address of a server from the name of a file."""
+def is_address(name: PathLike) -> bool:
+    """Tell the address of a server (`http:`, `https:`, `server:`) from the name of a file."""
     return isinstance(name, str) and name.startswith(("http://", "https://", *SCHEMES))
 
 
