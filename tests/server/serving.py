@@ -36,6 +36,7 @@ def api(
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen(128)  # requests may come before the thread runs
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:

@@ -122,6 +122,10 @@ def test_conversations_of_the_server_are_scored(
         ({"conversations": "*", "gate": ["nonsense"]}, "nonsense"),
         ({"agent": "support", "target": "os:system"}, "target"),
         (
+            {"agent": "support", "dataset": [{"name": "x.yaml", "content": ""}] * 2},
+            "2 files are called `x.yaml`",
+        ),
+        (
             {"agent": "support", "dataset": [{"name": "../x.yaml", "content": ""}]},
             "the name of a recording is that of a file",
         ),

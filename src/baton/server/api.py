@@ -48,7 +48,7 @@ from . import exports, jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
-from .database import EVERY_PROJECT, Unavailable
+from .database import EVERY_PROJECT, Unavailable, Unfit
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
@@ -503,7 +503,7 @@ def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
             return await _answer(state, endpoints, request)
         except Denied as denied:
             return denied.answer()
-        except InputError as error:
+        except (InputError, Unfit) as error:
             failure = Failure(error=str(error), do=f"{API}/openapi.json says what may be sent")
             return _json(failure, 400)
         except Unavailable as error:
@@ -565,6 +565,8 @@ def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filt
         try:
             if len(value) > _VALUE:
                 raise InputError(f"longer than {_VALUE} characters")
+            if "\0" in value:
+                raise InputError("holds the letter zero, which no text in the store has")
             if name in own:
                 if name in plain:
                     raise InputError("is given twice")

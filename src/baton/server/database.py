@@ -18,7 +18,7 @@ from sqlalchemy import (
     create_engine,
     event,
 )
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
 from sqlalchemy.sql.selectable import Alias, SelectBase
@@ -42,17 +42,40 @@ class Unavailable(BatonError):  # noqa: N818 - says what is wrong
     """The store cannot be read or written now: it is locked, full, or not there. Try again."""
 
 
+class Unfit(BatonError):  # noqa: N818 - says what is wrong
+    """A value that the database cannot hold or compare: the same will be refused again."""
+
+
 @contextmanager
 def available() -> Iterator[None]:
-    """Turn what a database says when it is locked, full or gone into ``Unavailable``."""
+    """Turn what a database says when it is locked, full or gone into ``Unavailable``.
+
+    What it says of a value is ``Unfit``: an integer of more than 64 bits, the letter zero in
+    PostgreSQL, a text too long for an index.
+    """
     try:
         yield
     except IntegrityError:
         raise
+    except OverflowError as error:
+        if "SQLite" not in str(error):
+            raise
+        raise Unfit("an integer is too large for the store") from error
     except (DBAPIError, sqlite3.OperationalError) as error:
         said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
         reason = said.splitlines()[0] if said else "no connection"
+        if isinstance(error, DataError) or _passes_limit(error):
+            raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error
+
+
+def _passes_limit(error: DBAPIError | sqlite3.OperationalError) -> bool:
+    """Tell whether a limit of PostgreSQL is passed, such as the size of a row of an index.
+
+    Its driver calls that an operational error, as it does a lost connection.
+    """
+    state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
+    return state is not None and state.startswith("54")
 
 
 def open_sqlite(file: Path) -> Engine:

@@ -8,7 +8,6 @@ what may judge in its `judges:`. An evaluation is a folder, as everywhere; the i
 from __future__ import annotations
 
 import io
-import logging
 import multiprocessing
 import os
 import re
@@ -17,6 +16,7 @@ import tarfile
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from multiprocessing.context import SpawnProcess
@@ -47,7 +47,6 @@ from .schema import job
 from .settings import Settings
 from .store import Store, open_store
 
-LOG = logging.getLogger("baton.server")
 _MOST_CONVERSATIONS = 10_000
 _ATTEMPTS = 3
 """Times that an evaluation is begun: a server that ends in the middle begins it again."""
@@ -112,6 +111,11 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
         files: list[_Named] = [*self.dataset, *self.recordings]
         for file in files:
             file_name(file.name)
+        # They lie in one folder: the cases of one would take the place of the other's.
+        for name, count in Counter(file.name for file in self.dataset).items():
+            if count > 1:
+                message = f"{count} files are called `{name}`: give each a name of its own"
+                raise InputError(Problem(path="dataset", message=message))
 
 
 def _chosen(conversations: str) -> str | None:

@@ -7,6 +7,7 @@ pipe, and stops when the other end of that is closed, even by a kill.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from io import RawIOBase
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TextIO
 
 import msgspec
 import uvicorn
@@ -28,6 +29,8 @@ from starlette.middleware import Middleware
 
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
+from baton.model.secrets import mask
+from baton.model.visible import visible, visible_line
 
 from . import api, receive
 from .access import Access, CheckSource
@@ -275,6 +278,7 @@ def _work(pipe: RawIOBase) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     settings = msgspec.json.decode(pipe.readline(), type=Settings)
+    log_to(sys.stderr)
 
     def watch() -> None:
         while pipe.read(1):
@@ -288,6 +292,28 @@ def _work(pipe: RawIOBase) -> None:
         run(settings, stop)
     except Unavailable as error:
         sys.exit(f"baton: {error}")
+
+
+class _Harmless(logging.Formatter):
+    """Shows what spans tell so that it does nothing to a terminal and begins no line of its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the library
+        """Return the line of a record."""
+        return visible_line(mask(super().formatMessage(record)))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - of the library
+        """Return a traceback."""
+        return visible(mask(super().formatException(ei)))
+
+
+def log_to(stream: TextIO) -> None:
+    """Write what the worker notes to a stream, what retention deletes included."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Harmless("%(message)s"))
+    log = logging.getLogger("baton.server")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    log.handlers[:] = [handler]
 
 
 @contextmanager

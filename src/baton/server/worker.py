@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, exists, insert, select
 from sqlalchemy.exc import (
-    DataError,
     DBAPIError,
     IntegrityError,
     InterfaceError,
@@ -486,7 +485,7 @@ def is_passing(error: Exception) -> bool:
     cause = error.__cause__
     if isinstance(cause, DBAPIError) and cause.connection_invalidated:
         return True
-    of_data = (DataError, IntegrityError, InterfaceError, NotSupportedError, ProgrammingError)
+    of_data = (IntegrityError, InterfaceError, NotSupportedError, ProgrammingError)
     return isinstance(error, Unavailable) and not isinstance(cause, of_data)
 
 

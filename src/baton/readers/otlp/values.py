@@ -54,17 +54,22 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+_MOST = 10**15
+"""No request has a thousand million million tokens: what is more is no count. Sums of larger ones
+would pass 64 bits, and a record with such an integer could be written and not be read again."""
+
+
 def whole(value: Any) -> int | None:
     """Return a count; numbers may come as texts. ``None`` for what is no count."""
     if type(value) is int:
-        return value if value >= 0 else None
+        return value if 0 <= value <= _MOST else None
     if isinstance(value, bool) or value is None:
         return None
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return count if count >= 0 else None
+    return count if 0 <= count <= _MOST else None
 
 
 def amount(value: Any) -> float | None:
