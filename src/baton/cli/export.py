@@ -14,7 +14,7 @@ NOT_DELIVERED = 3
 
 
 def export_command(
-    *recordings: Path,
+    *recordings: str,
     output: Output = None,
     otlp: str | None = None,
     only: Literal["spans", "results"] | None = None,
@@ -36,7 +36,8 @@ def export_command(
     Parameters
     ----------
     recordings
-        Files and folders with recorded traces; evaluation folders give their results, too.
+        Files and folders with recorded traces; evaluation folders give their results, too. Of a
+        server (server://HOST/PROJECT?to=AGENT) conversations go to FILE.jsonl as they came.
     output
         The file to write: FILE.jsonl, FILE.json or FILE.pb.
     otlp

@@ -225,20 +225,32 @@ class _File:
             self._file = None
 
 
-class _Lines(_File):
-    """A line for each record, as the file exporter of an OpenTelemetry Collector has them."""
+class JsonFile(_File):
+    """A file of exports as OTLP JSON."""
 
     def add(self, items: Items) -> None:
-        self.write(encode_json(items) + b"\n")
+        """Take spans or log records, not both."""
+        self.add_encoded(encode_json(items))
+
+    def add_encoded(self, data: bytes) -> None:
+        """Take an export that is JSON already, on one line."""
+        raise NotImplementedError
 
 
-class _OneJson(_File):
+class _Lines(JsonFile):
+    """A line for each record, as the file exporter of an OpenTelemetry Collector has them."""
+
+    def add_encoded(self, data: bytes) -> None:
+        self.write(data + b"\n")
+
+
+class _OneJson(JsonFile):
     """One JSON document, written part by part, so that nothing waits in memory."""
 
     _started = False
 
-    def add(self, items: Items) -> None:
-        self.write((b",\n" if self._started else b"[") + encode_json(items))
+    def add_encoded(self, data: bytes) -> None:
+        self.write((b",\n" if self._started else b"[") + data)
         self._started = True
 
     def finish(self) -> None:

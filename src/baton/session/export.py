@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from baton.export.run import Exported, Only, export
-from baton.export.sink import Limits, open_sink, target_of
+from baton.export.sink import JsonFile, Limits, Sink, open_sink, target_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import refuse_overwriting
-from baton.model import InputError
+from baton.model import InputError, Problem
 from baton.model.option_names import option
-from baton.model.redact import RedactLike, redaction_of
+from baton.model.redact import Redaction, RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
+from .server_source import exports_of, is_server
 
 
 class ExportedTo(NamedTuple):
@@ -46,7 +47,8 @@ def export_recordings(
     """Write the spans of recordings, and of evaluations their results, too.
 
     Args:
-        recordings: files and folders with recorded traces, and evaluation folders.
+        recordings: files and folders with recorded traces, evaluation folders, and servers
+            (``server://HOST``), of which conversations go into a JSON file as they came.
         target: a file (``.jsonl``, ``.json``, ``.pb``), the address of an endpoint, or ``env`` for
             the one that the environment names.
         only: ``spans``, or ``results`` (of evaluations).
@@ -75,7 +77,11 @@ def export_recordings(
             f"{option('timeout')} and {option('retry_attempts')} have to be over 0, "
             f"{option('retry_delay')} at least 0"
         )
-    paths = [Path(path) for path in each_once(some, note)]
+    given = each_once(some, note)
+    servers = [each for each in given if is_server(each)]
+    if servers and only == "results":
+        raise InputError(Problem(file=servers[0], message="is a server: it has no evaluations"))
+    paths = [Path(path) for path in given if not is_server(path)]
     priced = pricing(config, prices or {})
     place, headers = target_of(target, headers_from)
     limits = Limits(timeout, retry_attempts, retry_delay)
@@ -92,11 +98,37 @@ def export_recordings(
             on_note=note,
             redact=None if redact is None else redaction_of(redact),
         )
+        for address in servers:
+            _export_server(address, sink, done, redaction_of(redact), note)
         if done.spans or done.results:
             sink.finish()
     finally:
         sink.close()
     return ExportedTo(done, place)
+
+
+def _export_server(
+    address: str, sink: Sink, done: Exported, redaction: Redaction, note: Note
+) -> None:
+    """Write the conversations of a server, each as one export.
+
+    Raises:
+        InputError: what takes them is no JSON file, or the server refuses what is asked for.
+        ServerError: it does not answer.
+    """
+    if not isinstance(sink, JsonFile):
+        message = "conversations of a server go to FILE.jsonl or FILE.json, as they came"
+        raise InputError(Problem(file=address, message=message))
+    deleted = 0
+    for item in exports_of(address, redaction):
+        if item is None:
+            deleted += 1
+        else:
+            sink.add_encoded(item.data)
+            done.traces += 1
+            done.spans += item.spans
+    if deleted:
+        note(f"{address}: {deleted} more are left out: retention deleted them")
 
 
 def _read_for(recordings: Sequence[Path], target: Path) -> Iterator[Path]:
