@@ -112,7 +112,7 @@ accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds the
 house: $(VENV)/.dev ## Print how the source is cut: modules, lines, and the path of one score.
 	$(BIN)/python -m tests.house
 
-schemas: $(VENV)/.core ## Write JSON Schemas and the reference of options from the types.
+schemas: $(VENV)/.dev ## Write JSON Schemas and the reference of options from the types.
 	$(BIN)/python -m baton.schemas docs/schemas
 	$(BIN)/python -m tests.docs.options --write
 	$(BIN)/python -m tests.docs.reference --write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -16,6 +16,10 @@ from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.registry import all_evaluators
 from baton.judges.settings import Endpoint, JudgeSettings
 from baton.model import Trace
+from baton.server.alerts import Addresses
+from baton.server.retention import Retention
+from baton.server.rules import RuleSpec
+from baton.server.settings import LimitSettings, Settings
 
 
 def _config() -> type[msgspec.Struct]:
@@ -49,6 +53,49 @@ def _config() -> type[msgspec.Struct]:
     )
 
 
+def _server(config: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return the shape of `server.yaml`: measures may have units, and all parts are known.
+
+    Loading takes rules, judges and addresses as plain data, which other modules check.
+    """
+    judge = next(
+        type_
+        for field in msgspec.structs.fields(config)
+        if field.name == "judge"
+        for type_ in get_args(field.type)
+        if type_ is not type(None)
+    )
+    measure = Annotated[float | str, msgspec.Meta(description="`90 s`, `5 min`, or seconds")]
+    size = Annotated[int | str, msgspec.Meta(description="`64 MiB`, `10 GB`, or bytes")]
+    retention = _changed(Retention, {"bytes": (size | None, None)})
+    defaults = LimitSettings()
+    sizes = ("body", "unpacked", "memory", "upload", "upload_unpacked", "conversation_bytes")
+    limits = _changed(LimitSettings, {name: (size, getattr(defaults, name)) for name in sizes})
+    return _changed(
+        Settings,
+        {
+            "quiet": (measure | None, None),
+            "keep_inbox": (measure, Settings().keep_inbox),
+            "retention": (retention, retention()),
+            "limits": (limits, msgspec.field(default_factory=limits)),
+            "rules": (list[RuleSpec] | None, None),
+            "judges": (dict[str, str | judge], msgspec.field(default_factory=dict)),  # type: ignore[valid-type]
+            "alerts": (Addresses | None, None),
+        },
+    )
+
+
+def _changed(type_: type[msgspec.Struct], fields: dict[str, Any]) -> type[msgspec.Struct]:
+    """Return a struct with other types and defaults for some of its fields."""
+    return msgspec.defstruct(
+        type_.__name__,
+        [(name, *rest) for name, rest in fields.items()],
+        bases=(type_,),
+        kw_only=True,
+        namespace={"__doc__": type_.__doc__},
+    )
+
+
 def _with_options(schema: dict[str, Any]) -> dict[str, Any]:
     """Add the options of every evaluator to the schema of a config, chosen by its `type:`.
 
@@ -77,9 +124,11 @@ def _with_options(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "$defs": {**definitions, **schema["$defs"]}}
 
 
+_CONFIG = _config()
 FILES: dict[str, Any] = {
     "dataset.schema.json": DatasetSpec,
-    "config.schema.json": _config(),
+    "config.schema.json": _CONFIG,
+    "server.schema.json": _server(_CONFIG),
     "trace.schema.json": Trace,
     "rubric.schema.json": Rubric,
 }

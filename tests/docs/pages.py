@@ -6,6 +6,7 @@ A comment above a block says more of it:
 - ``<!-- change: NAME -->``: the block is a diff of this file
 - ``<!-- exit: N -->``: its commands end with this code (0 without it)
 - ``<!-- before: COMMAND -->``: what a reader has done before
+- ``<!-- background: TEXT -->``: its command goes on, and the page with it, when it has printed TEXT; it ends with the page
 - ``<!-- continues -->``: Python that goes on where the block before it ended
 - ``<!-- not run: WHY -->``: it can't run here. It is still checked: commands for their options, Python and YAML
   for their form
@@ -17,6 +18,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,13 +56,18 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
+def environment(binaries: Path) -> dict[str, str]:
+    """Return variables with the programs of one environment before all others."""
+    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "COLUMNS": "200"}
+
+
 def run(command: str, folder: Path, binaries: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, with the programs of one environment before all others."""
-    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "200"},
+        env=environment(binaries),
         capture_output=True,
         text=True,
         timeout=200,
@@ -81,10 +90,39 @@ def change(path: Path, diff: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+@contextmanager
+def running(command: str, ready: str, folder: Path, binaries: Path) -> Iterator[None]:
+    """Have a command run until the block ends, from the moment when it has printed a text."""
+    with (folder / "background.log").open("w+") as log:
+        # `exec`: the process to end is the program, and not a shell around it.
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=folder,
+            env=environment(binaries),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            until = time.monotonic() + 30
+            while ready not in (printed := (folder / "background.log").read_text()):
+                assert process.poll() is None, (command, printed)
+                assert time.monotonic() < until, (command, printed)
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
 def play(page: Path, folder: Path, binaries: Path) -> None:
     """Do what a page says, one block after the other, with the programs of one environment."""
-    script = ""
     shutil.copytree(ROOT / "examples", folder / "examples")
+    with ExitStack() as background:
+        _play(page, folder, binaries, background)
+
+
+def _play(page: Path, folder: Path, binaries: Path, background: ExitStack) -> None:
+    script = ""
     for block in blocks(page):
         if "before" in block.notes:
             done = run(block.notes["before"], folder, binaries)
@@ -97,6 +135,9 @@ def play(page: Path, folder: Path, binaries: Path) -> None:
             change(folder / block.notes["change"], block.text)
         elif not runs(block) or "not run" in block.notes:
             continue
+        elif "background" in block.notes:
+            ((command, _),) = commands(block)
+            background.enter_context(running(command, block.notes["background"], folder, binaries))
         elif block.language == "console":
             code = int(block.notes.get("exit", "0"))
             for command, shown in commands(block):
