@@ -39,13 +39,13 @@ from baton.session.score import score
 from baton.session.server_rows import EvaluationJob
 
 from . import queries
-from .archives import file_name, write_upload
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
 from .schema import job
 from .settings import Settings
 from .store import Store, open_store
+from .uploads import file_name, write_upload
 
 _MOST_CONVERSATIONS = 10_000
 _ATTEMPTS = 3

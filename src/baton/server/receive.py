@@ -19,7 +19,6 @@ from starlette.routing import Route
 from baton.model import InputError
 
 from .access import Denied, caller_of
-from .archives import check_upload, file_name
 from .content import cleaner_of
 from .database import Unavailable
 from .inbox import Entry, GroupCommit, Inbox, entry_of
@@ -38,6 +37,7 @@ from .otlp import (
 )
 from .settings import LimitSettings, LiveSettings, Settings
 from .store import Store
+from .uploads import check_upload, file_name
 
 T = TypeVar("T")
 

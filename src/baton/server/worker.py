@@ -22,7 +22,6 @@ from sqlalchemy.exc import (
 from baton.model import InputError, Trace
 
 from . import conversations, rows, spans
-from .archives import UploadLimits
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
@@ -35,7 +34,7 @@ from .schema import conversation, conversation_trace, inbox_read
 from .settings import LimitSettings, Settings
 from .store import DEFAULT as UNTAGGED
 from .store import Store, open_store
-from .uploads import opened
+from .uploads import UploadLimits, opened
 
 LOG = logging.getLogger("baton.server")
 
