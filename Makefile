@@ -100,8 +100,8 @@ format: $(VENV)/.dev ## Format the code.
 bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the aims.
 	$(BIN)/python benchmarks/run.py
 
-bench-server: $(VENV)/.dev ## Measure how many spans a second a server takes.
-	$(BIN)/python benchmarks/server.py
+bench-server: $(VENV)/.dev postgres ## Measure `baton serve` against its aims; FULL=--full as much as they say.
+	$(BIN)/python benchmarks/server.py $(FULL)
 
 docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
 	$(BIN)/python -m tests.docs.site

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,18 @@ def write(file: Path, traces: int) -> None:
     with file.open("w", encoding="utf-8") as lines:
         for number in range(1, traces + 1):
             lines.write(json.dumps(_trace(number), separators=(",", ":")) + "\n")
+
+
+def export_of(number: int, text: Callable[[], str]) -> bytes:
+    """Return one trace as a protobuf message, each span with a text of its own."""
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    trace = _with_base64(_trace(number))
+    for scoped in trace["resourceSpans"][0]["scopeSpans"]:
+        for span in scoped["spans"]:
+            span["attributes"] += _attributes({"shop.note": text()})
+    return ParseDict(trace, TracesData()).SerializeToString()
 
 
 def _with_base64(trace: JSON) -> JSON:

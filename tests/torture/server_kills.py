@@ -49,12 +49,12 @@ _SPANS = 5
 _PATIENCE = 120.0
 """Seconds after which what should have been done counts as lost."""
 _SETTINGS = """
-grpc_port: null
+grpc: false
 quiet: 0.2 s
 rules:
   - name: runs
     on: conversation
-    evaluators: [max_depth]
+    evaluators: [dispatch_completed]
 """
 
 
@@ -99,6 +99,10 @@ class Server:
             self._receiver.wait()
             self._receiver = self._start("all")
         return what
+
+    def said(self) -> str:
+        """Return the last lines of its messages."""
+        return "\n".join((self._folder / "log").read_text().splitlines()[-30:])
 
     def stop(self) -> None:
         """Stop all processes, as an operator does."""
@@ -236,11 +240,11 @@ def torture(store: str, db: str | None, kills: int, seed: int, folder: Path) -> 
     try:
         for sender in senders:
             sender.start()
-        _wait_until_accepted(senders)
+        _wait_until_accepted(server, senders)
         for _ in range(kills):
             killed[server.kill(dice)] += 1
             if dice.random() < 0.8:  # other kills come while a server starts
-                _wait_until_accepted(senders)
+                _wait_until_accepted(server, senders)
             time.sleep(dice.uniform(0, 1.5))
         for sender in senders:
             sender.stop.set()
@@ -261,11 +265,13 @@ def torture(store: str, db: str | None, kills: int, seed: int, folder: Path) -> 
     return Result(store, killed, spans, sum(sender.again for sender in senders), faults)
 
 
-def _wait_until_accepted(senders: list[Sender]) -> None:
+def _wait_until_accepted(server: Server, senders: list[Sender]) -> None:
     """Wait until a server accepts requests again."""
     before = sum(sender.requests for sender in senders)
     until = time.monotonic() + _PATIENCE
-    while sum(sender.requests for sender in senders) == before and time.monotonic() < until:
+    while sum(sender.requests for sender in senders) == before:
+        if time.monotonic() > until:
+            raise RuntimeError(f"nothing was accepted for two minutes: {server.said()}")
         time.sleep(0.01)
 
 
