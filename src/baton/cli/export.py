@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ def export_command(
     *recordings: str,
     output: Output = None,
     otlp: str | None = None,
+    parquet: Path | None = None,
     only: Literal["spans", "results"] | None = None,
     agents: Path | None = None,
     traces: Paths = (),
@@ -43,6 +45,9 @@ def export_command(
     otlp
         The address of an endpoint to send to, http://HOST:4318; `env` for that of
         OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS.
+    parquet
+        The folder to write tables of a server to: conversations, runs, dispatches and scores as
+        Parquet.
     only
         Of evaluations only spans, or only results.
     agents
@@ -66,9 +71,12 @@ def export_command(
     from baton.export.sink import NotDelivered, is_endpoint
     from baton.session.export import export_recordings
 
-    if (output is None) == (otlp is None):
-        where = "`-o FILE.jsonl`, `--otlp ADDRESS` or `--otlp env`"
-        raise InputError(f"say where to: give one of {where}{', not two' if otlp else ''}")
+    targets = [each for each in (output, otlp, parquet) if each is not None]
+    if len(targets) != 1:
+        where = "`-o FILE.jsonl`, `--otlp ADDRESS`, `--otlp env` or `--parquet FOLDER`"
+        raise InputError(f"say where to: give one of {where}{', not two' if targets else ''}")
+    if parquet is not None:
+        return _tables(recordings, parquet)
     if otlp is not None and not is_endpoint(otlp):
         note("--otlp FILE of `baton export` is -o FILE now; the next version knows only that")
     try:
@@ -99,4 +107,16 @@ def export_command(
         raise InputError(problems)
     if not done.spans and not done.results:
         raise InputError("nothing to export: no trace was read")
+    return 0
+
+
+def _tables(recordings: Sequence[str], folder: Path) -> int:
+    from baton.session.tables import export_tables
+
+    if len(recordings) != 1:
+        raise InputError("`--parquet` takes one server: server://HOST/PROJECT?to=AGENT")
+    _, rows = export_tables(recordings[0], folder)
+    written = ", ".join(counted(rows[name], name[:-1]) for name in ("conversations", "runs"))
+    more = f"{counted(rows['dispatches'], 'dispatch')}, {counted(rows['scores'], 'score')}"
+    say(f"{written}, {more} in {folder}")
     return 0

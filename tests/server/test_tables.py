@@ -1,0 +1,106 @@
+"""`baton export server://... --parquet FOLDER`: rows as typed tables."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from baton.cli.app import main
+from baton.server.store import Store
+from baton.testing.build import delegate, run, trace, turn
+
+from .seeding import START, add_conversation, add_score
+from .serving import api
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BATON_API_KEY", raising=False)
+
+
+def fill(store: Store, count: int) -> list[int]:
+    ids = []
+    for n in range(count):
+        to = "billing" if n == 0 else "refunds"
+        turns = turn("Hi.", run("desk", delegate(to, "Go.")), run(to, output="Done."))
+        id_ = add_conversation(store, trace(turns, id=f"c{n}"), at=START + n, cost_usd=0.5)
+        add_score(store, id_, at=START + n, details='{"a":[1]}', threshold=None)
+        add_score(store, id_, version=0)  # of an earlier version of the conversation
+        ids.append(id_)
+    add_conversation(store, trace(turns, id="open"), state="open")
+    return ids
+
+
+def address(url: str, rest: str = "") -> str:
+    return url.replace("http://", "server://") + rest
+
+
+def test_tables_have_typed_columns_and_all_rows(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("baton.session.server_client._PAGE", 2)
+    monkeypatch.setattr("baton.session.tables._ROW_GROUP", 3)
+    ids = fill(store, 5)
+    with api(store) as url:
+        assert main(["export", address(url), "--parquet", "out"]) == 0
+    said = "5 conversations, 10 runs, 5 dispatches, 5 scores in out"
+    assert said in capsys.readouterr().err
+    tables = {file.stem: parquet.read_table(file) for file in Path("out").iterdir()}
+    assert sorted(tables) == ["conversations", "dispatches", "runs", "scores"]
+    conversations = tables["conversations"]
+    assert conversations["key"].to_pylist() == ["c4", "c3", "c2", "c1", "c0"]
+    assert conversations["started"][0].as_py() == datetime.fromtimestamp(START + 4, UTC)
+    assert conversations["agents"][0].as_py() == ["desk", "refunds"]
+    assert conversations["verdict"].null_count == 5
+    types = {field.name: field.type for field in conversations.schema}
+    assert types["started"] == pa.timestamp("us", tz="UTC")
+    assert (types["turns"], types["cost_usd"], types["gone"]) == (
+        pa.int64(),
+        pa.float64(),
+        pa.bool_(),
+    )
+    assert "match" not in types
+    assert sorted(set(tables["runs"]["conversation_id"].to_pylist())) == ids
+    assert tables["dispatches"]["to_agent"].to_pylist().count("billing") == 1
+    assert set(tables["scores"]["details"].to_pylist()) == {'{"a":[1]}'}
+    assert set(tables["scores"]["version"].to_pylist()) == {1}
+    written = parquet.ParquetFile("out/conversations.parquet")
+    assert written.num_row_groups == 2
+    assert written.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_filter_is_of_conversations_and_all_of_their_rows_come(store: Store) -> None:
+    fill(store, 3)
+    with api(store) as url:
+        assert main(["export", address(url, "?to=billing"), "--parquet", "out"]) == 0
+        assert main(["export", address(url, "?state=open,complete"), "--parquet", "all"]) == 0
+    runs = parquet.read_table("out/runs.parquet")
+    assert runs["agent"].to_pylist() == ["desk", "billing"]
+    assert parquet.read_table("all/conversations.parquet").num_rows == 4
+
+
+def test_what_cannot_be_written_leaves_what_was_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store, 1)
+
+    def refused(words: str, *arguments: str) -> None:
+        assert main(["export", *arguments]) == 2
+        assert words in capsys.readouterr().err
+
+    with api(store) as url:
+        assert main(["export", address(url), "--parquet", "out"]) == 0
+        before = {file.name: file.read_bytes() for file in Path("out").iterdir()}
+        refused("no such conversation", address(url, "?to=nobody"), "--parquet", "out")
+        refused("is not a server", "runs.jsonl", "--parquet", "out")
+        refused("takes one server", address(url), address(url, "?to=x"), "--parquet", "out")
+        refused("not two", address(url), "--parquet", "out", "-o", "x.jsonl")
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        refused("Parquet needs pyarrow: pip install", address(url), "--parquet", "out")
+    assert {file.name: file.read_bytes() for file in Path("out").iterdir()} == before
