@@ -17,13 +17,15 @@ import base64
 import math
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
+from baton.http.credentials import plain_address
 from baton.model import InputError
+from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
 
 try:
@@ -112,9 +114,17 @@ class Sending:
     """Spans and log records of this program on their way to a server, in batches."""
 
     def __init__(
-        self, server: str = SERVER, *, key: str | None = None, project: str | None = None
+        self,
+        server: str = SERVER,
+        *,
+        key: str | None = None,
+        project: str | None = None,
+        answered: Callable[[int, str], None] | None = None,
     ) -> None:
+        """Begin; ``answered`` hears the status of each answer, and the reason of a refusal."""
+        address = plain_address(server, option("server"), "`key` or BATON_API_KEY")
         try:
+            import requests
             from opentelemetry.exporter.otlp.proto.http import Compression
             from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -124,12 +134,29 @@ class Sending:
         key = key or os.environ.get("BATON_API_KEY")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         headers |= {"x-baton-project": project} if project else {}
-        address, packed = server.rstrip("/"), Compression.Gzip
+        packed = Compression.Gzip
+
+        def session() -> Any:
+            made = requests.Session()
+            if answered is not None:
+                made.hooks["response"].append(
+                    lambda answer, *_, **__: answered(answer.status_code, _reason(answer))
+                )
+            return made
+
         spans = OTLPSpanExporter(
-            f"{address}/v1/traces", headers=headers, compression=packed, timeout=_PATIENCE
+            f"{address}/v1/traces",
+            headers=headers,
+            compression=packed,
+            timeout=_PATIENCE,
+            session=session(),
         )
         logs = OTLPLogExporter(
-            f"{address}/v1/logs", headers=headers, compression=packed, timeout=_PATIENCE
+            f"{address}/v1/logs",
+            headers=headers,
+            compression=packed,
+            timeout=_PATIENCE,
+            session=session(),
         )
         self._spans = BatchSpanProcessor(spans, schedule_delay_millis=_DELAY)
         self._logs = BatchLogRecordProcessor(logs, schedule_delay_millis=_DELAY)
@@ -140,6 +167,16 @@ class Sending:
         """Send what waits. What the server does not take is lost, and the exporter logs it."""
         self._spans.force_flush()
         self._logs.force_flush()
+
+
+def _reason(answer: Any) -> str:
+    """Return what a server of Baton says of a refusal, or the name of the status."""
+    try:
+        said = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        said = {}
+    reason = said.get("error") or said.get("message") or answer.reason
+    return str(reason)[:300]
 
 
 _DELAY = 1000

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.cli.test_record import SPANS, shape
 from tests.conftest import Baton
 
-from .conftest import Collector
+from .conftest import Answer, Collector
 
 
 def received(collector: Collector, file: Path) -> None:
@@ -56,6 +56,27 @@ def test_a_server_that_is_down_does_not_end_the_program(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(SPANS + "print('done')\n")
     done = record(tmp_path, "--server", "http://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "nothing was sent to http://127.0.0.1:9" in done.stderr
+
+
+def test_what_a_server_refuses_is_told_with_its_reason(
+    collector: Collector, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(SPANS)
+    collector.then = Answer(404, b'{"error": "there is no project `nope`"}')
+    done = record(tmp_path, "--server", collector.url, "--project", "nope")
+    assert done.returncode == 0
+    assert "the server refused what was sent (404): there is no project `nope`" in done.stderr
+    assert "note: sent to" not in done.stderr
+
+
+def test_an_address_that_is_none_is_refused_before_the_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('started')")
+    done = record(tmp_path, "--server", "localhost:4318")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        "--server: `localhost:4318` is not a valid address: write http://HOST:PORT" in done.stderr
+    )
 
 
 def test_a_file_and_a_server_exclude_each_other(baton: Baton) -> None:

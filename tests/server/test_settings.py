@@ -63,6 +63,11 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, line: int | None, what
     assert raised.value.problems[0].line == line
 
 
+def test_a_port_that_is_none_is_refused_as_an_option_too() -> None:
+    with pytest.raises(InputError, match="--port: ports are 0 to 65535, not 99999"):
+        load_settings(None, {"port": 99999})
+
+
 def test_options_go_before_the_file(tmp_path: Path) -> None:
     file = _write(tmp_path, "port: 1\nfolder: ${WHERE}\n")
     settings = load_settings(file, {"port": 2, "folder": None}, {"WHERE": "store"})

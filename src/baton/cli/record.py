@@ -43,7 +43,8 @@ def record_command(
     for problem in done.problems:
         note(problem)
     if done.file is None:
-        note(f"sent to {server}")
+        nothing = f"nothing was sent to {server}: no span was made, or it did not take them"
+        note(f"sent to {server}" if done.sent else nothing)
     elif done.size:
         note(f"recorded into {done.file}: baton show {done.file}")
     else:

@@ -26,6 +26,8 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
@@ -33,7 +35,7 @@ from baton.model.secrets import mask
 from baton.model.visible import visible, visible_line
 
 from . import api, receive
-from .access import Access, CheckSource
+from .access import Access, CheckSource, Denied
 from .api import ApiState
 from .database import Unavailable
 from .judging import rules_with_status
@@ -75,12 +77,24 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
         routes=[*(receive.routes() if receiver is not None else []), *answered],
         middleware=[Middleware(CheckSource, access=access)],
         lifespan=lifespan,
+        exception_handlers={404: _nowhere},
     )
     app.state.store = store
     app.state.access = access
     app.state.settings = settings
     app.state.receiver = receiver
     return app
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    """Answer for a path that there is not, such as that of a browser which looks for pages."""
+    if isinstance(error, Denied):
+        return error.answer()
+    said = {
+        "error": f"there is nothing at {request.url.path[:100]}",
+        "do": "agents send to /v1/traces and /v1/logs; /api/v1/openapi.json says what can be asked",
+    }
+    return JSONResponse(said, 404)
 
 
 _OWN = ("/health", "/ready", "/metrics")

@@ -27,7 +27,8 @@ from .retention import Retention
 from .rules import Rules, read_rules
 
 MIB = 1 << 20
-_Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+_LAST_PORT = 65535
+_Port = Annotated[int, msgspec.Meta(ge=0, le=_LAST_PORT)]
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Time = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -203,6 +204,10 @@ def load_settings(
     except InputError as error:
         problems += error.problems
     given = {name: value for name, value in (options or {}).items() if value is not None}
+    for name in ("port", "grpc_port"):
+        if not 0 <= given.get(name, 0) <= _LAST_PORT:
+            message = f"ports are 0 to {_LAST_PORT}, not {given[name]}"
+            problems.append(Problem(path=f"--{name.replace('_', '-')}", message=message))
     settings = msgspec.structs.replace(settings, **given)
     for name, check in (
         ("redact", lambda: settings.redaction),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from baton import startup
 from baton.formats.own_files import make_folder
+from baton.http.credentials import plain_address
 from baton.model import InputError, Terminated
 from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
@@ -30,7 +31,7 @@ class Recorded(NamedTuple):
     instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
     install for those that nothing recorded, by framework. ``problems`` say why something was not
     recorded. ``size`` is how many bytes the recording has grown. ``file`` is ``None`` where all
-    went to a server.
+    went to a server; ``sent`` tells whether that took something.
     """
 
     file: Path | None
@@ -40,6 +41,7 @@ class Recorded(NamedTuple):
     used: list[str]
     lacking: dict[str, str]
     problems: list[str]
+    sent: bool = False
 
 
 def record_program(
@@ -61,13 +63,15 @@ def record_program(
         project: the project there.
 
     Raises:
-        InputError: there is no such program, or both a file and a server are given.
+        InputError: there is no such program, the address is none, or both a file and a server are
+            given.
     """
     if not command:
         raise InputError("name the program: baton record -- python app.py")
     if server is not None:
         if file is not None:
             raise InputError(f"{option('server')} and {option('output')}: give one of them")
+        server = plain_address(server, option("server"), "BATON_API_KEY")
         more = {startup.SERVER: server} | ({startup.PROJECT: project} if project else {})
         code, said = _run_noting(command, more)
         return _recorded(None, code, 0, said)
@@ -139,4 +143,5 @@ def _recorded(file: Path | None, code: int, size: int, said: list[dict[str, Any]
             "no Python was started that has Baton: install it where the program runs: "
             f"{install(requirement('otel'))}"
         )
-    return Recorded(file, code, size, all_of("on"), all_of("used"), lacking, problems)
+    sent = any("sent" in each for each in said)
+    return Recorded(file, code, size, all_of("on"), all_of("used"), lacking, problems, sent)

@@ -42,7 +42,8 @@ def start() -> None:
     set_environment()
     try:
         if server:
-            Sending(server, project=os.environ.get(PROJECT)).hearing.install_before()
+            project = os.environ.get(PROJECT)
+            Sending(server, project=project, answered=_answered).hearing.install_before()
         else:
             Recording(str(file)).hearing.install_before()
         activate("auto", lambda name: _note(on=name))
@@ -51,6 +52,18 @@ def start() -> None:
     switch_on_built_in(lambda name: _note(on=f"{name} (built in)"))
     _note(python=sys.executable)
     atexit.register(_note_unrecorded)
+
+
+def _answered(status: int, reason: str) -> None:
+    """Note whether the server took something, and why it did not."""
+    if status < 300:
+        _note(sent=True)
+    elif status not in _AGAIN:
+        _note(problem=f"the server refused what was sent ({status}): {reason}")
+
+
+_AGAIN = (429, 502, 503, 504)
+"""What exporters repeat."""
 
 
 def _note_unrecorded() -> None:
