@@ -73,6 +73,7 @@ torture: $(VENV)/.dev postgres ## A million broken inputs, all properties in ful
 	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
 	$(BIN)/python -m tests.torture.kills --share $(SHARE)
 	$(BIN)/python -m tests.torture.server_kills --share $(SHARE)
+	$(BIN)/python -m tests.torture.server_fuzz --share $(SHARE)
 	$(BIN)/python -m tests.torture.injections --share $(SHARE)
 	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
 

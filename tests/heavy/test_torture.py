@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.torture import kills, server_kills
+from tests.torture import kills, server_fuzz, server_kills
 
 pytestmark = pytest.mark.heavy
 
@@ -15,4 +15,9 @@ def test_kills_lose_and_double_nothing(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_server_that_is_killed_keeps_what_it_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     code = server_kills.main(["--share", "0.1"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_broken_bodies_are_refused_and_nothing_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    code = server_fuzz.main(["--share", "0.1"])
     assert code == 0, capsys.readouterr().out

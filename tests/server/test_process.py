@@ -272,3 +272,14 @@ def test_roles_are_processes_of_their_own_that_share_a_database(
         assert b"baton_inbox_waiting 1\n" in shows.client.get("/metrics").body
         assert (receives.worker(), shows.worker()) == (0, 0)
         assert receives.end()[0] == shows.end()[0] == 0
+
+
+def test_answers_on_one_connection_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        times = []
+        for _ in range(10):
+            started = time.perf_counter()
+            served.client.get("/health")
+            times.append(time.perf_counter() - started)
+        served.end()
+    assert sorted(times[1:])[2] < 0.03  # 40 ms where the system waits for a confirmation

@@ -163,7 +163,7 @@ class Sender(threading.Thread):
                 self._dice.shuffle(spans)
                 while spans:
                     some = [spans.pop() for _ in range(min(self._dice.randint(1, 3), len(spans)))]
-                    self._deliver(gzip.compress(_export(some), 1))
+                    self._deliver(gzip.compress(export(some), 1))
                     self.requests += 1
                     for id_, number in some:
                         self.accepted.setdefault(id_, set()).add(number)
@@ -197,7 +197,8 @@ class Sender(threading.Thread):
         raise RuntimeError("nothing was accepted for two minutes")
 
 
-def _export(spans: list[tuple[int, int]]) -> bytes:
+def export(spans: list[tuple[int, int]]) -> bytes:
+    """Make an export of spans, each the number of its trace and its own; 0 is the root."""
     request = ExportTraceServiceRequest()
     scope = request.resource_spans.add().scope_spans.add()
     for id_, number in spans:
