@@ -213,7 +213,7 @@ def test_no_endpoint_tells_of_another_project(
         assert ask(url, "POST", f"{API}/labels", label, red).status == 400
         for each in ENDPOINTS:
             number = ids["evaluation" if "evaluations" in each.path else "conversation"]
-            path = API + each.path.replace("{id:int}", str(number))
+            path = API + each.path.replace("{id:int}", str(number)).replace("{case:int}", "0")
             sent = {"conversations": "*"} if each.method == "POST" else None
             for tail in ("", f"?filter=to:{SECRET}", f"?conversation_id={number}"):
                 for project in ("", "project=blue"):

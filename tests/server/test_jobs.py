@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
 from sqlalchemy import select, update
 from tests.conftest import Baton
 
 import baton
+from baton.cli.options import SHORT, Reports
+from baton.cli.submit import show_job
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
 from baton.server.jobs import Jobs, job_of, submit
@@ -208,3 +212,35 @@ def test_submit_of_the_command_line_prints_the_number(
     assert wrong.code == 2
     assert "server.yaml has no agent `nobody`" in wrong.err
     assert baton_("submit", "gone.yaml", "--server", address).code == 2
+
+
+def test_a_summary_on_github_links_to_the_cases_that_failed(
+    baton_: Baton,
+    store: Store,
+    settings: Settings,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    done = asked(store, settings, agent="support", dataset=cases())
+    server = connect(address)
+    job_ = server.evaluation(done.id)
+    assert show_job(server, job_, SHORT, Reports(github=True)) == 1
+    link = re.search(r"- \[`late`\]\((\S+)\): failed", summary.read_text())
+    assert link is not None
+    assert "[`refund`]" not in summary.read_text()
+    (result,) = httpx2.get(link[1]).json()["items"]
+    assert (result["case_id"], result["status"]) == ("late", "failed")
+    assert httpx2.get(link[1] + "9").status_code == 404
+    assert baton_("submit", "--github", "--conversations", "*", "--server", address).code == 2
+
+
+@pytest.mark.heavy
+def test_a_fault_in_a_file_is_told_by_the_name_that_was_sent(
+    store: Store, settings: Settings
+) -> None:
+    done = asked(store, settings, agent="support", dataset=cases("cases: [{id: 1, inputs: x}]"))
+    assert done.exit_code == 2
+    assert (done.error or "").startswith("cases.yaml:1: ")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from baton.model import InputError, counted
+from baton.reports.github import link_cases
+from baton.reports.registry import report_entry
+from baton.safe_output import command_output
 from baton.session.file_kinds import is_kind
+from baton.session.report import write_reports
 from baton.session.server_client import Server, connect, server_address
 from baton.session.server_rows import EvaluationJob
 from baton.store import read_evaluation
 
 from .messages import note, say
-from .options import SHORT, Flag, Showing
+from .options import LATER, NONE, SHORT, Evaluators, Flag, Reports, Showing, Whole, Words
 from .output import print_short_or_long, readers_may_leave
 
 
@@ -25,17 +28,19 @@ def submit_command(
     project: str | None = None,
     agent: str | None = None,
     conversations: str | None = None,
-    evaluator: Annotated[tuple[str, ...], Parameter(name=["--evaluator", "-e"])] = (),
-    gate: tuple[str, ...] = (),
-    repeat: int = 1,
-    name: str | None = None,
+    evaluator: Evaluators = (),
+    gate: Annotated[Words, LATER] = (),
+    repeat: Annotated[Whole, LATER] = 1,
+    name: Annotated[str | None, LATER] = None,
     wait: Flag = False,
     showing: Showing = SHORT,
+    reports: Reports = NONE,
 ) -> int:
     """Have a server evaluate cases with one of its agents, or score recordings.
 
     Prints the number of the evaluation. With --wait the report is printed when it has ended, and
-    the exit code is that of `baton eval`.
+    the exit code is that of `baton eval`. With --github, too, the summary of the step links to each
+    case that failed.
 
     Parameters
     ----------
@@ -62,6 +67,8 @@ def submit_command(
         Wait until it has ended.
     """
     showing.begin()
+    if reports != NONE and not wait:
+        raise InputError("a report needs --wait: without it nothing has ended")
     for target in targets:
         if not target.exists():
             raise InputError(f"{target}: no such file or folder")
@@ -82,11 +89,11 @@ def submit_command(
         note(f"waiting for a worker: baton report --server {asked.url} {job.id}")
         return 0
     note(f"evaluation {job.id} of {counted(len(targets), 'file')} is waiting for a worker")
-    return show_job(asked, asked.wait(job.id), showing)
+    return show_job(asked, asked.wait(job.id), showing, reports)
 
 
-def show_job(server: Server, job: EvaluationJob, showing: Showing) -> int:
-    """Print the report of an evaluation on a server; return its exit code."""
+def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Reports = NONE) -> int:
+    """Print the report of an evaluation on a server, and those asked for; return its exit code."""
     if job.state in ("waiting", "running"):
         say(f"evaluation {job.id} is {job.state}")
         return 3
@@ -96,5 +103,13 @@ def show_job(server: Server, job: EvaluationJob, showing: Showing) -> int:
     with tempfile.TemporaryDirectory() as place:
         stored = read_evaluation(server.fetch(job.id, place), partial=True)
         with readers_may_leave():
-            print_short_or_long(stored, showing)
+            if showing.json:
+                report_entry("json").target(stored, sys.stdout)
+            else:
+                print_short_or_long(stored, showing)
+        write_reports(stored, [], reports.files())
+        if reports.github:
+            annotations = command_output(sys.stderr if showing.json else sys.stdout)
+            report_entry("github").target(stored, annotations)
+            link_cases(stored, server.case_address(job.id))
     return 3 if job.exit_code is None else job.exit_code

@@ -11,7 +11,7 @@ from baton.plugins import Entry
 from baton.store import Reportable
 
 from .figures import gate_lines
-from .markdown import write_markdown
+from .markdown import MOST_CASES, code, write_markdown
 from .text import one_line, place_names, place_of
 
 MOST = 10
@@ -43,6 +43,25 @@ def write_github(evaluation: Reportable, out: IO[str]) -> None:
     if summary:
         with open(summary, "a", encoding="utf-8") as file:
             write_markdown(evaluation, file)
+
+
+def link_cases(evaluation: Reportable, address: str) -> None:
+    """Add links to the cases that failed or broke to the summary of a step, where there is one.
+
+    ``address`` is that of the cases on a server; the position of a case comes behind it.
+    """
+    summary = os.environ.get(SUMMARY)
+    rows = {row.position: row for row in evaluation.rows() if row.status in ("failed", "error")}
+    if not summary or not rows:
+        return
+    lines = [
+        f"- [{code(row.case_id)}]({address}/{position}): {row.status}"
+        for position, row in list(rows.items())[:MOST_CASES]
+    ]
+    if len(rows) > MOST_CASES:
+        lines.append(f"- … and {len(rows) - MOST_CASES:,} more")
+    with open(summary, "a", encoding="utf-8") as file:
+        file.write("\n".join(["\n### On the server\n", *lines, ""]))
 
 
 def _errors(evaluation: Reportable) -> Iterator[str]:

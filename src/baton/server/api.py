@@ -330,6 +330,16 @@ def _folder(call: Call) -> Any:
         raise _no_evaluation(call) from None
 
 
+def _case(call: Call) -> Any:
+    path = call.path
+    try:
+        results = jobs.one_case(call.state.store, call.caller.project, path["id"], path["case"])
+    except KeyError:
+        message = f"evaluation {path['id']} of this project has no case {path['case']}"
+        raise Denied(404, message, f"{API}/evaluations/{path['id']} tells its state") from None
+    return Listed(items=results)
+
+
 def _no_evaluation(call: Call) -> Denied:
     message = f"there is no evaluation {call.path['id']} in this project, or it has no results yet"
     return Denied(404, message, f"{API}/evaluations lists them")
@@ -474,6 +484,14 @@ ENDPOINTS = (
         bytes,
         _folder,
         media="application/gzip",
+    ),
+    Endpoint(
+        "GET",
+        "/evaluations/{id:int}/cases/{case:int}",
+        "read",
+        "One case of it: a result with scores and trace for each time it was played",
+        Listed[Any],
+        _case,
     ),
     Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
 )
@@ -764,9 +782,9 @@ _FORMS = {
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
-    if ":int" in endpoint.path:
+    for name in re.findall(r"\{(\w+):int\}", endpoint.path):
         number = {"type": "integer"}
-        made.append({"name": "id", "in": "path", "required": True, "schema": number})
+        made.append({"name": name, "in": "path", "required": True, "schema": number})
     if endpoint.right is None:
         return made
     shape = msgspec.json.schema(endpoint.params)

@@ -29,7 +29,7 @@ from sqlalchemy import insert, select, update
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.own_files import make_folder
 from baton.gate.rules import read_gate
-from baton.model import BatonError, InputError, Problem
+from baton.model import BatonError, CaseResult, InputError, Problem
 from baton.model.filter import filter_of
 from baton.readers import load_traces
 from baton.session.evaluate import evaluate
@@ -37,6 +37,7 @@ from baton.session.evaluation import Evaluation
 from baton.session.prepare import ScoreOptions
 from baton.session.score import score
 from baton.session.server_rows import EvaluationJob
+from baton.store import read_evaluation
 
 from . import queries
 from .bodies import BodyGone, Place, day_of, get_one
@@ -188,16 +189,34 @@ def packed_folder(store: Store, project: int, number: int) -> bytes:
     Raises:
         KeyError: there is no such evaluation, or it has no folder (yet).
     """
+    folder = _folder_of(store, project, number)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for file in sorted(folder.iterdir()):
+            archive.add(file, f"{folder.name}/{file.name}", recursive=False)
+    return packed.getvalue()
+
+
+def one_case(store: Store, project: int, number: int, position: int) -> list[CaseResult]:
+    """Return the results of a case of an evaluation, one for each time it was played.
+
+    Raises:
+        KeyError: there is no such evaluation or case, or it has no folder (yet).
+    """
+    stored = read_evaluation(_folder_of(store, project, number), partial=True)
+    results = [stored.result(row) for row in stored.rows() if row.position == position]
+    if not results:
+        raise KeyError(position)
+    return results
+
+
+def _folder_of(store: Store, project: int, number: int) -> Path:
     query = select(job.c.folder).where(job.c.project == project, job.c.id == number)
     with store.read() as connection:
         folder = connection.execute(query).scalar()
     if folder is None or not Path(folder).is_dir():
         raise KeyError(number)
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for file in sorted(Path(folder).iterdir()):
-            archive.add(file, f"{Path(folder).name}/{file.name}", recursive=False)
-    return packed.getvalue()
+    return Path(folder)
 
 
 class Jobs:
@@ -316,7 +335,11 @@ def _play(task: _Task) -> None:
     try:
         answer = _evaluated(task)
     except BatonError as error:
-        answer = {"error": str(error), "exit_code": 2 if isinstance(error, InputError) else 3}
+        # Files are named as their sender knows them; where they lie here is nobody's business.
+        said = re.sub(
+            rf"{re.escape(str(task.folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error)
+        )
+        answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
     except BodyGone as error:
         answer = {"error": str(error), "exit_code": 3}
     draft = task.folder / f"{_ANSWER}.tmp"

@@ -125,7 +125,7 @@ def write(
     for row, reading in zip(made, by_key.values(), strict=True):
         of = {"project": project, "conversation": ids[reading.key]}
         runs, dispatches = _rows_of(reading, of, row)
-        scores = [{**of, "version": row["version"], **_score_row(each)} for each in reading.scores]
+        scores = [{**of, "version": row["version"], **each} for each in reading.scores]
         _give_verdicts(dispatches, scores)
         sums.add(row, dispatches, scores)
         added[run] += runs
@@ -177,7 +177,7 @@ def add_scores(
     current one; the scores of an older one are only kept.
     """
     of = {"project": project, "conversation": conversation_id}
-    scores = [{**of, "version": version, **_score_row(row)} for row in rows]
+    scores = [{**of, "version": version, **row} for row in rows]
     if not scores:
         return
     query = select(conversation).where(
@@ -402,16 +402,6 @@ def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]
     return list(runs.values()), list(dispatches.values())
 
 
-def _score_row(row: Row) -> Row:
-    """Return a score as its columns hold it: its names and its reason tell what spans said."""
-    names = {name: narrow(row[name]) for name in _SCORE_NAMES if row.get(name)}
-    reason = row.get("reason")
-    return {**row, **names, "reason": reason and reason.replace("\0", "\ufffd")}
-
-
-_SCORE_NAMES = ("evaluator", "dispatch", "from_agent", "to_agent", "agent_version", "finding")
-
-
 def _give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
     by_dispatch: dict[str, list[Any]] = defaultdict(list)
     for each in scores:
@@ -508,7 +498,7 @@ class _Sums:
                 "cost_usd": row["cost_usd"] or 0.0,
             }
             started = starts.get(row["dispatch"])
-            evaluator = row["evaluator"]
+            evaluator = narrow(row["evaluator"])
             status = _SCORE_STATUS[row["status"]]
             self._one(sign, began if started is None else started, row, evaluator, status, figures)
 

@@ -341,6 +341,10 @@ class Server:
             time.sleep(pause)
         return job
 
+    def case_address(self, number: int) -> str:
+        """Return where the cases of an evaluation are; the position of one comes behind it."""
+        return f"{self.url}{_API}/evaluations/{number}/cases"
+
     def fetch(self, number: int, folder: PathLike) -> Path:
         """Fetch the folder of an evaluation into ``folder``, and return where it is.
 
