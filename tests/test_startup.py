@@ -13,9 +13,9 @@ import baton
 ROOT = Path(__file__).parent.parent
 DESK = ROOT / "examples" / "adk" / "recordings" / "support_desk"
 HEAVY = [
-    "anthropic", "anyio", "boto3", "botocore", "google", "h11", "httpx", "httpx2", "jinja2", "litellm",
-    "mistralai", "nltk", "numpy", "openai", "opentelemetry", "pandas", "pydantic", "pydantic_ai",
-    "rouge_score", "starlette",
+    "alembic", "anthropic", "anyio", "boto3", "botocore", "google", "grpc", "h11", "httpx", "httpx2",
+    "jinja2", "litellm", "mistralai", "nltk", "numpy", "openai", "opentelemetry", "pandas", "psycopg",
+    "pyarrow", "pydantic", "pydantic_ai", "rouge_score", "sqlalchemy", "starlette", "uvicorn",
 ]  # fmt: skip
 KEPT_VERDICT = """
 import asyncio
