@@ -113,7 +113,7 @@ def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x < 0.9", "a gate says what has to hold, with `<=`"),
+        ("x < 0.9", "`<` is for alerts"),
         ("x >= 0.9 over 50", "`over` is for alerts; `(min 50)` is how many it takes"),
     ],
 )

@@ -236,7 +236,7 @@ def percentile(statistic: str) -> float | None:
 def _read(text: str) -> GateRule:
     rule = _expression(text, _EXAMPLE)
     if rule.sign in ("<", ">"):
-        raise ValueError(f"`{text}`: a gate says what has to hold, with `{rule.sign}=`")
+        raise ValueError(f"`{text}` is no rule: {_EXAMPLE}; `{rule.sign}` is for alerts")
     if rule.over is not None:
         raise ValueError(
             f"`{text}`: `over` is for alerts; `(min {rule.over})` is how many it takes"

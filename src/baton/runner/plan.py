@@ -363,10 +363,11 @@ def _plan_one(
     if of_data and names_code(spec.type):
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     first, colon, _ = spec.type.partition(":")
-    has_module = (folder / f"{first}.py").is_file() or (folder / first).is_dir()
-    if colon and first in known_evaluator_names() and not has_module:
+    if colon and first in known_evaluator_names():
         # Such as `response:0.5`: thresholds and the like are options.
-        raise InputError(f"`{spec.type}`: options of `{first}` are written in a config")
+        has_module = (folder / f"{first}.py").is_file() or (folder / first).is_dir()
+        if not has_module:
+            raise InputError(f"`{spec.type}`: options of `{first}` are written in a config")
     if ":" in spec.type:
         own: Evaluator = NotLoaded(spec.name or spec.type, spec.type)
         if own_code:
