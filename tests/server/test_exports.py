@@ -64,6 +64,11 @@ def test_every_recording_is_exported_as_it_came(store: Store) -> None:
     check_recordings(store, recordings())
 
 
+@pytest.mark.heavy
+def test_postgresql_exports_the_same(postgres_store: Store) -> None:
+    check_recordings(postgres_store, recordings()[::30])
+
+
 @pytest.mark.parametrize("file", recordings()[::40], ids=lambda file: file.stem)
 def test_spans_and_log_records_are_written_as_they_were_read(file: Path) -> None:
     came = list(body_records(body_of(parts_of(file)), "json", Report("x")))

@@ -135,3 +135,14 @@ def test_a_page_ends_by_its_size(store: Store, monkeypatch: pytest.MonkeyPatch) 
     with api(store) as url:
         assert list(baton.connect(url).records()) == traces
         assert list(baton.connect(url).records(conversation="c[12]")) == traces[1:3]
+
+
+def test_a_conversation_of_a_server_becomes_a_case(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_conversation(store, desk("c0"))
+    add_conversation(store, desk("c1", "billing"))
+    with api(store) as url:
+        assert main(["draft", address(url, "?to=billing"), "-o", "cases.yaml"]) == 0
+    cases = baton.load_dataset("cases.yaml")
+    assert cases.ids == ["c1"]

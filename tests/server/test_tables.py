@@ -71,8 +71,17 @@ def test_tables_have_typed_columns_and_all_rows(
     assert set(tables["scores"]["details"].to_pylist()) == {'{"a":[1]}'}
     assert set(tables["scores"]["version"].to_pylist()) == {1}
     written = parquet.ParquetFile("out/conversations.parquet")
-    assert written.num_row_groups == 2
+    assert written.num_row_groups == 2  # of pages with 2, 2 and 1
     assert written.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.heavy
+def test_postgresql_has_the_same_tables(postgres_store: Store) -> None:
+    fill(postgres_store, 5)
+    with api(postgres_store) as url:
+        assert main(["export", address(url, "?to=refunds&limit=3"), "--parquet", "out"]) == 0
+    rows = {file.stem: parquet.read_table(file).num_rows for file in Path("out").iterdir()}
+    assert rows == {"conversations": 3, "runs": 6, "dispatches": 3, "scores": 3}
 
 
 def test_a_filter_is_of_conversations_and_all_of_their_rows_come(store: Store) -> None:

@@ -14,7 +14,7 @@ from .options import AS_CONFIGURED, Output, Redacting
 
 
 def draft_command(
-    *traces: Path,
+    *traces: str,
     output: Output = None,
     agents: Path | None = None,
     redacting: Redacting = AS_CONFIGURED,
@@ -24,7 +24,8 @@ def draft_command(
     Parameters
     ----------
     traces
-        Files and folders with recorded traces; each trace becomes a case.
+        Files and folders with recorded traces, or conversations of a server:
+        server://HOST/PROJECT?to=AGENT. Each trace becomes a case.
     output
         Write it to this file instead.
     agents

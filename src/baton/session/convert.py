@@ -20,6 +20,7 @@ from baton.readers import load_catalog, load_traces
 
 from .file_kinds import IS_A_DATASET, given_as
 from .prepare import Note, PathLike, each_once, log_note
+from .server_source import with_servers_fetched
 
 
 class ConvertedFile(NamedTuple):
@@ -91,7 +92,7 @@ def draft(
     """Return a dataset (YAML) that expects what recorded traces did; each becomes a case.
 
     Args:
-        traces: files and folders with recorded traces.
+        traces: files and folders with recorded traces, and servers (``server://HOST``).
         agents: agent definitions.
         redact: what is replaced by tags, as for :func:`baton.score`.
         note: takes what the recordings lack; the logger `baton` warns when left out.
@@ -102,7 +103,7 @@ def draft(
     paths = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
     if not paths:
         raise InputError("name the traces to draft cases from")
-    files = [Path(path) for path in each_once(paths, note)]
+    files = [Path(path) for path in with_servers_fetched(each_once(paths, note), note)]
     try:
         recorded = load_traces(files, agents=agents, redact=redact)
     except InputError as error:
