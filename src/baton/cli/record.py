@@ -43,8 +43,10 @@ def record_command(
     for problem in done.problems:
         note(problem)
     if done.file is None:
-        nothing = f"nothing was sent to {server}: no span was made, or it did not take them"
-        note(f"sent to {server}" if done.sent else nothing)
+        if done.sent:
+            note(f"sent to {server}")
+        elif not done.problems:
+            note(f"nothing was sent to {server}: no span was made, or the server did not answer")
     elif done.size:
         note(f"recorded into {done.file}: baton show {done.file}")
     else:
