@@ -9,7 +9,19 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import MetaData, Table, delete, insert, select, text, union_all, update
+from sqlalchemy import (
+    MetaData,
+    Table,
+    and_,
+    delete,
+    insert,
+    not_,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
 
 from baton.model import InputError
 from baton.server.bodies import BodyGone, FileBodies, get_one
@@ -41,6 +53,17 @@ def test_each_table_of_a_join_names_its_project() -> None:
         refuse_without_project(select(dispatch, other).where(dispatch.c.project == 1))
     tied = select(dispatch).join(other, other.c.project == dispatch.c.project)
     refuse_without_project(tied.where(dispatch.c.project == 1))
+
+
+def test_a_project_that_only_some_rows_have_to_be_of_is_not_named() -> None:
+    mine, failed = conversation.c.project == 1, conversation.c.verdict == "failed"
+    itself = conversation.c.project == conversation.c.project
+    for condition in (or_(mine, failed), not_(mine), itself, and_(failed, or_(mine, failed))):
+        with pytest.raises(NoProject, match="`conversation`"):
+            refuse_without_project(select(conversation).where(condition))
+    refuse_without_project(select(conversation).where(mine, or_(failed, failed)))
+    inner = select(dispatch.c.id).where(dispatch.c.project == 1).exists()
+    refuse_without_project(select(conversation).where(mine, or_(failed, inner)))
 
 
 def test_a_subquery_names_its_project() -> None:

@@ -19,8 +19,14 @@ from sqlalchemy import (
     event,
 )
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
-from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import (
+    BinaryExpression,
+    BooleanClauseList,
+    ClauseElement,
+    ColumnClause,
+    UnaryExpression,
+)
 from sqlalchemy.sql.selectable import Alias, SelectBase
 
 from baton.model import BatonError, InputError
@@ -169,15 +175,32 @@ def refuse_without_project(statement: ClauseElement) -> None:
         return
     used: dict[str, Table] = {}
     named: set[str] = set()
-    for element in visitors.iterate(statement):
+    for element, binds in _parts(statement, binds=True):
         if isinstance(element, Alias) and isinstance(element.element, Table):
             used[element.name] = element.element
         elif isinstance(element, Table):
             used.setdefault(element.name, element)
-        elif isinstance(element, BinaryExpression) and element.operator is operators.eq:
-            for side in (element.left, element.right):
-                if isinstance(side, ColumnClause) and side.name == "project":
-                    named.add(getattr(side.table, "name", ""))
+        elif binds and isinstance(element, BinaryExpression) and element.operator is operators.eq:
+            sides = (element.left, element.right)
+            columns = [each for each in sides if isinstance(each, ColumnClause)]
+            tables = {getattr(each.table, "name", ""): each.name for each in columns}
+            if len(tables) == len(columns):  # a column equals itself in every project
+                named.update(name for name, column in tables.items() if column == "project")
     for name, table in used.items():
         if "project" in table.c and table.name != "project" and name not in named:
             raise NoProject(f"a statement about `{name}` does not name its project")
+
+
+def _parts(element: Any, *, binds: bool) -> Iterator[tuple[Any, bool]]:
+    """Yield the parts of a statement, each with whether a condition there holds for every row.
+
+    One of several that are joined by `OR`, or one that is negated, does not. A statement within
+    has conditions of its own.
+    """
+    if isinstance(element, SelectBase):
+        binds = True
+    yield element, binds
+    either = isinstance(element, BooleanClauseList) and element.operator is operators.or_
+    negated = isinstance(element, UnaryExpression) and element.operator is operators.inv
+    for child in element.get_children():
+        yield from _parts(child, binds=binds and not either and not negated)
