@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from sqlalchemy import select
 
-from baton.model import Trace
+from baton.model import InputError, Trace
 from baton.server.access import create_key
 from baton.server.api import API, ENDPOINTS
 from baton.server.live import Live
 from baton.server.process import log_to
 from baton.server.schema import conversation, dispatch, job, score
 from baton.server.settings import Settings
-from baton.server.store import Store
+from baton.server.store import Store, check_version, open_store
 from baton.server.worker import Worker
 from baton.testing.build import delegate, run, turn
 from baton.testing.build import trace as make_trace
@@ -95,6 +95,31 @@ def test_counts_that_no_integer_holds_are_none(store: Store) -> None:
         (one,) = one_record(url, 1).turns[0].runs
     assert one.usage is not None
     assert (one.usage.input_tokens, one.usage.output_tokens) == (None, 7)
+
+
+@pytest.mark.parametrize("start", [AT + 86_400 * 365, 9_000_000_000.0, AT])
+def test_a_clock_that_runs_ahead_puts_nothing_on_top_of_lists(store: Store, start: float) -> None:
+    send(store, 1, [body(span(1, 1, agent="desk", start=start))], AT)
+    work(Worker(store, QUIET), AT + 10)
+    with store.read() as connection:
+        there = select(conversation.c.started, conversation.c.state)
+        (row,) = connection.execute(there.where(conversation.c.project == 1))
+    assert row == (AT, "complete")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:SECRET@h:port/x", "postgresql://u:SECRET@h:99:9/x"]
+)
+def test_a_wrong_address_of_a_database_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(InputError, match="USER@HOST:PORT/NAME") as told:
+        open_store(url)
+    assert "SECRET" not in str(told.value)
+
+
+def test_an_old_postgresql_is_refused() -> None:
+    check_version((15, 0))
+    with pytest.raises(InputError, match=r"needs PostgreSQL 15 or later; this is 14\.9"):
+        check_version((14, 9))
 
 
 class Answer(msgspec.Struct):

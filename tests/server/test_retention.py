@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from baton.server.bodies import Place
-from baton.server.retention import Deleted, Retention, deleted_so_far, oldest_kept, retain
+from baton.server.retention import Deleted, Retention, retain
 from baton.server.schema import (
     chunk,
     conversation,
@@ -23,6 +23,9 @@ from baton.server.schema import (
     trace,
 )
 from baton.server.store import Store
+from baton.session.server_client import connect
+
+from .serving import api
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 DAY = 86_400
@@ -90,8 +93,6 @@ def test_days_beyond_the_age_are_deleted(store: Store) -> None:
     assert keys(store) == {"2026-11-20": False, "2026-11-22": False}
     assert [segment.day for segment in store.bodies.segments()] == ["2026-11-20", "2026-11-22"]
     with store.read() as connection:
-        assert deleted_so_far(connection) == [deleted]
-        assert oldest_kept(connection) == "2026-11-02"
         for table in (dispatch, score, trace, tie, chunk):
             query = select(func.count()).select_from(table).where(table.c.project == 1)
             assert connection.scalar(query) == 2, table.name
@@ -146,3 +147,11 @@ def test_postgresql_does_the_same(postgres_store: Store) -> None:
     three_days(postgres_store)
     assert [each.day for each in retain(postgres_store, Retention(days=14), NOW)] == ["2026-11-01"]
     assert keys(postgres_store) == {"2026-11-20": False, "2026-11-22": False}
+
+
+def test_the_api_tells_what_was_deleted(store: Store) -> None:
+    three_days(store)
+    retain(store, Retention(days=14), NOW)
+    with api(store) as url:
+        (told,) = connect(url).deletions()
+    assert (told.day, told.why, told.conversations) == ("2026-11-01", "age", 1)

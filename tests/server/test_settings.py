@@ -93,3 +93,6 @@ def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Pa
     assert "did you mean `quiet`" in told[1]
     assert not live.reload()
     assert len(told) == 2
+    assert not change("quiet: 2\nport: 1\nprojects: [a]\nidentity_rights: [admin]\n", 3)
+    assert (live.now.projects, live.now.identity_rights) == ([], ["read", "review"])
+    assert told[2] == "changed only with a restart: identity_rights, projects"

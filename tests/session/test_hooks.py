@@ -62,6 +62,22 @@ def test_taking_it_out_leaves_what_was_there(settings: Path) -> None:
     assert not remove_hook(settings).changes
 
 
+@pytest.mark.parametrize("odd", [{"matcher": "x"}, {"hooks": None}, {"hooks": "x"}, {"hooks": []}])
+def test_groups_of_others_stay_whatever_they_are(settings: Path, odd: dict[str, object]) -> None:
+    others = {"hooks": {"Stop": [odd], "SessionStart": []}}
+    settings.write_text(json.dumps(others))
+    add_hook(settings).apply()
+    assert json.loads(settings.read_text())["hooks"]["Stop"][0] == odd
+    remove_hook(settings).apply()
+    assert json.loads(settings.read_text()) == others
+
+
+def test_settings_that_are_no_text_are_refused(settings: Path) -> None:
+    settings.write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(InputError, match="is not text"):
+        add_hook(settings)
+
+
 def test_a_copy_is_kept_and_a_link_stays_one(settings: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     settings.rename(real)

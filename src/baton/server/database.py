@@ -18,7 +18,7 @@ from sqlalchemy import (
     create_engine,
     event,
 )
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import (
     BinaryExpression,
@@ -143,6 +143,8 @@ def open_postgresql(url: str) -> Engine:
         raise InputError(f"the store is a folder or postgresql://..., not {scheme}://")
     try:
         engine = create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, pool_size=4)
+    except (ArgumentError, ValueError):  # what they say repeats the address, with its password
+        raise InputError("write the database as postgresql://USER@HOST:PORT/NAME") from None
     except ModuleNotFoundError:
         raise InputError(f"PostgreSQL needs a library: {install(requirement('server'))}") from None
     guard(engine)

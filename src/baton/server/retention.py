@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, exists, insert, select, update
 
 from .bodies import Segment, day_of
 from .database import EVERY_PROJECT
@@ -152,15 +152,3 @@ def _delete_conversations(connection: Connection, ids: list[int]) -> None:
     connection.execute(
         delete(conversation).where(conversation.c.id.in_(ids)), execution_options=EVERY_PROJECT
     )
-
-
-def deleted_so_far(connection: Connection) -> list[Deleted]:
-    """Return what retention deleted, the latest day first."""
-    rows = connection.execute(select(deletion).order_by(deletion.c.day.desc()))
-    return [Deleted(row.day, row.why, row.conversations, row.bytes) for row in rows]
-
-
-def oldest_kept(connection: Connection) -> str | None:
-    """Return the first day that is not deleted; ``None`` while nothing is."""
-    last = connection.scalar(select(func.max(deletion.c.day)))
-    return None if last is None else day_of(_end_of(last))

@@ -302,5 +302,8 @@ class LiveSettings:
         return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-_FIXED = ("host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies")
+_FIXED = (
+    "host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies",
+    "identity_header", "identity_rights", "projects",
+)  # fmt: skip
 """What is used at the start only."""

@@ -158,9 +158,21 @@ def open_store(where: Path | str) -> Store:
     return store
 
 
+OLDEST = 15
+"""The first version of PostgreSQL that the store is tested with."""
+
+
+def check_version(version: tuple[Any, ...] | None) -> None:
+    """Raise InputError for a PostgreSQL that is too old."""
+    if version is not None and version[0] < OLDEST:
+        shown = ".".join(str(part) for part in version)
+        raise InputError(f"the store needs PostgreSQL {OLDEST} or later; this is {shown}")
+
+
 def _open_postgresql(url: str) -> Store:
     engine = open_postgresql(url)
     with available(), engine.begin() as connection:
+        check_version(connection.dialect.server_version_info)
         # Two processes that start together would make the same table twice.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('baton schema'))"))
         bring_up_to_date(connection, INDEX, "index")

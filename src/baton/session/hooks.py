@@ -19,7 +19,7 @@ import msgspec
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
-from baton.model import InputError
+from baton.model import InputError, Problem
 
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
@@ -110,7 +110,10 @@ def _program() -> list[str]:
 
 
 def _text_of(file: Path) -> str | None:
-    return file.read_text("utf-8") if file.exists() else None
+    try:
+        return file.read_text("utf-8") if file.exists() else None
+    except UnicodeDecodeError:
+        raise InputError(Problem(file=str(file), message="is not text in UTF-8")) from None
 
 
 def _read(file: Path) -> tuple[str | None, dict[str, Any]]:
@@ -140,13 +143,16 @@ def _take_out(settings: dict[str, Any]) -> bool:
     hooks = settings.get("hooks", {})
     any_ours = False
     for event, groups in list(hooks.items()):
+        before = len(groups)
         for group in list(groups):
             ours = [each for each in _hooks_of(group) if _is_ours(each)]
-            any_ours |= bool(ours)
-            group["hooks"] = [each for each in group.get("hooks", []) if each not in ours]
-            if ours and not group["hooks"]:
+            if not ours:
+                continue
+            any_ours = True
+            group["hooks"] = [each for each in group["hooks"] if each not in ours]
+            if not group["hooks"]:
                 groups.remove(group)
-        if any_ours and not groups:
+        if before and not groups:
             del hooks[event]
     if any_ours and not hooks:
         del settings["hooks"]
