@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import select
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from baton.server.conversations import Bounds
-from baton.server.database import Unavailable
+from baton.server.database import Unavailable, Unfit
 from baton.server.inbox import Inbox, entry_of
 from baton.server.retention import Retention
 from baton.server.schema import chunk, conversation, inbox, trace
@@ -139,7 +139,8 @@ def test_errors_about_the_store_pass_and_those_about_data_do_not() -> None:
         return error
 
     assert is_passing(unavailable(OperationalError))
-    assert not is_passing(unavailable(DataError))
+    assert not is_passing(unavailable(ProgrammingError))
+    assert not is_passing(Unfit("an integer is too large for the store"))
     assert not is_passing(ValueError("a bug"))
 
 
