@@ -167,3 +167,15 @@ def test_the_time_taken_grows_with_the_length_and_no_faster(piece: str) -> None:
     seconds(100)
     small = min(seconds(4_000) for _ in range(3))
     assert seconds(40_000) < max(small * 40, 0.5)
+
+
+def test_an_attribute_of_otlp_whose_name_is_a_secrets_becomes_a_tag() -> None:
+    secret = "hunter2-hunter2"
+    named = {"key": "api_key", "value": {"stringValue": secret}}
+    other = {"key": "gen_ai.prompt", "value": {"stringValue": f"use {secret} there"}}
+    assert ON.value([named, other]) == [
+        {"key": "api_key", "value": {"stringValue": tag("key", secret)}},
+        {"key": "gen_ai.prompt", "value": {"stringValue": f"use {tag('key', secret)} there"}},
+    ]
+    harmless = {"key": "max_tokens", "value": {"stringValue": secret}}
+    assert ON.value([harmless]) == [harmless]

@@ -474,6 +474,12 @@ class _Replacer:
                 self._put(holder, key, self.text(item))
             elif isinstance(item, dict):
                 copy: dict[Any, Any] = {}
+                secret = _attribute_secret(item) if self._finder.by_name else None
+                if secret is not None:
+                    held = {"stringValue": self._tags.get(secret) or tag("key", secret)}
+                    self._put(holder, key, {**item, "value": held})
+                    self.changed = True
+                    continue
                 for name, inner in item.items():
                     new = self.text(name) if isinstance(name, str) else name
                     if self._finder.by_name and is_named_secret(name, inner):
@@ -513,6 +519,9 @@ def _texts(value: Any, finder: _Finder, tags: dict[str, str]) -> Iterator[str]:
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict):
+            secret = _attribute_secret(item) if finder.by_name else None
+            if secret is not None and spreads(secret):
+                tags.setdefault(secret, tag("key", secret))
             for name, inner in item.items():
                 if isinstance(name, str):
                     yield name
@@ -534,6 +543,18 @@ def is_named_secret(name: Any, value: Any) -> bool:
         and not _says_nothing(value)
         and (not any(letter.isspace() for letter in value) or name.lower().endswith("cookie"))
     )
+
+
+def _attribute_secret(item: dict[Any, Any]) -> str | None:
+    """Return the text of an attribute in OTLP's JSON whose name is a secret's.
+
+    ``{"key": "api_key", "value": {"stringValue": "..."}}``: the name stands beside the value.
+    """
+    value = item.get("value")
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    text = value.get("stringValue")
+    return text if is_named_secret(item.get("key"), text) else None
 
 
 def _bounded(secret: str) -> str:
