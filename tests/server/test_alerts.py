@@ -288,8 +288,11 @@ def test_a_redirect_is_not_followed(scores: Scores) -> None:
     [
         ("alerts: {webhok: x}", "1: alerts.webhok: unknown key; did you mean `webhook`?"),
         ("alerts:\n  slack: ftp://x", "2: alerts.slack: `ftp://x` is not a valid address"),
-        ("alerts: {private: [home]}", "1: alerts.private[0]: `home` is no address and no network"),
-        ("alerts: {github: {repository: desk, token: '${T}'}}", "`desk` is no repository"),
+        (
+            "alerts: {private: [home]}",
+            "1: alerts.private[0]: `home` is neither an address nor a network",
+        ),
+        ("alerts: {github: {repository: desk, token: '${T}'}}", "`desk` is not a repository"),
         ("alerts: {github: {repository: a/b, token: ghp_1}}", "a token does not belong in a file"),
     ],
 )

@@ -45,7 +45,7 @@ def network(text: str, path: str) -> Network:
     try:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
-        message = f"`{text}` is no address and no network: write `10.0.0.7` or `10.0.0.0/8`"
+        message = f"`{text}` is neither an address nor a network: write `10.0.0.7` or `10.0.0.0/8`"
         raise InputError(Problem(path=path, message=message)) from None
 
 

@@ -118,7 +118,7 @@ def filter_of(stated: str | Mapping[str, Any] | None, fields: Fields) -> Filter:
     with spaces stands in quotes: ``to:"refund desk"``.
 
     Raises:
-        InputError: unknown fields and values, with the nearest names, and what is no number; all
+        InputError: unknown fields and values, with the nearest names, and what is not a number; all
             of them.
     """
     if stated is None:

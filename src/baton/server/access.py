@@ -50,7 +50,7 @@ _FRESH = 5.0
 """Seconds for which a key that was looked up is taken for valid: receiving asks for each request.
 A key that is revoked is refused after that."""
 _USED_STEP = 3600.0
-"""Seconds to which the last use of a key is known: it is no write for each request."""
+"""Seconds to which the last use of a key is known: so not every request writes it."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -200,7 +200,7 @@ class Access:
         """Take what the settings say.
 
         Raises:
-            InputError: a trusted proxy is no address and no network.
+            InputError: a trusted proxy is neither an address nor a network.
         """
         self._store = store
         self.settings = settings or AccessSettings()
@@ -410,7 +410,7 @@ def _hash(text: str) -> bytes:
 def _key_of(headers: Mapping[str, str]) -> str | None:
     scheme, _, text = headers.get("authorization", "").partition(" ")
     if scheme:
-        # Another scheme is no key, and opens nothing.
+        # Another scheme is not a key, and opens nothing.
         return text.strip() if scheme.lower() == "bearer" else ""
     return headers.get("x-api-key")
 
@@ -419,7 +419,7 @@ def _host_name(host: str) -> str | None:
     """Return the name in a ``Host`` header without its port; ``None`` where there is none."""
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # ValueError where it is no number
+        _ = parts.port  # ValueError where it is not a number
     except ValueError:
         return None
     if parts.path or parts.query or parts.fragment or "@" in host:

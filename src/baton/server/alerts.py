@@ -129,7 +129,7 @@ def read_addresses(document: Document | None, value: object, written: object = N
         check(("webhook",), lambda: address_of(url, "alerts.webhook", "https://HOST/PATH"))
     for name, header in (hook.headers if isinstance(hook, WebhookSpec) else {}).items():
         if not is_header_name(name) or not is_header_value(header):
-            problems.append(document.problem_at(("alerts", "webhook"), f"`{name}` is no header"))
+            problems.append(document.problem_at(("alerts", "webhook"), f"`{name}` is not a header"))
     if addresses.slack is not None:
         slack = addresses.slack
         check(("slack",), lambda: address_of(slack, "alerts.slack", "https://hooks.slack.com/..."))
@@ -137,7 +137,7 @@ def read_addresses(document: Document | None, value: object, written: object = N
     if github is not None:
         check(("github", "url"), lambda: address_of(github.url, "alerts.github.url"))
         if not _REPOSITORY.fullmatch(github.repository):
-            message = f"`{github.repository}` is no repository: write `owner/name`"
+            message = f"`{github.repository}` is not a repository: write `owner/name`"
             problems.append(document.problem_at(("alerts", "github", "repository"), message))
         as_written = written.get("github") if isinstance(written, Mapping) else None
         token = as_written.get("token") if isinstance(as_written, Mapping) else None

@@ -48,7 +48,7 @@ from . import exports, jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
-from .database import EVERY_PROJECT, Unavailable, Unfit
+from .database import EVERY_PROJECT, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
@@ -525,7 +525,7 @@ def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
             failure = Failure(error=str(error), do=f"{API}/openapi.json says what may be sent")
             return _json(failure, 400)
         except Unavailable as error:
-            failure = Failure(error=str(error), do="try again in a few seconds")
+            failure = Failure(error=without_reason(error), do="try again in a few seconds")
             return _json(failure, 503, {"Retry-After": "2"})
 
     return Route(path, handle, methods=_METHODS)

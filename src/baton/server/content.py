@@ -38,7 +38,7 @@ _INSIDE = frozenset({"parts", "content", "tool_calls", "function", "message", "m
 _LONGEST = 300
 """Characters of a text that can be a name or an id; what is longer is content."""
 _BODY, _NAME, _SAID = "\0body", "\0span name", "\0status"
-"""Stand for what of a record is no attribute."""
+"""Stand for what of a record is not an attribute."""
 
 
 class _Part(NamedTuple):
@@ -119,7 +119,7 @@ class _Cleaning:
                 try:
                     return json.dumps(self._form(json.loads(value)), ensure_ascii=False)
                 except (ValueError, RecursionError):
-                    pass  # it is no JSON, so it is a text like others
+                    pass  # it is not JSON, so it is a text like others
             return self._gone(value)
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             items = [self._value(key, item) for item in value]
@@ -262,7 +262,7 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
     if isinstance(value, list):
         return [_known(item, of, parts) for item in value]
     if not isinstance(value, dict):
-        raise NotOtlp(f"a {of} is no object")
+        raise NotOtlp(f"a {of} is not an object")
     kept: dict[str, Any] = {}
     values: dict[str, Any] = {}
     names: dict[str, str] = {}
@@ -282,7 +282,7 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
             values[_SAID] = item
             names[_SAID] = key
         elif isinstance(item, list | dict):
-            raise NotOtlp(f"`{key}` is no text and no number")
+            raise NotOtlp(f"`{key}` is neither a text nor a number")
         elif of == "record" and plain == "name":
             values[_NAME] = item
             names[_NAME] = key
@@ -309,7 +309,7 @@ def _pairs(items: Any) -> Iterable[tuple[str, Any]]:
     if items is None:
         return
     if not isinstance(items, list):
-        raise NotOtlp("`attributes` is no list")
+        raise NotOtlp("`attributes` is not a list")
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get("key"), str):
             raise NotOtlp("an attribute has no key")
@@ -320,7 +320,7 @@ def _plain_json(value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise NotOtlp("the value of an attribute is no object such as `stringValue`")
+        raise NotOtlp("the value of an attribute is not an object such as `stringValue`")
     for key, item in value.items():
         kind = snake(key)
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,7 @@ from sqlalchemy.sql.selectable import Alias, SelectBase
 from baton.model import BatonError, InputError
 from baton.plugins.origin import install, requirement
 
+LOG = logging.getLogger("baton.server")
 EVERY_PROJECT = {"every_project": True}
 """Execution options of a statement that is about all projects, such as taking work."""
 READS = {"reads": True}
@@ -73,6 +76,24 @@ def available() -> Iterator[None]:
         if isinstance(error, DataError) or _passes_limit(error):
             raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error
+
+
+_LOG_EVERY = 1.0
+"""Seconds between two lines of the log about a store that is away: each request meets it."""
+_logged = 0.0
+
+
+def without_reason(error: Unavailable) -> str:
+    """Log why the store is not available, and return what a client may know of it.
+
+    What a driver says names hosts, ports and users of the database.
+    """
+    global _logged  # noqa: PLW0603 - one log for the process
+    now = time.monotonic()
+    if now - _logged > _LOG_EVERY:
+        _logged = now
+        LOG.warning("%s", error)
+    return "the store is not available now"
 
 
 def _passes_limit(error: DBAPIError | sqlite3.OperationalError) -> bool:

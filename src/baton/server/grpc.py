@@ -11,7 +11,7 @@ import grpc
 from baton.model import InputError, Problem
 
 from .access import Access, Denied
-from .database import Unavailable
+from .database import Unavailable, without_reason
 from .otlp import Signal, answer, varint
 from .receive import RETRY_AFTER, Receiver, Refused
 
@@ -101,7 +101,7 @@ def _project(access: Access, context: Any) -> int:
     except Denied as denied:
         raise Refused(denied.status_code, f"{denied.detail}; {denied.advice}") from None
     except Unavailable as error:
-        raise Refused(503, str(error)) from None
+        raise Refused(503, without_reason(error)) from None
     return caller.project
 
 

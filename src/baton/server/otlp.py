@@ -36,7 +36,7 @@ Form = Literal["protobuf", "json"]
 
 
 class NotOtlp(ValueError):  # noqa: N818 - says what is wrong
-    """A body that is no OTLP at all; nothing of it is kept."""
+    """A body that is not OTLP at all; nothing of it is kept."""
 
 
 class TooLarge(ValueError):  # noqa: N818 - says what is wrong
@@ -87,9 +87,9 @@ def unpack(data: bytes, encoding: str, most: int) -> bytes:
                 size += len(piece)
             unpacked = b"".join(pieces)
         except zstandard.ZstdError as error:
-            raise NotOtlp(f"the body is no zstd: {error}") from None
+            raise NotOtlp(f"the body is not zstd: {error}") from None
         if data and not unpacked and not data.startswith(_ZSTD):
-            raise NotOtlp("the body is no zstd")
+            raise NotOtlp("the body is not zstd")
     else:
         raise LookupError(encoding)
     if len(unpacked) > most:
@@ -112,7 +112,7 @@ def _gunzip(data: bytes, most: int) -> bytes:
         try:
             piece = member.decompress(rest, most + 1 - size)
         except zlib.error as error:
-            raise NotOtlp(f"the body is no gzip: {error}") from None
+            raise NotOtlp(f"the body is not gzip: {error}") from None
         pieces.append(piece)
         size += len(piece)
         if size <= most and not member.eof:
@@ -206,7 +206,7 @@ def _read_protobuf(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) 
         message = type_.FromString(body)
     groups = _groups(kind, message)
     if not groups and not reasons.counts:
-        raise NotOtlp(f"the body is no protobuf message with {kind}")
+        raise NotOtlp(f"the body is not a protobuf message with {kind}")
     changed = False
     for group in groups:
         for scope in scopes_of(kind, group):
@@ -273,9 +273,9 @@ def _without_broken(kind: Kind, body: bytes, reasons: _Reasons) -> bytes:
         type_ = ExportTraceServiceRequest if kind == "traces" else ExportLogsServiceRequest
         type_.FromString(rest)
     except NoProtobuf as error:
-        raise NotOtlp(f"the body is no protobuf from byte {error.at:,} on") from None
+        raise NotOtlp(f"the body is not protobuf from byte {error.at:,} on") from None
     except DecodeError:
-        raise NotOtlp("the body is no OTLP: a resource or scope cannot be decoded") from None
+        raise NotOtlp("the body is not OTLP: a resource or scope cannot be decoded") from None
     return rest
 
 
@@ -348,9 +348,9 @@ def _read_json(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) -> E
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotOtlp(f"the body is no JSON: {error}") from None
+        raise NotOtlp(f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise NotOtlp(f"the body is no object with `{_GROUP_KEYS[kind][0]}`")
+        raise NotOtlp(f"the body is not an object with `{_GROUP_KEYS[kind][0]}`")
     if value and not any(key in value for key in _GROUP_KEYS[kind]):
         raise NotOtlp(f"the body has no `{_GROUP_KEYS[kind][0]}`")
     reasons = _Reasons(most)
@@ -375,7 +375,7 @@ def _objects(holder: dict[str, Any], keys: tuple[str, ...]) -> list[dict[str, An
         if items is None:
             continue
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise NotOtlp(f"`{key}` is no list of objects")
+            raise NotOtlp(f"`{key}` is not a list of objects")
         listed += items
     return listed
 

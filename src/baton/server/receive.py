@@ -20,7 +20,7 @@ from baton.model import InputError
 
 from .access import Denied, caller_of
 from .content import cleaner_of
-from .database import Unavailable
+from .database import Unavailable, without_reason
 from .inbox import Entry, GroupCommit, Inbox, entry_of
 from .otlp import (
     Cleaner,
@@ -230,7 +230,7 @@ class Receiver:
         try:
             return await asyncio.wrap_future(self._group.put(entries))
         except Unavailable as error:
-            raise Refused(503, str(error)) from None
+            raise Refused(503, without_reason(error)) from None
 
     async def _check_queue(self) -> None:
         now = time.monotonic()
@@ -239,7 +239,7 @@ class Receiver:
             try:
                 depth = await self._in_thread(self.inbox.depth)
             except Unavailable as error:
-                raise Refused(503, str(error)) from None
+                raise Refused(503, without_reason(error)) from None
             self._waiting = depth.waiting
         if self._waiting >= self.limits.queue:
             raise Refused(503, f"{self._waiting:,} bodies wait to be read already")
@@ -267,7 +267,8 @@ async def _export(request: Request, signal: Signal) -> Response:
         with receiver.turn(), receiver.memory() as hold:
             project = _project(request)
             if kind not in _FORMS:
-                message = f"the content type `{kind[:100]}` is no OTLP: " + " or ".join(_FORMS)
+                known = " or ".join(_FORMS)
+                message = f"the content type `{kind[:100]}` is not one of OTLP: {known}"
                 raise Refused(415, message)
             body = await _body(request, receiver.limits.body, hold)
             if signal == "metrics":
@@ -311,7 +312,7 @@ def _project(request: Request) -> int:
     except Denied as denied:
         raise Refused(denied.status_code, f"{denied.detail}; {denied.advice}") from None
     except Unavailable as error:
-        raise Refused(503, str(error)) from None
+        raise Refused(503, without_reason(error)) from None
     return caller.project
 
 

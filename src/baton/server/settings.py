@@ -246,7 +246,7 @@ def _measure(
     match = _MEASURE.fullmatch(holder[key].strip())
     unit = units.get(match[2].lower()) if match is not None else None
     if match is None or unit is None:
-        message = f"`{holder[key][:40]}` is no measure; write a number with its unit: {examples}"
+        message = f"`{holder[key][:40]}` is not a measure; write a number with its unit: {examples}"
         problems.append(document.problem_at(place, message))
         return
     number = float(match[1]) * unit

@@ -213,7 +213,7 @@ class Worker:
             self._inbox.fail(connection, item.id, error)
 
     def _clean(self) -> None:
-        """Finish what was cut off between the two files: what was read is marked as done."""
+        """Finish what was interrupted between the two files: what was read is marked as done."""
         with self.store.read() as connection:
             query = select(inbox_read.c.id)
             ids = list(connection.execute(query, execution_options=EVERY_PROJECT).scalars())

@@ -113,7 +113,7 @@ def _export_server(
     """Write the conversations of a server, each as one export.
 
     Raises:
-        InputError: what takes them is no JSON file, or the server refuses what is asked for.
+        InputError: what takes them is not a JSON file, or the server refuses what is asked for.
         ServerError: it does not answer.
     """
     if not isinstance(sink, JsonFile):

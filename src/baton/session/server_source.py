@@ -47,7 +47,7 @@ def source_of(address: str) -> Source:
     ``limit=100`` are the newest hundred. The key is in the environment (``BATON_API_KEY``).
 
     Raises:
-        InputError: it is no such address.
+        InputError: it is not such an address.
     """
     from baton.pull.store import moment
 

@@ -52,8 +52,8 @@ def export_tables(address: str, folder: PathLike) -> Written:
         folder: where ``conversations.parquet``, ``runs.parquet`` and so on go.
 
     Raises:
-        InputError: pyarrow is not installed, it is no address of a server, or that refuses what is
-            asked for, or has none of it.
+        InputError: pyarrow is not installed, the address is not one of a server, or the server
+            refuses what is asked for, or has none of it.
         ServerError: the server does not answer.
     """
     if not is_server(address):
