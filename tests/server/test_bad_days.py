@@ -106,6 +106,7 @@ def test_postgresql_gone_is_503_and_taken_again_when_it_is_back(
             postgres.start()
         assert refused.status == 503
         assert "retry-after" in refused.headers
+        assert "the store is not available now" in str(refused)
         _until(lambda: served.client.post("/v1/traces", root[1], _JSON).status == 200)
         assert _read(served, f"{1:032x}", 2)["runs"] == 2
         assert served.end()[0] == 0

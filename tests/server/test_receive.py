@@ -127,16 +127,16 @@ def test_metrics_are_answered_and_not_kept(store: Store, client: Client) -> None
     ("body", "kind", "says"),
     [
         (b"hello there", PROTOBUF, "protobuf"),
-        (b"\x08\x01", PROTOBUF, "no protobuf message with traces"),
+        (b"\x08\x01", PROTOBUF, "not a protobuf message with traces"),
         (spans().SerializeToString()[:-5], PROTOBUF, "ends in the middle"),
         (b"", JSON, "empty"),
-        (b"{", JSON, "no JSON"),
-        (b"[]", JSON, "no object"),
+        (b"{", JSON, "not JSON"),
+        (b"[]", JSON, "not an object"),
         (b'{"spans": []}', JSON, "no `resourceSpans`"),
         (b'{"resourceSpans": 7}', JSON, "`resourceSpans` is not a list of objects"),
         (b'{"resourceSpans": [{"scopeSpans": [[]]}]}', JSON, "`scopeSpans` is not a list"),
         (b"[" * 100_000, JSON, "nested too deeply"),
-        (b'{"resourceSpans": [{"scopeSpans": "\xff"}]}', JSON, "no JSON"),
+        (b'{"resourceSpans": [{"scopeSpans": "\xff"}]}', JSON, "not JSON"),
     ],
 )
 def test_what_is_no_otlp_is_refused_with_the_reason_in_its_own_form(

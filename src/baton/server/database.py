@@ -86,8 +86,12 @@ _logged = 0.0
 def without_reason(error: Unavailable) -> str:
     """Log why the store is not available, and return what a client may know of it.
 
-    What a driver says names hosts, ports and users of the database.
+    What SQLite says is about its file: it is locked, or the disk is full. The driver of PostgreSQL
+    names hosts, ports and users.
     """
+    cause = error.__cause__
+    if isinstance(cause.orig if isinstance(cause, DBAPIError) else cause, sqlite3.Error):
+        return str(error)
     global _logged  # noqa: PLW0603 - one log for the process
     now = time.monotonic()
     if now - _logged > _LOG_EVERY:
