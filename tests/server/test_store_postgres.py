@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import select
 
-from baton.server.database import NoProject, Unavailable
-from baton.server.schema import conversation
+from baton.server.database import NoProject, Unavailable, add_rows
+from baton.server.schema import conversation, inbox_read
 from baton.server.store import Store, open_store
 
 from .postgres import Postgres
@@ -54,4 +54,25 @@ def test_a_server_that_is_gone_is_unavailable_and_comes_back(postgres: Postgres)
     finally:
         postgres.start()
     assert store.projects() == {"default": 1}
+    store.close()
+
+
+def test_a_connection_that_breaks_while_rows_are_added_is_unavailable(postgres: Postgres) -> None:
+    store = open_store(postgres.database())
+    rows = [{"project": 1, "id": number} for number in range(3)]
+
+    def break_and_add() -> None:
+        with store.write() as broken:
+            pid = broken.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+            with store.write() as other:
+                other.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
+            add_rows(broken, inbox_read, rows)
+
+    with pytest.raises(Unavailable, match="the store is not available"):
+        break_and_add()
+    with store.write() as connection:
+        add_rows(connection, inbox_read, rows)
+    with store.read() as connection:
+        read = select(inbox_read.c.id).where(inbox_read.c.project == 1)
+        assert sorted(connection.scalars(read)) == [0, 1, 2]
     store.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from sqlalchemy import (
     Update,
     create_engine,
     event,
+    insert,
 )
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.sql import operators
@@ -76,6 +78,39 @@ def available() -> Iterator[None]:
         if isinstance(error, DataError) or _passes_limit(error):
             raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error
+    except Exception as error:
+        # COPY goes by SQLAlchemy, so the driver's own errors come through.
+        driver = sys.modules.get("psycopg")
+        if driver is None or not isinstance(error, driver.Error):
+            raise
+        if isinstance(error, driver.DataError):
+            raise Unfit(f"the store cannot hold a value: {error}") from error
+        raise Unavailable(f"the store is not available: {error}") from error
+
+
+def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows to a table: with COPY in PostgreSQL, which takes a third of the time of INSERT.
+
+    What a row leaves out has its default, or is empty.
+    """
+    if not rows:
+        return
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(table), rows)
+        return
+    # Numbers that count up by themselves are left to the database.
+    columns = [column for column in table.c if column.autoincrement is not True]
+    defaults = [getattr(column.default, "arg", None) for column in columns]
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    driver: Any = connection.connection.driver_connection
+    with (
+        driver.cursor() as cursor,
+        cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as copy,
+    ):
+        for row in rows:
+            copy.write_row(
+                [row.get(c.name, default) for c, default in zip(columns, defaults, strict=True)]
+            )
 
 
 _LOG_EVERY = 1.0

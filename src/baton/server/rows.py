@@ -21,6 +21,7 @@ from baton.model.score import case_status
 from baton.model.views import sum_usage
 
 from .bodies import Place
+from .database import add_rows
 from .schema import (
     conversation,
     conversation_trace,
@@ -158,8 +159,7 @@ def write(
         which = (conversation.c.project == project) & conversation.c.id.in_(some)
         connection.execute(delete(conversation).where(which))
     for table, rows in added.items():
-        if rows:
-            connection.execute(insert(table), rows)
+        add_rows(connection, table, rows)
     sums.write(connection, project)
     return [Place(row["day"], row["place"]) for row in before.values()]
 
@@ -186,7 +186,7 @@ def add_scores(
     found = connection.execute(query.with_for_update()).mappings().one_or_none()
     if found is None:
         return
-    connection.execute(insert(score), scores)
+    add_rows(connection, score, scores)
     if found["version"] != version:
         return
     mine = (dispatch.c.project == project) & (dispatch.c.conversation == conversation_id)

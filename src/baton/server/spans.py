@@ -13,7 +13,7 @@ from math import floor, log
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, case, insert, select
+from sqlalchemy import Connection, case, select
 
 from baton.formats.opening import InputFile
 from baton.model import Dropped, InputError
@@ -24,6 +24,7 @@ from baton.readers.otlp.wire.streams import Report
 from baton.readers.otlp.wire.trace_store import Batch, conversation_of, pack, session_of, unpack
 
 from .bodies import Bodies, Place, day_of
+from .database import add_rows
 from .inbox import Item
 from .rows import narrow, slices, upsert
 from .schema import chunk, gap, tie, trace
@@ -326,7 +327,7 @@ def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, floa
     }
     keys = [old.project, old.trace_id]
     connection.execute(added.on_conflict_do_update(index_elements=keys, set_=change), rows)
-    connection.execute(insert(chunk), chunks)
+    add_rows(connection, chunk, chunks)
     if ties:
         connection.execute(upsert(connection, tie).on_conflict_do_nothing(), ties)
     if gaps:

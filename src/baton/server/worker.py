@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, exists, insert, select
+from sqlalchemy import Connection, delete, exists, select
 from sqlalchemy.exc import (
     DBAPIError,
     IntegrityError,
@@ -24,7 +24,7 @@ from baton.model import InputError, Trace
 from . import conversations, rows, spans
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
-from .database import EVERY_PROJECT, Unavailable
+from .database import EVERY_PROJECT, Unavailable, add_rows
 from .inbox import Inbox, Item
 from .jobs import Jobs
 from .live import Live
@@ -178,7 +178,7 @@ class Worker:
                 connection.execute(gone, execution_options=EVERY_PROJECT)
             if taken.done:
                 known = [{"id": id_, "project": in_project[id_]} for id_ in taken.done]
-                connection.execute(insert(inbox_read), known)
+                add_rows(connection, inbox_read, known)
         with self.store.write_inbox() as connection:
             self._finish(connection, taken)
         self._finished = taken.done
