@@ -12,7 +12,6 @@ from typing import Any
 
 import grpc
 import pytest
-from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -28,6 +27,11 @@ def test_exporters_repeat_what_a_locked_store_refused(tmp_path: Path, protocol: 
     (tmp_path / "server.yaml").write_text("quiet: 0.2 s\n")
     with _serving(tmp_path, "server.yaml") as served:
         if protocol == "grpc":
+            # Installed for the heavy tests alone.
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
+                OTLPSpanExporter as GrpcExporter,
+            )
+
             port = int(served.line("grpc on port").rpartition(" ")[2])
             exporter: SpanExporter = GrpcExporter(
                 f"http://127.0.0.1:{port}", insecure=True, compression=grpc.Compression.Gzip

@@ -50,7 +50,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("host: localhost\nquiet: 5 parsecs\n", 2, "no measure"),
+        ("host: localhost\nquiet: 5 parsecs\n", 2, "not a measure"),
         ("host: localhost\nredact: [emial]\n", 2, "did you mean `email`"),
         ("host: localhost\ndb: ${BATON_NO_SUCH}\n", 2, "is not set"),
         ("- host\n", None, "mapping"),
