@@ -79,3 +79,9 @@ def test_nothing_to_pack_is_an_error(tmp_path: Path, name: str, message: str) ->
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=message):
         list(pack([tmp_path / name]))
+
+
+def test_pushing_nothing_is_an_error(baton: Baton) -> None:
+    done = baton("push", "--server", "http://127.0.0.1:9")
+    assert done.code == 2
+    assert "name the recordings to send" in done.err

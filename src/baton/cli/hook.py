@@ -26,7 +26,7 @@ def hook_command(
     user: Flag = False,
     settings: Path | None = None,
     uninstall: Flag = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    yes: Annotated[Flag, Parameter(name=["--yes", "-y"])] = False,
     run: Annotated[bool, Parameter(show=False, negative="")] = False,
 ) -> int:
     """Have Claude Code send each session to a server when it stops.

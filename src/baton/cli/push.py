@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from baton.model import counted
+from baton.model import InputError, counted
 from baton.session.server_client import connect, server_address
 
 from .messages import note
@@ -25,6 +25,8 @@ def push_command(*files: Path, server: str | None = None, project: str | None = 
     project
         The project to send to.
     """
+    if not files:
+        raise InputError("name the recordings to send: baton push FILE...")
     asked = connect(server_address(server), project=project)
     for file in files:
         sent = asked.push(file)
