@@ -24,6 +24,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import grpc
@@ -256,20 +257,20 @@ def _reads(port: int) -> list[str]:
     """Send a whole trace, and wait until it is a conversation."""
     number = 0xABCDEF
     body = export([(number, 0), (number, 1)])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
-    answer = connection.getresponse()
-    answer.read()
-    if answer.status != 200:
-        return [f"a whole body is answered with {answer.status}"]
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        connection.request("GET", f"/api/v1/conversations?filter=conversation:{number:032x}")
-        said = json.loads(connection.getresponse().read())
-        if said.get("items"):
-            return []
-        time.sleep(0.2)
-    return ["what is whole was not read within two minutes"]
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            return [f"a whole body is answered with {answer.status}"]
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
+            connection.request("GET", f"/api/v1/conversations?filter=conversation:{number:032x}")
+            said = json.loads(connection.getresponse().read())
+            if said.get("items"):
+                return []
+            time.sleep(0.2)
+        return ["what is whole was not read within two minutes"]
 
 
 def main(arguments: list[str] | None = None) -> int:
