@@ -9,7 +9,7 @@ BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -117,6 +117,9 @@ schemas: $(VENV)/.dev ## Write JSON Schemas and the reference of options from th
 	$(BIN)/python -m baton.schemas docs/schemas
 	$(BIN)/python -m tests.docs.options --write
 	$(BIN)/python -m tests.docs.reference --write
+
+assets: $(VENV)/.dev ## Fetch the pinned scripts of others that the web pages use; needs npm.
+	$(BIN)/python -m tests.web.vendor
 
 frameworks: $(VENV)/.core ## Write the table of docs/frameworks.md from the recorded runs.
 	$(BIN)/python -m tests.docs.table --write

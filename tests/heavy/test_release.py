@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,9 @@ def test_the_steps_of_the_release_build_and_try_the_package(tmp_path: Path) -> N
         )
         assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
     assert sorted(file.suffix for file in (clone / "dist").iterdir()) == [".gz", ".whl"]
+    (wheel,) = (clone / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        vendor = "baton/web/static/vendor"
+        for package in json.loads(packed.read(f"{vendor}/vendor.json")):
+            for name, digest in package["files"].items():
+                assert hashlib.sha256(packed.read(f"{vendor}/{name}")).hexdigest() == digest

@@ -1,0 +1,29 @@
+"""The scripts of others are the ones that were checked, small, and licensed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from tests.web.vendor import PACKAGES, VENDOR
+
+LISTED = json.loads((VENDOR / "vendor.json").read_text())
+
+
+def test_each_file_has_the_hash_that_the_list_says_and_no_other_file_is_there() -> None:
+    hashes = {name: digest for package in LISTED for name, digest in package["files"].items()}
+    present = {file.name: file.read_bytes() for file in VENDOR.iterdir()}
+    del present["vendor.json"]
+    assert {n: hashlib.sha256(text).hexdigest() for n, text in present.items()} == hashes
+
+
+def test_the_list_has_the_pinned_packages_and_each_comes_with_its_licence() -> None:
+    pinned = [(package.name, package.version, package.sha512) for package in PACKAGES]
+    assert [(one["name"], one["version"], one["sha512"]) for one in LISTED] == pinned
+    for package in LISTED:
+        assert any(name.endswith("LICENSE.txt") for name in package["files"]), package["name"]
+    assert "://" not in (VENDOR / "vendor.json").read_text()
+
+
+def test_all_of_it_together_is_small() -> None:
+    assert sum(file.stat().st_size for file in VENDOR.iterdir()) < 200_000
