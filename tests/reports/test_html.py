@@ -17,6 +17,7 @@ from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
 from baton.model import Status
+from baton.model.visible import LINE_BREAKS, UNSEEN
 from baton.testing.build import evaluation, result
 
 
@@ -149,6 +150,20 @@ def test_the_script_makes_text_nodes_and_never_markup() -> None:
             assert way not in script, (file.name, way)
         assert "</script" not in script
         assert "<!--" not in script
+
+
+def test_modules_export_what_others_import_and_characters_are_those_of_all_reports() -> None:
+    assets = Path(__file__).parents[2] / "src" / "baton" / "reports" / "html" / "assets"
+    texts = {file.name: file.read_text("utf-8") for file in assets.glob("*.js")}
+    for name, text in texts.items():
+        for line in re.findall(r"^import .*$", text, re.MULTILINE):
+            imported = re.fullmatch(r'import \{ (.*) \} from "\./(.*)";', line)
+            assert imported is not None, (name, line)
+            for each in imported[1].split(", "):
+                said = rf"^export (?:async )?(?:function|const|class) {each}\b"
+                assert re.search(said, texts[imported[2]], re.MULTILINE), (name, each)
+    pairs = re.findall(r'\["([0-9a-f]+)", "([0-9a-f]+)"\]', texts["invisible.js"])
+    assert [(int(first, 16), int(last, 16)) for first, last in pairs] == [*UNSEEN, *LINE_BREAKS]
 
 
 def test_a_recorded_trace_that_is_gone_is_told(baton: Baton, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
-from importlib.resources import files
 from typing import IO, Any
 
 import msgspec
@@ -31,7 +30,7 @@ from baton.model import (
     known,
 )
 from baton.model.views import TreeNode, dispatch_costs, turn_tree
-from baton.model.visible import LINE_BREAKS, UNSEEN, visible, visible_line
+from baton.model.visible import visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
 from baton.reports.text import one_line
@@ -40,7 +39,8 @@ from baton.runner.prices import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
 
-_SCRIPTS = ("dom.js", "summary.js", "cases.js", "tree.js", "case.js", "main.js")
+from .scripts import asset, one_script, one_style
+
 _BLOCK = 256 * 1024
 _ENCODER = msgspec.json.Encoder()
 Plain = dict[str, Any]
@@ -56,11 +56,8 @@ def write_html(evaluation: Reportable, out: IO[str]) -> None:
     and the script makes text nodes of them and nothing else. The policy of the page lets no
     other script run and nothing be fetched.
     """
-    style = _asset("report.css")
-    ranges = [[f"{code:x}" for code in pair] for pair in (*UNSEEN, *LINE_BREAKS)]
-    table = f"const INVISIBLE_RANGES = {_json_in_page(ranges)};\n"
-    script = '"use strict";\n' + table + "\n".join(_asset(name) for name in _SCRIPTS)
-    out.write(_head(evaluation.header.name, style, script))
+    script = one_script("main.js")
+    out.write(_head(evaluation.header.name, one_style(), script))
     tables = Tables([counts.evaluator for counts in evaluation.header.evaluators])
     rows: list[dict[str, Any]] = []
     for number, block in enumerate(_blocks(evaluation, tables, rows)):
@@ -119,7 +116,7 @@ def _head(name: str, style: str, script: str) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return _asset("page.html").format(title=escape(visible_line(name)), policy=policy, style=style)
+    return asset("page.html").format(title=escape(visible_line(name)), policy=policy, style=style)
 
 
 def _hash(text: str) -> str:
@@ -131,10 +128,6 @@ def _json_in_page(data: Any) -> str:
     """Write JSON that no text in it can end the element of."""
     text = visible(_ENCODER.encode(data).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _asset(name: str) -> str:
-    return files("baton.reports.html").joinpath("assets", name).read_text("utf-8")
 
 
 def summary(evaluation: Reportable) -> dict[str, Any]:

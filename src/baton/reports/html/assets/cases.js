@@ -1,5 +1,7 @@
 // The list of cases: filters, search, order; a part of it is drawn at a time.
 
+import { MARKS, agent, el, fill, mark, number, seconds } from "./dom.js";
+
 const CHUNK = 120;
 const ORDERS = {
   "worst first": (a, b) => RANK[a.status] - RANK[b.status] || a.number - b.number,
@@ -10,7 +12,7 @@ const ORDERS = {
 };
 let RANK = [];
 
-class CaseList {
+export class CaseList {
   constructor(rows, names, repeats) {
     this.rows = rows;
     this.names = names;

@@ -1,12 +1,13 @@
 // The one way into the page: every text becomes a text node, and what is invisible is shown.
 
-// INVISIBLE_RANGES is written by the page: the table that all reports share.
+import { INVISIBLE_RANGES } from "./invisible.js";
+
 const INVISIBLE = new RegExp(
   "[" + INVISIBLE_RANGES.map(([first, last]) => `\\u{${first}}-\\u{${last}}`).join("") + "]",
   "gu",
 );
 
-function shown(text) {
+export function shown(text) {
   return String(text).replace(INVISIBLE, (one) => {
     const code = one.codePointAt(0).toString(16).toUpperCase();
     return "⟨U+" + code.padStart(4, "0") + "⟩";
@@ -14,7 +15,7 @@ function shown(text) {
 }
 
 // Makes an element. `about` are properties and attributes; children are nodes, texts or nothing.
-function el(tag, about, ...children) {
+export function el(tag, about, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(about || {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -25,7 +26,7 @@ function el(tag, about, ...children) {
   return add(node, ...children);
 }
 
-function add(node, ...children) {
+export function add(node, ...children) {
   for (const child of children.flat(2)) {
     if (child === null || child === undefined || child === false || child === "") continue;
     node.append(child instanceof Node ? child : document.createTextNode(shown(child)));
@@ -33,49 +34,49 @@ function add(node, ...children) {
   return node;
 }
 
-function fill(node, ...children) {
+export function fill(node, ...children) {
   node.replaceChildren();
   return add(node, ...children);
 }
 
-const MARKS = { passed: "✓", failed: "✗", skipped: "–", error: "!" };
+export const MARKS = { passed: "✓", failed: "✗", skipped: "–", error: "!" };
 
-function mark(status) {
+export function mark(status) {
   return el("span", { class: "mark " + status, title: status, "aria-label": status }, MARKS[status] || "?");
 }
 
-function pill(status) {
+export function pill(status) {
   return el("span", { class: "pill " + status }, MARKS[status] ? MARKS[status] + " " + status : status);
 }
 
-function number(value) {
+export function number(value) {
   return value.toLocaleString("en-US");
 }
 
-function seconds(value) {
+export function seconds(value) {
   if (value === null || value === undefined) return "";
   if (value >= 120) return number(Math.round(value / 60)) + " min";
   return (value >= 100 ? value.toFixed(0) : value >= 0.995 ? value.toFixed(1) : value.toFixed(2)) + " s";
 }
 
 // A share in per cent that reads 100 % only where it is all, and 0 % only where it is none.
-function percent(part, whole) {
+export function percent(part, whole) {
   if (!whole) return "–";
   const share = (100 * part) / whole;
   const told = part < whole ? Math.min(99, Math.round(share)) : 100;
   return (part > 0 ? Math.max(1, told) : told) + " %";
 }
 
-function score(value) {
+export function score(value) {
   return value >= 0 && value < 1 ? Math.min(0.99, value).toFixed(2) : String(Math.round(value * 100) / 100);
 }
 
 // Every agent has a colour of its own, the same in all places, and far from green and red.
-const HUES = new Map();
+export const HUES = new Map();
 
 const WHEEL = [222, 34, 285, 188, 322, 58, 252, 172, 304, 205];
 
-function hue(name) {
+export function hue(name) {
   if (!HUES.has(name)) {
     const turns = Math.floor(HUES.size / WHEEL.length);
     HUES.set(name, WHEEL[HUES.size % WHEEL.length] + 7 * turns);
@@ -83,7 +84,7 @@ function hue(name) {
   return HUES.get(name);
 }
 
-function agent(name) {
+export function agent(name) {
   if (name === null || name === undefined) return el("span", { class: "agent nobody" }, "nobody");
   const node = el("span", { class: "agent", dir: "auto" }, name);
   node.style.setProperty("--hue", hue(name));
@@ -91,7 +92,7 @@ function agent(name) {
 }
 
 // A sentence of ours: what stands in backticks is a name, often of an agent.
-function sentence(text) {
+export function sentence(text) {
   return String(text).split(/`([^`\n]+)`/).map((part, place) => {
     if (place % 2 === 0) return part;
     return HUES.has(part) ? agent(part) : el("code", { dir: "auto" }, part);
@@ -99,7 +100,7 @@ function sentence(text) {
 }
 
 // A text of any length; what is long opens with a button.
-function prose(text, name) {
+export function prose(text, name) {
   const body = el("div", { class: "prose " + (name || ""), dir: "auto" }, text);
   if (text.length < 480 && text.split("\n").length < 9) return body;
   body.classList.add("long");
@@ -113,7 +114,7 @@ function prose(text, name) {
 }
 
 // A bar with a part for each status.
-function bar(counts) {
+export function bar(counts) {
   const node = el("span", { class: "bar", "aria-hidden": "true" });
   const all = Object.keys(MARKS).reduce((sum, status) => sum + counts[status], 0);
   for (const status of ["passed", "failed", "error", "skipped"]) {

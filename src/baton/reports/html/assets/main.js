@@ -1,5 +1,10 @@
 // Reads the data of this file, and opens cases by address (#case12) and keys.
 
+import { showCase } from "./case.js";
+import { CaseList } from "./cases.js";
+import { hue } from "./dom.js";
+import { showHead, showSummary } from "./summary.js";
+
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const BLOCKS = new Map();
 

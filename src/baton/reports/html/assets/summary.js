@@ -1,8 +1,9 @@
 // What holds for the whole evaluation.
 
-const MATRIX = 24; // agents that a matrix shows
+import { bar, el, fill, number, percent, pill, seconds, sentence } from "./dom.js";
+import { routingMatrix } from "./matrix.js";
 
-function showHead(told) {
+export function showHead(told) {
   const all = Object.values(told.cases).reduce((a, b) => a + b, 0);
   const about = [
     told.started && told.started.slice(0, 16).replace("T", " ") + " UTC",
@@ -47,7 +48,7 @@ function turnTheme() {
   root.dataset.theme = dark ? "light" : "dark";
 }
 
-function showSummary(told, choose) {
+export function showSummary(told, choose) {
   const callouts = [
     ...told.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
     ...told.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
@@ -105,75 +106,7 @@ function counted(name, counts, onclick, kind) {
 }
 
 function routingCard(routing, choose) {
-  if (!routing) return null;
-  const [agents, left] = chosenAgents(routing);
-  const names = agents.map((one) => one.agent);
-  const counts = new Map(routing.matrix.map((cell) => [JSON.stringify([cell.expected, cell.actual]), cell.count]));
-  const most = Math.max(...counts.values());
-  const cell = (expected, actual) => {
-    const count = counts.get(JSON.stringify([expected, actual])) || 0;
-    if (!count) return el("td", { class: "cell none" }, "·");
-    const button = el(
-      "button",
-      {
-        type: "button",
-        class: "cell " + (expected === actual ? "right" : "wrong"),
-        title: "expected " + (expected || "nobody") + ", went to " + (actual || "nobody"),
-        onclick: () => choose({ routing: [expected, actual] }),
-      },
-      number(count),
-    );
-    button.style.setProperty("--heat", (0.18 + 0.82 * Math.sqrt(count / most)).toFixed(2));
-    return el("td", {}, button);
-  };
-  const nobody = (side) => routing.matrix.some((one) => one[side] === null);
-  const columns = nobody("actual") ? [...names, null] : names;
-  const body = agents.map((one) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, agent(one.agent)),
-      columns.map((actual) => cell(one.agent, actual)),
-      ratio(one.recall, one.right, one.expected),
-      ratio(one.precision, one.right, one.actual),
-    ),
-  );
-  const unexpected = el("tr", {}, el("th", { scope: "row" }, agent(null)), columns.map((actual) => cell(null, actual)));
-  const head = el(
-    "tr",
-    {},
-    el("th", { class: "corner" }, "expected ↓  went to →"),
-    columns.map((name) => el("th", { scope: "col", class: "slanted" }, agent(name))),
-    el("th", { scope: "col" }, "recall"),
-    el("th", { scope: "col" }, "precision"),
-  );
-  return card(
-    "Routing",
-    "routing",
-    el(
-      "div",
-      { class: "scroll" },
-      el("table", { class: names.length > 12 ? "matrix many" : "matrix" }, el("thead", {}, head), el("tbody", {}, body, nobody("expected") && unexpected)),
-    ),
-    left > 0 && el("p", { class: "dim" }, "and " + left + " more agents; the JSON report has them all"),
-  );
-}
-
-function ratio(value, right, all) {
-  const text = value === null ? "–" : percent(right, all);
-  return el("td", { class: "figure", title: right + " of " + all }, text);
-}
-
-// Of many agents those with most mistakes are shown, then those with most work.
-function chosenAgents(routing) {
-  const faults = new Map();
-  for (const { expected, actual, count } of routing.matrix) {
-    if (expected === actual) continue;
-    for (const name of [expected, actual]) faults.set(name, (faults.get(name) || 0) + count);
-  }
-  const weight = (one) => (faults.get(one.agent) || 0) * 1e9 + one.expected;
-  const ranked = [...routing.agents].sort((a, b) => weight(b) - weight(a)).slice(0, MATRIX);
-  return [routing.agents.filter((one) => ranked.includes(one)), routing.agents.length - ranked.length];
+  return routing && card("Routing", "routing", routingMatrix(routing, choose));
 }
 
 function spentCard(spent) {

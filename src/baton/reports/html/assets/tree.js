@@ -1,7 +1,9 @@
 // What happened: turns, runs below the dispatches that started them, and their steps.
 
+import { agent, el, hue, prose, seconds } from "./dom.js";
+
 // Makes the tree of a trace; `places` gets the elements by the ids that evidence names.
-function traceTree(trace, places) {
+export function traceTree(trace, places) {
   const gaps = (trace.gaps || []).map((text) => el("p", { class: "gap", dir: "auto" }, text));
   const turns = trace.turns || [];
   return el(

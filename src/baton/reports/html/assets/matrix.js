@@ -1,0 +1,75 @@
+// Which agents were expected, and where the work went.
+
+import { agent, el, number, percent } from "./dom.js";
+
+const MATRIX = 24; // agents that a matrix shows
+
+// Draws the matrix with its measures; `choose` gets the pair of a cell that is clicked.
+export function routingMatrix(routing, choose) {
+  const [agents, left] = chosenAgents(routing);
+  const names = agents.map((one) => one.agent);
+  const counts = new Map(routing.matrix.map((cell) => [JSON.stringify([cell.expected, cell.actual]), cell.count]));
+  const most = Math.max(...counts.values());
+  const cell = (expected, actual) => {
+    const count = counts.get(JSON.stringify([expected, actual])) || 0;
+    if (!count) return el("td", { class: "cell none" }, "·");
+    const button = el(
+      "button",
+      {
+        type: "button",
+        class: "cell " + (expected === actual ? "right" : "wrong"),
+        title: "expected " + (expected || "nobody") + ", went to " + (actual || "nobody"),
+        onclick: () => choose({ routing: [expected, actual] }),
+      },
+      number(count),
+    );
+    button.style.setProperty("--heat", (0.18 + 0.82 * Math.sqrt(count / most)).toFixed(2));
+    return el("td", {}, button);
+  };
+  const nobody = (side) => routing.matrix.some((one) => one[side] === null);
+  const columns = nobody("actual") ? [...names, null] : names;
+  const body = agents.map((one) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, agent(one.agent)),
+      columns.map((actual) => cell(one.agent, actual)),
+      ratio(one.recall, one.right, one.expected),
+      ratio(one.precision, one.right, one.actual),
+    ),
+  );
+  const unexpected = el("tr", {}, el("th", { scope: "row" }, agent(null)), columns.map((actual) => cell(null, actual)));
+  const head = el(
+    "tr",
+    {},
+    el("th", { class: "corner" }, "expected ↓  went to →"),
+    columns.map((name) => el("th", { scope: "col", class: "slanted" }, agent(name))),
+    el("th", { scope: "col" }, "recall"),
+    el("th", { scope: "col" }, "precision"),
+  );
+  return [
+    el(
+      "div",
+      { class: "scroll" },
+      el("table", { class: names.length > 12 ? "matrix many" : "matrix" }, el("thead", {}, head), el("tbody", {}, body, nobody("expected") && unexpected)),
+    ),
+    left > 0 && el("p", { class: "dim" }, "and " + left + " more agents; the JSON report has them all"),
+  ];
+}
+
+function ratio(value, right, all) {
+  const text = value === null ? "–" : percent(right, all);
+  return el("td", { class: "figure", title: right + " of " + all }, text);
+}
+
+// Of many agents those with most mistakes are shown, then those with most work.
+function chosenAgents(routing) {
+  const faults = new Map();
+  for (const { expected, actual, count } of routing.matrix) {
+    if (expected === actual) continue;
+    for (const name of [expected, actual]) faults.set(name, (faults.get(name) || 0) + count);
+  }
+  const weight = (one) => (faults.get(one.agent) || 0) * 1e9 + one.expected;
+  const ranked = [...routing.agents].sort((a, b) => weight(b) - weight(a)).slice(0, MATRIX);
+  return [routing.agents.filter((one) => ranked.includes(one)), routing.agents.length - ranked.length];
+}

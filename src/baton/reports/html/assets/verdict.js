@@ -1,0 +1,93 @@
+// A verdict: its value and reason, chains side by side, evidence with the steps, and the judge.
+
+import { agent, el, mark, number, score, sentence } from "./dom.js";
+
+// Draws a score; `places` has the elements by the ids that evidence names.
+export function scorePart(one, places) {
+  const loud = one.status === "failed" || one.status === "error";
+  const value = one.value === null || one.value === undefined ? null : score(one.value);
+  const needs = one.threshold === undefined || value === null ? null : " / " + score(one.threshold);
+  return el(
+    "details",
+    { class: "score " + one.status, open: loud },
+    el(
+      "summary",
+      {},
+      mark(one.status),
+      el("span", { class: "name", dir: "auto" }, one.evaluator),
+      el("span", { class: "short", dir: "auto" }, loud ? "" : sentence(one.reason || "")),
+      value !== null && el("span", { class: "value", title: "value, and the threshold it needs" }, el("b", {}, value), needs),
+    ),
+    el("p", { class: "reason", dir: "auto" }, sentence(one.reason || "")),
+    (one.findings || []).filter((each) => each.says && !(one.reason || "").includes(each.says)).map((each) =>
+      el("p", { class: each.warning ? "finding warning" : "finding", dir: "auto" }, sentence(each.says))),
+    (one.chains || []).map(chainPart),
+    one.fix && el("p", { class: "fix", dir: "auto" }, el("b", {}, "To fix it: "), sentence(one.fix)),
+    evidencePart(one, places),
+    one.judge && judgePart(one.judge),
+    one.details && el("details", { class: "raw" }, el("summary", {}, "details"), el("pre", { dir: "auto" }, one.details)),
+  );
+}
+
+// Expected over actual: what agrees stands under one another.
+function chainPart(chain) {
+  const cells = (side) =>
+    chain.columns.map((column) => {
+      const name = column[side];
+      const agrees = column[0] === column[1];
+      const kind = agrees ? "same" : name === null ? "gone" : side === 0 ? "missing" : "extra";
+      return el("td", { class: kind }, name === null ? "·" : agent(name));
+    });
+  return el(
+    "div",
+    { class: "chain scroll" },
+    Number.isInteger(chain.turn) && el("span", { class: "label" }, "turn " + (chain.turn + 1)),
+    el(
+      "table",
+      {},
+      el("tbody", {}, el("tr", {}, el("th", { scope: "row" }, "expected"), cells(0)), el("tr", {}, el("th", { scope: "row" }, "actual"), cells(1))),
+    ),
+    chain.trouble && el("p", { class: "trouble", dir: "auto" }, String(chain.trouble)),
+  );
+}
+
+function evidencePart(one, places) {
+  const quotes = (one.evidence || []).map((each) =>
+    el(
+      "li",
+      {},
+      each.quote && el("q", { dir: "auto" }, each.quote),
+      el("span", { class: "ids" }, each.ids.map((id) => jump(id, places))),
+    ),
+  );
+  const subject = (one.subject || []).map((id) => jump(id, places));
+  if (!quotes.length && !subject.length) return null;
+  return el(
+    "div",
+    { class: "evidence" },
+    subject.length > 0 && el("p", {}, el("span", { class: "label" }, "about"), subject),
+    quotes.length > 0 && el("ul", {}, quotes),
+  );
+}
+
+function jump(id, places) {
+  const target = places.get(id);
+  if (!target) return el("code", { title: "not in the trace that is shown", dir: "auto" }, id);
+  return el("button", { type: "button", class: "jump", dir: "auto", onclick: () => reveal(target) }, id);
+}
+
+function reveal(target) {
+  for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+  target.scrollIntoView({ block: "center" });
+  target.classList.remove("flash");
+  requestAnimationFrame(() => target.classList.add("flash"));
+}
+
+function judgePart(judge) {
+  const parts = [
+    judge.model, judge.rubric_version && "rubric " + judge.rubric_version,
+    judge.samples > 1 && judge.samples + " samples", judge.tokens && number(judge.tokens) + " tokens",
+    typeof judge.cost_usd === "number" && "$" + judge.cost_usd.toFixed(4), judge.cached && "cached",
+  ].filter(Boolean);
+  return el("p", { class: "judge" }, el("span", { class: "label" }, "judge"), parts.map((text) => el("span", { dir: "auto" }, text)));
+}
