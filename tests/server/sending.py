@@ -64,7 +64,11 @@ class Client:
 def serving(app: Starlette) -> Iterator[Client]:
     """Run an application in a thread, on a port that the system chooses."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", ws="none", lifespan="on", access_log=False)
+    # No logging of its own: `dictConfig` closes all handlers, and that of absl (of rouge-score) its
+    # stream with it, which is the file that pytest captures in.
+    config = uvicorn.Config(
+        app, log_config=None, log_level="warning", ws="none", lifespan="on", access_log=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -32,7 +32,11 @@ def api(
     app.state.access = access
     if receives:
         app.state.receiver = receive.Receiver(store, LiveSettings(None, {}, print))
-    config = uvicorn.Config(app, log_level="error", proxy_headers=False, lifespan="off")
+    # No logging of its own: `dictConfig` closes all handlers, and that of absl (of rouge-score) its
+    # stream with it, which is the file that pytest captures in.
+    config = uvicorn.Config(
+        app, log_config=None, log_level="error", proxy_headers=False, lifespan="off"
+    )
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
