@@ -140,8 +140,20 @@ def test_a_judge_is_held_against_the_labels_that_people_gave_on_a_server(
             server.label(one.id, value, rubric=RUBRIC, subject="d1", by="kim")
         server.label(traces[2].id, "wrong", rubric=RUBRIC, subject="d1", by="kim")
         server.label(traces[2].id, "never asked", rubric="other", subject="d1", by="kim")
-        report = baton.calibrate(RUBRIC, url, config=write_config(tmp_path, llm.judge()))
+        config = write_config(tmp_path, llm.judge())
+        report = baton.calibrate(RUBRIC, url, config=config)
         assert (report.labels, len(report.judges)) == (3, 1)
+        # Conversations of a project, or some of them by a filter, are named as for `baton score`.
+        where = url.replace("http://", "server://")
+        for rest, labels in (
+            ("/default", 3),
+            (f"?conversation={traces[0].id}", 1),
+            ("?limit=2", 2),
+        ):
+            some = baton.calibrate(RUBRIC, where + rest, config=config)
+            assert some.labels == labels, rest
+        both = [where + "/default", where + "?limit=3"]
+        assert baton.calibrate(RUBRIC, both, config=config).labels == 3
         server.label(traces[0].id, "wrong", rubric=RUBRIC, subject="d9", by="ann")
         with pytest.raises(InputError, match="has no `d9` to judge"):
             baton.calibrate(RUBRIC, url, config=write_config(tmp_path, llm.judge()))

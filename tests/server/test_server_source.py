@@ -146,3 +146,26 @@ def test_a_conversation_of_a_server_becomes_a_case(
         assert main(["draft", address(url, "?to=billing"), "-o", "cases.yaml"]) == 0
     cases = baton.load_dataset("cases.yaml")
     assert cases.ids == ["c1"]
+
+
+def test_check_and_rubrics_take_conversations_of_a_server(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_conversation(store, desk("c0"))
+    add_conversation(store, desk("c1", "billing"))
+    with api(store) as url:
+        assert main(["check", address(url, "/default")]) == 0
+        assert "2 traces, 2 turns" in capsys.readouterr().out
+        where = ["--trace", address(url, "?to=billing")]
+        assert main(["rubrics", "show", "scope_fidelity", *where]) == 0
+        assert "handed work to billing" in capsys.readouterr().out
+        assert main(["rubrics", "show", "scope_fidelity", "--trace", address(url, "/shop")]) == 2
+        assert "no project `shop`" in capsys.readouterr().err
+
+
+def test_what_plays_cases_says_what_makes_them_of_conversations(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words in (["agents:reply", "server://localhost"], ["a:b", "--dataset", "server://h"]):
+        assert main(["watch", *words]) == 2
+        assert "`baton draft` makes cases of conversations" in capsys.readouterr().err

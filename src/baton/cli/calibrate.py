@@ -45,7 +45,7 @@ def calibrate_command(
     rubric
         The rubric, by any of its names.
     files
-        Labels (JSON lines, a dataset with `labels`, or the address of a server), then traces, or
+        Labels (JSON lines, a dataset with `labels`, or server://HOST/PROJECT), then traces, or
         evaluations. Of a server its own conversations, if nothing else is named.
     config
         A config with `judge:`, the rubric's options, and rubrics of your own.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.session.check import check
@@ -15,7 +13,7 @@ WARNED = 1
 
 
 def check_command(
-    *files: Path,
+    *files: str,
     strict: Flag = False,
     ignore: Words = (),
 ) -> int:
@@ -27,7 +25,7 @@ def check_command(
     ----------
     files
         Files or folders; the type of each is detected from its content. A folder of ADK agents says
-        what its cases can be checked against.
+        what its cases can be checked against. Or conversations of a server: server://HOST/PROJECT.
     strict
         Warnings give exit code 1.
     ignore

@@ -61,7 +61,7 @@ def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
 def show_rubric(
     name: str,
     *,
-    trace: Path | None = None,
+    trace: str | None = None,
     subject: str | None = None,
     dataset: Dataset = (),
     agents: Path | None = None,
@@ -75,7 +75,7 @@ def show_rubric(
     name
         A rubric, its file, or an evaluator of the config that asks one, with its options.
     trace
-        Recorded traces, in any format Baton reads.
+        Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
     subject
         The id of the dispatch, turn, run or tool call that is meant; all of them when left out.
     dataset

@@ -48,6 +48,8 @@ from .file_kinds import kind_of_file
 from .prepare import Note, PathLike, log_note
 from .rubrics import rubric_evaluator
 from .server_client import Server, connect, is_address
+from .server_rows import Conversation, Page
+from .server_source import is_server, source_of, with_servers_fetched
 
 
 class _Labels(NamedTuple):
@@ -80,8 +82,9 @@ def calibrate(
     Args:
         rubric: the rubric, by any of its names.
         files: labels (JSON lines, a dataset with labels, or the address of a server, such as
-            ``http://localhost:4318``), then traces or evaluations; of a server its own
-            conversations when nothing else is named.
+            ``http://localhost:4318``, or of conversations of it, such as
+            ``server://localhost/PROJECT?to=refund-*``), then traces or evaluations; of a server its
+            own conversations when nothing else is named.
         config: a config with ``judge:``, the rubric's options, and rubrics of the user's own.
         judge: the judge's model; goes before the config.
         against: further models to ask.
@@ -99,7 +102,8 @@ def calibrate(
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     settings = load_config(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
-    labels, rest = _read_labels(rubric, evaluator, some)
+    labels, more = _read_labels(rubric, evaluator, some)
+    rest = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
     stored = [path for path in rest if is_evaluation(path)]
     if not (rest or labels.server) or (stored and len(stored) < len(rest)):
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
@@ -152,22 +156,32 @@ def calibrate(
 
 def _read_labels(
     rubric: str, evaluator: Judged, files: Sequence[PathLike]
-) -> tuple[_Labels, list[Path]]:
+) -> tuple[_Labels, Sequence[PathLike]]:
     """Read the labels that come first, if any, and return what comes after them."""
     if not files:
         raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
-    rest = [Path(each) for each in files[1:]]
+    rest = files[1:]
     if is_address(files[0]):
-        server = connect(str(files[0]))
+        address = str(files[0])
+        among: set[str] | None = None  # the conversations that are meant; all of them
+        if is_server(address):
+            server, fields, most, _ = source_of(address)
+            if fields or most is not None:
+                meant = server.pages("/conversations", Page[Conversation], fields, most)
+                among = {each.key for page in meant for each in page.items}
+        else:
+            server = connect(address)
         newest: dict[tuple[str | None, ...], Label] = {}
         for label in server.labels():  # a person who says two things of the same means the last
+            if among is not None and label.trace not in among:
+                continue
             key = (label.rubric, label.trace, label.what, label.by)
             newest.setdefault(key, msgspec.structs.replace(label, where=Location(file=server.url)))
         own = of_rubric(newest.values(), [rubric, *names_of(evaluator.shape)])
         return _Labels(own, None, None, server), rest
     first = Path(files[0])
     if is_evaluation(first):
-        return _Labels([], None, None), [first, *rest]
+        return _Labels([], None, None), files
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None
     every = read_labels(first) if dataset is None else labels_of(dataset)
     try:

@@ -36,6 +36,7 @@ from baton.store import read_evaluation
 from .agents import configured
 from .file_kinds import Kind, is_kind, kind_of_file
 from .prepare import Note, PathLike, each_once, log_note
+from .server_source import with_servers_fetched
 
 Seen = Mapping[Kind, Sequence[Path]]
 
@@ -57,7 +58,8 @@ def check(
     """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
 
     Args:
-        files: files and folders; the type of each is detected from its content.
+        files: files and folders, whose type is detected from the content; or conversations of a
+            server (``server://HOST/PROJECT``).
         ignore: kinds of warnings to leave out, by the name in their brackets.
         on_file: takes a line for each file that is valid, as soon as it was read.
         note: takes what of the files is not read; the logger `baton` warns when left out.
@@ -75,7 +77,7 @@ def check(
     tell = on_file or (lambda _: None)
     problems: list[Problem] = []
     seen: dict[Kind, list[Path]] = {}
-    paths = [Path(path) for path in each_once(some, note)]
+    paths = [Path(path) for path in with_servers_fetched(each_once(some, note), note)]
     for path in paths:
         if path.is_dir():
             problems += _check_folder(path, seen, tell, note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -30,6 +31,7 @@ from baton.runner.recorded import find_case
 from baton.store import StoredEvaluation
 
 from .prepare import Note, PathLike, load_cases, log_note
+from .server_source import with_servers_fetched
 
 
 class RubricFile(NamedTuple):
@@ -73,7 +75,7 @@ def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
 
 def requests_for(
     name: str,
-    file: Path,
+    file: PathLike,
     subject: str | None,
     dataset: Sequence[str],
     agents: Path | None,
@@ -85,7 +87,7 @@ def requests_for(
 
     Args:
         name: a rubric, its file, or an evaluator of the config that asks one.
-        file: recorded traces.
+        file: recorded traces, or conversations of a server (``server://HOST/PROJECT``).
         subject: the id of the only thing to ask about.
         dataset: cases that the traces belong to.
         agents: agent definitions; go before those of the config.
@@ -105,8 +107,9 @@ def requests_for(
     errors: list[InputError] = []
     ids: list[str] = []
     shown = 0
+    (recording,) = with_servers_fetched([os.fspath(file)], note)
     for trace in iter_traces(
-        [file], agents=catalog, on_problem=errors.append, on_note=note, redact=redaction
+        [Path(recording)], agents=catalog, on_problem=errors.append, on_note=note, redact=redaction
     ):
         place = find_case(trace, cases, redaction).position if cases is not None else None
         case = cases.cases[place] if cases is not None and place is not None else None

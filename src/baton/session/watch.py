@@ -11,12 +11,13 @@ from baton.config import Config
 from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
 from baton.datasets.filter import choose, keep_of
-from baton.model import InputError, Terminated, counted
+from baton.model import InputError, Problem, Terminated, counted
 
 from .agents import find_target
 from .evaluate import with_config
 from .prepare import Note, log_note
 from .resume import Request
+from .server_source import is_server
 
 Play = Callable[[Sequence[str], Sequence[str]], int]
 """Takes the agent, as it was named, and datasets; plays them, and returns the exit code."""
@@ -185,6 +186,13 @@ def watch(
         InputError: there is no such config or agent, or no dataset; or the expression is malformed.
     """
     keep_of(keyword, None)  # an expression that is malformed is one error, before anything plays
+    for word in (*target, *dataset):
+        if is_server(word):
+            message = (
+                "has conversations, and cases are played: `baton draft` makes cases of "
+                "conversations, which are then watched"
+            )
+            raise InputError(Problem(file=word, message=message))
     request = with_config(Request(config=config, target=list(target)))
     asked = find_target(request.target, trust, config=request.config)
     datasets = [*asked.datasets, *dataset] or (asked.config.dataset if asked.config else [])
