@@ -23,9 +23,8 @@ from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, sco
 from baton.store import StoredEvaluation, read_evaluation, rows_of
 
 from .evaluation import Evaluation
-from .file_kinds import cases_in, given_as
+from .file_kinds import SWAPPED, cases_in, given_as
 from .prepare import (
-    SWAPPED,
     DatasetLike,
     Inputs,
     Note,
@@ -409,7 +408,9 @@ def _prepare(
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
         if not places:
-            raise InputError(f"no case of {len(every)} is left by {chosen.name}")
+            listed = ", ".join(every.ids[:5]) + (", ..." if len(every) > 5 else "")
+            message = f"no case of {len(every)} is left by {chosen.name}; ids are {listed}"
+            raise InputError(message)
         inputs = msgspec.structs.replace(inputs, dataset=every.subset(places))
     plan = prepare(inputs, evaluators, options)
     if keep_case is not None and chosen.last is not None and inputs.dataset is not None:
