@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 VENDOR = Path(__file__).parents[2] / "src" / "baton" / "web" / "static" / "vendor"
+FOR_TESTS = Path(__file__).parent / "vendor"
+"""What only tests load, and no wheel holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,16 @@ PACKAGES = (
     ),
 )
 
+TEST_PACKAGES = (
+    Package(
+        "axe-core",
+        "4.14.1",
+        "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
+        "MPL-2.0",
+        {"axe.min.js": "axe.min.js", "LICENSE": "axe.LICENSE.txt"},
+    ),
+)
+
 
 def fetch(package: Package, folder: Path) -> dict[str, bytes]:
     """The files of a package by their path inside it.
@@ -96,16 +108,17 @@ def fetch(package: Package, folder: Path) -> dict[str, bytes]:
         }
 
 
-def main() -> None:
-    """Fetch each package, check it, and write its files and the list."""
+def write(packages: tuple[Package, ...], folder: Path) -> None:
+    """Fetch packages, check them, and write their files and the list."""
     listed: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
-        contents = [fetch(package, Path(temporary)) for package in PACKAGES]
-    for old in VENDOR.iterdir():
+        contents = [fetch(package, Path(temporary)) for package in packages]
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
         old.unlink()
-    for package, files in zip(PACKAGES, contents, strict=True):
+    for package, files in zip(packages, contents, strict=True):
         for path, name in package.files.items():
-            (VENDOR / name).write_bytes(files[path])
+            (folder / name).write_bytes(files[path])
         hashes = {
             name: hashlib.sha256(files[path]).hexdigest() for path, name in package.files.items()
         }
@@ -118,8 +131,9 @@ def main() -> None:
                 "files": hashes,
             }
         )
-    (VENDOR / "vendor.json").write_text(json.dumps(listed, indent=2) + "\n")
+    (folder / "vendor.json").write_text(json.dumps(listed, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    write(PACKAGES, VENDOR)
+    write(TEST_PACKAGES, FOR_TESTS)

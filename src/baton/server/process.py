@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from io import RawIOBase
 from pathlib import Path
-from typing import IO, Any, Literal, TextIO
+from typing import IO, Any, Literal, NamedTuple, TextIO
 
 import msgspec
 import uvicorn
@@ -28,6 +28,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
@@ -46,6 +47,20 @@ from .store import Store, open_store
 Role = Literal["all", "receive", "work", "web"]
 Tell = Callable[[str], None]
 
+
+class Pages(NamedTuple):
+    """What is shown to browsers, of a layer above.
+
+    ``nowhere`` answers a request for a path that there is not, unless it comes from a program.
+    """
+
+    routes: Sequence[BaseRoute]
+    nowhere: Callable[[Request], Response | None]
+
+
+PagesOf = Callable[[ApiState], Pages]
+"""Makes the pages of a server of what the API knows."""
+
 _GRACE = 4.0
 """Seconds in which answers are finished; with the last commit (5 s) that is under 10."""
 _CHILD_GRACE = 8.0
@@ -55,8 +70,10 @@ _HEALTHY = 60.0
 """Seconds after which a reading process that ends is started again at once."""
 
 
-def application(store: Store, settings: LiveSettings, role: Role = "all") -> Starlette:
-    """Put together what a process answers: receiving, the API, or both."""
+def application(
+    store: Store, settings: LiveSettings, role: Role = "all", pages: PagesOf | None = None
+) -> Starlette:
+    """Put together what a process answers: receiving, the API and pages, or both."""
     access = Access(store, settings.now.access)
     receiver = Receiver(store, settings) if role in ("all", "receive") else None
 
@@ -73,11 +90,21 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
 
     state = ApiState(store, access, rules_of, lambda: counts, lambda: settings.now)
     answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
+    shown = None if pages is None or role == "receive" else pages(state)
+
+    async def nowhere(request: Request, error: Exception) -> Response:
+        page = None if shown is None else await asyncio.to_thread(shown.nowhere, request)
+        return _nowhere(request, error) if page is None else page
+
     app = Starlette(
-        routes=[*(receive.routes() if receiver is not None else []), *answered],
+        routes=[
+            *(receive.routes() if receiver is not None else []),
+            *answered,
+            *(() if shown is None else shown.routes),
+        ],
         middleware=[Middleware(CheckSource, access=access)],
         lifespan=lifespan,
-        exception_handlers={404: _nowhere},
+        exception_handlers={404: nowhere},
     )
     app.state.store = store
     app.state.access = access
@@ -86,8 +113,8 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
     return app
 
 
-async def _nowhere(request: Request, error: Exception) -> Response:
-    """Answer for a path that there is not, such as that of a browser which looks for pages."""
+def _nowhere(request: Request, error: Exception) -> Response:
+    """Answer for a path that there is not."""
     if isinstance(error, Denied):
         return error.answer()
     said = {
@@ -101,7 +128,7 @@ _OWN = ("/health", "/ready", "/metrics")
 """What a process answers of itself, whatever its role."""
 
 
-def serve(settings: LiveSettings, role: Role, tell: Tell) -> None:
+def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None = None) -> None:
     """Serve until a signal (SIGTERM, SIGINT) says to stop.
 
     Raises:
@@ -122,17 +149,19 @@ def serve(settings: LiveSettings, role: Role, tell: Tell) -> None:
         try:
             for name in now.projects:
                 store.project(name, create=True)
-            asyncio.run(_serve(store, settings, role, tell))
+            asyncio.run(_serve(store, settings, role, tell, pages))
         finally:
             store.close()
 
 
-async def _serve(store: Store, settings: LiveSettings, role: Role, tell: Tell) -> None:
+async def _serve(
+    store: Store, settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None
+) -> None:
     stop = asyncio.Event()
     with _signals(stop):
         work: list[Coroutine[None, None, None]] = []
         if role != "work":
-            app = application(store, settings, role)
+            app = application(store, settings, role, pages)
             app.state.access.check_address(settings.now.host)
             listening = _listen(settings.now.host, settings.now.port)
             work.append(_answer(app, listening, stop, role, settings.now, tell))

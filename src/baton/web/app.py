@@ -1,0 +1,37 @@
+"""The pages of a server: the modules that have them.
+
+A module has ``routes(web)``, made of ``web.page``, ``web.data`` and ``web.action``
+(:mod:`baton.web.frame`), and is in the navigation by its ``NAV``.
+"""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from baton.server.api import ApiState
+from baton.server.process import Pages
+
+from . import conversations, status
+from .frame import Web
+
+_MODULES = (
+    conversations,
+    status,
+)
+"""What has pages, in the order of the navigation."""
+
+
+def pages(state: ApiState) -> Pages:
+    """Return the pages of a server."""
+    web = Web(state, [each.NAV for each in _MODULES])
+    routes: list[BaseRoute] = [web.assets.route(), Route("/", _start)]
+    for each in _MODULES:
+        routes += each.routes(web)
+    return Pages(routes, web.nowhere)
+
+
+async def _start(request: Request) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(conversations.NAV.path + query, 303)

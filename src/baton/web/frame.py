@@ -1,0 +1,329 @@
+"""What all pages share: how a request becomes a visit, and what a handler returns an answer.
+
+Handlers run in threads, as they read from a database. They get a :class:`Visit` and return a
+:class:`View`, or any response.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hmac
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from baton import __version__
+from baton.model import InputError
+from baton.server.access import Caller, Denied, Right
+from baton.server.api import ApiState
+from baton.server.database import Unavailable, Unfit, without_reason
+from baton.server.store import DEFAULT
+
+from .assets import Assets
+from .rendering import address, environment
+from .sessions import Session, Sessions
+
+LOG = logging.getLogger("baton.server")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Cache-Control": "no-cache, private",
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # The origin is sent to this server alone: writes are checked by it.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_PACKED = 2000
+"""Bytes from which an answer is packed."""
+_FORM = 2 << 20
+"""Bytes of a form: a file of cases that is edited."""
+CSRF = "csrf"
+CSRF_HEADER = "x-baton-csrf"
+
+
+class NavItem(NamedTuple):
+    """An entry of the navigation: its address, and the letter that leads there after ``g``."""
+
+    name: str
+    path: str
+    key: str
+
+
+class View(NamedTuple):
+    """A template with what it shows. ``title`` is that of the page, empty for a part of one."""
+
+    template: str
+    context: Mapping[str, Any]
+    title: str = ""
+    status: int = 200
+
+
+class Visit(NamedTuple):
+    """Someone looks at a page, or sends a form.
+
+    ``project`` is the name of the project that they are in, and ``form`` what they sent, by name;
+    a name may have several values.
+    """
+
+    web: Web
+    request: Request
+    caller: Caller
+    project: str
+    session: Session
+    form: Mapping[str, list[str]]
+
+    @property
+    def state(self) -> ApiState:
+        """The state of the API, which pages share."""
+        return self.web.state
+
+    @property
+    def path(self) -> Mapping[str, Any]:
+        """The parts of the address that a route names."""
+        return self.request.path_params
+
+    def query(self, name: str) -> str | None:
+        """Return a parameter of the address, ``None`` where it is missing or empty."""
+        return self.request.query_params.get(name) or None
+
+    def value(self, name: str) -> str:
+        """Return a field of the form.
+
+        Raises:
+            InputError: it is missing.
+        """
+        values = self.form.get(name)
+        if not values:
+            raise InputError(f"`{name}` is missing in what was sent")
+        return values[-1]
+
+    def may(self, right: Right) -> bool:
+        """Tell whether who looks has a right."""
+        return right in self.caller.rights
+
+    def link(self, path: str, **given: Any) -> str:
+        """Return the address of a page in the project of this one."""
+        named = given if self.project == DEFAULT else {**given, "project": self.project}
+        return address(path, named)
+
+    def json(self, value: Any, status_code: int = 200) -> Response:
+        """Answer with data for a script."""
+        return Response(msgspec.json.encode(value), status_code, media_type="application/json")
+
+    def redirect(self, path: str, **given: Any) -> Response:
+        """Go to another page after a form was sent."""
+        return RedirectResponse(self.link(path, **given), 303)
+
+
+Handler = Callable[[Visit], View | Response]
+
+
+class Web:
+    """What the pages share: the state of the API, templates, and who is signed in."""
+
+    def __init__(self, state: ApiState, nav: Sequence[NavItem]) -> None:
+        self.state = state
+        self.assets = Assets()
+        self.templates = environment(self.assets.path)
+        self.sessions = Sessions(state)
+        self._nav = nav
+
+    def page(self, path: str, run: Handler, right: Right = "read") -> Route:
+        """Return the route of a page, or of a part of one."""
+        return Route(path, self._handler(run, right), methods=["GET"])
+
+    data = page
+    """The route of JSON that a script asks for; it answers with :meth:`Visit.json`."""
+
+    def action(self, path: str, run: Handler, right: Right) -> Route:
+        """Return the route of a form: with a token that only pages of this server know."""
+        return Route(path, self._handler(run, right), methods=["POST"])
+
+    def _handler(self, run: Handler, right: Right | None) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> Response:
+            form: Mapping[str, list[str]] = {}
+            try:
+                if request.method == "POST":
+                    form = await _form(request)
+                return await run_in_threadpool(self._answer, request, run, right, form)
+            except Denied as denied:
+                return await run_in_threadpool(self.denied, request, denied)
+
+        return handle
+
+    def _answer(
+        self,
+        request: Request,
+        run: Handler,
+        right: Right | None,
+        form: Mapping[str, list[str]],
+    ) -> Response:
+        try:
+            visit = self.visit(request, form)
+            if right is not None:
+                visit.caller.need(right)
+            if request.method == "POST":
+                given = (form.get(CSRF) or [request.headers.get(CSRF_HEADER, "")])[-1]
+                if not hmac.compare_digest(given.encode(), visit.session.csrf.encode()):
+                    raise Denied(
+                        403,
+                        "the page that sent this is not of this session",
+                        "load the page again and repeat what you did",
+                    )
+            answer = run(visit)
+            return self.finish(visit, self.render(visit, answer))
+        except (InputError, Unfit) as error:
+            return self.failed(request, 400, "That does not work", str(error))
+        except Unavailable as error:
+            said = without_reason(error)
+            return self.failed(
+                request, 503, "The store does not answer", said, "try again in a few seconds"
+            )
+
+    def visit(self, request: Request, form: Mapping[str, list[str]] | None = None) -> Visit:
+        """Return who asks, from the key or cookie that came with a request.
+
+        Raises:
+            Denied: nobody who may.
+        """
+        session, caller = self.sessions.visitor(request)
+        names = {number: name for name, number in self.state.store.projects().items()}
+        return Visit(self, request, caller, names[caller.project], session, form or {})
+
+    def render(self, visit: Visit, answer: View | Response) -> Response:
+        """Turn what a handler returned into a response."""
+        if isinstance(answer, Response):
+            return answer
+        context = {
+            "visit": visit,
+            "link": visit.link,
+            "may": visit.may,
+            "csrf": visit.session.csrf,
+            "title": answer.title,
+            "nav": self._navigation(visit.request),
+            "projects": self._projects(visit),
+            "version": __version__,
+            "signed_in": visit.session.key is not None,
+            **answer.context,
+        }
+        text = self.templates.get_template(answer.template).render(context)
+        return Response(text, answer.status, media_type="text/html")
+
+    def finish(self, visit: Visit, response: Response) -> Response:
+        """Add what every answer has: headers, the cookie of the session, and packing."""
+        self.sessions.keep(visit.request, visit.session, response)
+        return _with_headers(visit.request, response)
+
+    def denied(self, request: Request, denied: Denied) -> Response:
+        """Answer a request that is refused: with the way to sign in, where that would help."""
+        if denied.status_code == 401 and request.method == "GET" and _from_address_bar(request):
+            here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/sign-in?next={quote(here, safe='')}", 303, HEADERS)
+        return self.failed(
+            request, denied.status_code, _TITLES.get(denied.status_code, "That does not work"),
+            str(denied.detail), denied.advice,
+        )  # fmt: skip
+
+    def failed(
+        self, request: Request, status_code: int, title: str, said: str, advice: str = ""
+    ) -> Response:
+        """Answer with an error: what is wrong and what to do, as the command line has it.
+
+        Scripts get it as JSON, as from the API.
+        """
+        if not _wants_html(request):
+            body = {"error": said, "do": advice}
+            return _with_headers(
+                request,
+                Response(
+                    msgspec.json.encode(body), status_code, media_type="application/json"
+                ),
+            )  # fmt: skip
+        template = self.templates.get_template("error.html")
+        text = template.render(
+            title=title, said=said, advice=advice, status=status_code, nav=[], version=__version__
+        )
+        response = Response(text, status_code, media_type="text/html")
+        if status_code == 503:
+            response.headers["Retry-After"] = "2"
+        return _with_headers(request, response)
+
+    def nowhere(self, request: Request) -> Response | None:
+        """Answer a browser for a path that there is not; ``None`` for a program."""
+        if not _from_address_bar(request):
+            return None
+        said = f"there is nothing at {request.url.path[:200]}"
+        return self.failed(request, 404, "Not found", said, "the navigation has every page")
+
+    def _navigation(self, request: Request) -> list[tuple[NavItem, bool]]:
+        here = request.url.path
+        return [(each, f"{here}/".startswith(f"{each.path}/")) for each in self._nav]
+
+    def _projects(self, visit: Visit) -> list[str]:
+        """Return the projects that who looks may choose from: a key opens only one."""
+        if visit.session.key is not None:
+            return [visit.project]
+        return sorted(self.state.store.projects())
+
+
+_TITLES = {401: "Sign in first", 403: "Not allowed", 404: "Not found"}
+
+
+async def _form(request: Request) -> Mapping[str, list[str]]:
+    """Read a form, or JSON with texts by name as scripts send it.
+
+    Raises:
+        Denied: 413 and 415, for what is too large, or neither.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/x-www-form-urlencoded", "application/json"):
+        raise Denied(415, f"the body has the content type `{kind[:100]}`", "send a form")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _FORM:
+            raise Denied(
+                413, f"what was sent is longer than {_FORM >> 20} MiB", "send less at once"
+            )
+    form: dict[str, list[str]] = {}
+    try:
+        if kind == "application/json":
+            given = msgspec.json.decode(bytes(body), type=dict[str, str | list[str]])
+            return {name: [v] if isinstance(v, str) else v for name, v in given.items()}
+        for name, value in parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10_000):
+            form.setdefault(name, []).append(value)
+    except ValueError:
+        raise Denied(400, "what was sent is not a form", "load the page again") from None
+    return form
+
+
+def _wants_html(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _from_address_bar(request: Request) -> bool:
+    return _wants_html(request) and "hx-request" not in request.headers
+
+
+def _with_headers(request: Request, response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    body = getattr(response, "body", b"")
+    accepted = request.headers.get("accept-encoding", "")
+    if len(body) >= _PACKED and "gzip" in accepted and "content-encoding" not in response.headers:
+        response.body = gzip.compress(body, 1, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Content-Length"] = str(len(response.body))
+        response.headers["Vary"] = "Accept-Encoding"
+    return response

@@ -1,0 +1,142 @@
+"""Templates: what they are given, and how times, costs and counts are written in all of them.
+
+Every text goes through :func:`baton.model.visible.visible` and is escaped. What a form edits is
+written with ``exact``, as an escape would change it when it is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+from zlib import crc32
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from baton.model import counted
+from baton.model.visible import visible, visible_line
+
+HUES = 10
+"""Colours of agents; ``hue-0`` to ``hue-9`` in the style sheet."""
+MOST = 20_000
+"""Characters of a text that a page shows at first."""
+
+
+def environment(asset: Callable[[str], str]) -> Environment:
+    """Return the templates; ``asset`` gives the address of a script or style."""
+    made = Environment(
+        loader=PackageLoader("baton.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.globals.update(asset=asset, MOST=MOST)
+    made.filters.update(
+        time=time_element,
+        seconds=seconds_text,
+        money=money_text,
+        count=count_text,
+        short=short_count,
+        percent=percent_text,
+        size=size_text,
+        counted=counted,
+        line=lambda text: escape(visible_line(str(text))),
+        exact=escape,
+        hue=hue_of,
+    )
+    return made
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Markup):
+        return value
+    return visible(value) if isinstance(value, str) else value
+
+
+def time_element(at: datetime | float | None, missing: str = "–") -> Markup:
+    """Write a time as an element, which the script of all pages fills in the reader's zone."""
+    moment = datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) else at
+    if moment is None:
+        return escape(missing)
+    stated = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    shown = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{}">{}</time>').format(stated, shown)
+
+
+def seconds_text(value: float | None, missing: str = "–") -> str:
+    """Write a duration: ``0.35 s``, ``12.4 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if value is None:
+        return missing
+    if value < 0.995:
+        return f"{value:.2f} s"
+    if value < 99.5:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def money_text(value: float | None, missing: str = "–") -> str:
+    """Write a cost in USD, small ones with four digits: ``$0.0012``, ``$0.12``, ``$1,234.50``."""
+    if value is None:
+        return missing
+    return f"${value:.4f}" if 0 < abs(value) < 0.1 else f"${value:,.2f}"
+
+
+def count_text(value: float | None, missing: str = "–") -> str:
+    """Write a count in full: ``12,345``."""
+    return missing if value is None else f"{value:,}"
+
+
+def short_count(value: float | None, missing: str = "–") -> str:
+    """Write a count for a narrow column: ``950``, ``12.3k``, ``4.1M``."""
+    if value is None:
+        return missing
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.1f}{unit}"
+    return f"{value:,}"
+
+
+def percent_text(part: float, whole: float) -> str:
+    """Write a share that reads 100 % only where it is all, and 0 % only where it is none."""
+    if not whole:
+        return "–"
+    share = round(100 * part / whole)
+    if part < whole:
+        share = min(99, share)
+    return f"{max(1, share) if part > 0 else 0} %"
+
+
+def size_text(value: float | None, missing: str = "–") -> str:
+    """Write a number of bytes: ``12 kB``, ``3.4 MB``."""
+    if value is None:
+        return missing
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.1f} {unit}".replace(".0 ", " ")
+    return f"{value:.0f} bytes"
+
+
+@lru_cache(maxsize=4096)
+def hue_of(name: str) -> str:
+    """Return the class that gives an agent its colour, the same on all pages."""
+    return f"hue-{crc32(name.encode('utf-8', 'surrogatepass')) % HUES}"
+
+
+def address(path: str, given: Mapping[str, Any]) -> str:
+    """Return an address with the parameters that are not empty; lists give one several times."""
+    pairs = [
+        (name, str(each))
+        for name, value in given.items()
+        for each in (value if isinstance(value, list | tuple) else [value])
+        if each is not None and each != ""
+    ]
+    return f"{path}?{urlencode(pairs)}" if pairs else path

@@ -1,0 +1,257 @@
+// What all pages have: keys, colours, times in the reader's zone, and a server that is away.
+
+// ---- Keys. A page adds its own with `addKey`; `?` lists them all.
+
+const KEYS = new Map();
+
+// `keys` is one key ("j") or two that follow one another ("g c"); `run` gets the event.
+export function addKey(keys, label, run) {
+  KEYS.set(keys, { label, run });
+}
+
+let first = "";
+let firstAt = 0;
+
+function writing(node) {
+  return node instanceof HTMLElement && (node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName));
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (writing(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (document.querySelector("dialog[open]")) return;
+  const two = performance.now() - firstAt < 1200 ? `${first} ${event.key}` : "";
+  const chosen = KEYS.get(two) || KEYS.get(event.key);
+  first = event.key;
+  firstAt = performance.now();
+  if (!chosen) return;
+  event.preventDefault();
+  first = "";
+  chosen.run(event);
+});
+
+function showKeys() {
+  const list = document.createElement("dl");
+  list.className = "keys";
+  for (const [keys, { label }] of KEYS) {
+    const term = document.createElement("dt");
+    for (const key of keys.split(" ")) {
+      const cap = document.createElement("kbd");
+      cap.textContent = key;
+      term.append(cap, " ");
+    }
+    const means = document.createElement("dd");
+    means.textContent = label;
+    list.append(term, means);
+  }
+  document.getElementById("keys-list").replaceChildren(list);
+  document.getElementById("keys-help").showModal();
+}
+
+addKey("?", "Show these keys", showKeys);
+document.getElementById("keys")?.addEventListener("click", showKeys);
+for (const link of document.querySelectorAll("nav.pages a[data-key]")) {
+  addKey(`g ${link.dataset.key}`, `Go to ${link.textContent}`, () => link.click());
+}
+
+// Rows of a list: `j` and `k` go through them, Enter opens (a row has a link that does).
+function rows() {
+  return [...document.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);
+}
+
+function step(by) {
+  const all = rows();
+  if (!all.length) return;
+  const now = all.findIndex((row) => row.contains(document.activeElement));
+  const next = all[Math.min(all.length - 1, Math.max(0, now + by))];
+  const target = next.matches("a, button, [tabindex]") ? next : next.querySelector("a, button") || next;
+  target.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+if (document.querySelector("[data-row], [data-rows]")) {
+  addKey("j", "Next row", () => step(1));
+  addKey("k", "Row before", () => step(-1));
+}
+const search = document.querySelector("[data-search]");
+if (search) addKey("/", "Search or filter", () => search.focus());
+for (const link of document.querySelectorAll("a[data-page-key]")) {
+  addKey(link.dataset.pageKey, link.dataset.pageLabel || link.textContent, () => link.click());
+}
+
+// ---- Colours.
+
+const THEMES = ["system", "light", "dark"];
+const ICONS = { system: "◐", light: "☀", dark: "☾" };
+const SAID = { system: "as the system has them", light: "light", dark: "dark" };
+const theme = document.getElementById("theme");
+
+function showTheme(name) {
+  theme.textContent = ICONS[name];
+  theme.title = `Colours: ${SAID[name]} (t)`;
+  theme.setAttribute("aria-label", `Colours: ${SAID[name]}`);
+}
+
+function nextTheme() {
+  const now = localStorage.getItem("baton-theme") || "system";
+  const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
+  if (next === "system") {
+    localStorage.removeItem("baton-theme");
+    delete document.documentElement.dataset.theme;
+  } else {
+    localStorage.setItem("baton-theme", next);
+    document.documentElement.dataset.theme = next;
+  }
+  showTheme(next);
+  document.dispatchEvent(new CustomEvent("baton:theme"));
+}
+
+if (theme) {
+  showTheme(localStorage.getItem("baton-theme") || "system");
+  theme.addEventListener("click", nextTheme);
+  addKey("t", "Light, dark, or as the system has it", nextTheme);
+}
+
+// ---- Times: short in the page, exact on hover, both in the reader's zone.
+
+const EXACT = new Intl.DateTimeFormat("en-CA", {
+  year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  fractionalSecondDigits: 3, hourCycle: "h23", timeZoneName: "short",
+});
+const SAME_DAY = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SAME_YEAR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const OTHER = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+export function timeText(at, now = new Date()) {
+  if (at.toDateString() === now.toDateString()) return SAME_DAY.format(at);
+  return (at.getFullYear() === now.getFullYear() ? SAME_YEAR : OTHER).format(at);
+}
+
+export function fillTimes(root = document) {
+  for (const node of root.querySelectorAll("time[datetime]:not([data-filled])")) {
+    const at = new Date(node.dateTime);
+    if (Number.isNaN(at.valueOf())) continue;
+    node.textContent = timeText(at);
+    node.title = EXACT.format(at).replace(",", "");
+    node.dataset.filled = "";
+  }
+}
+
+fillTimes();
+
+// ---- What a page says in passing, copying, forms.
+
+export function toast(text, kind = "") {
+  const node = document.createElement("p");
+  node.className = `toast ${kind}`;
+  node.textContent = text;
+  document.getElementById("toasts").append(node);
+  setTimeout(() => node.remove(), 6000);
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    toast("Copied");
+  } catch {
+    toast("The browser did not let the page copy: mark the text and copy it", "failed");
+  }
+});
+
+document.addEventListener("change", (event) => {
+  event.target.closest?.("form[data-submit-on-change]")?.requestSubmit();
+});
+
+// Sends a form or data and returns the answer; errors of the server are thrown with their advice.
+export async function send(path, data) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json", "X-Baton-CSRF": csrf() },
+    body: JSON.stringify(data),
+  });
+  return read(answer);
+}
+
+export async function load(path, options = {}) {
+  return read(await fetch(path, { headers: { Accept: "application/json" }, ...options }));
+}
+
+async function read(answer) {
+  const text = await answer.text();
+  let value = null;
+  try {
+    value = text ? JSON.parse(text) : null;
+  } catch {
+    throw new Error(`the server answered ${answer.status}`);
+  }
+  if (!answer.ok) throw new Error([value?.error, value?.do].filter(Boolean).join("; ") || `the server answered ${answer.status}`);
+  return value;
+}
+
+export function csrf() {
+  return document.querySelector('meta[name="baton-csrf"]')?.content || "";
+}
+
+// A part of a page that is fetched after the page is drawn: <div data-part="/address">.
+export async function loadPart(node, path = node.dataset.part) {
+  const answer = await fetch(path, { headers: { Accept: "text/html", "HX-Request": "true" } });
+  const text = await answer.text();
+  if (!answer.ok) return false;
+  const made = new DOMParser().parseFromString(text, "text/html");
+  node.replaceChildren(...made.body.childNodes);
+  fillTimes(node);
+  return true;
+}
+
+for (const node of document.querySelectorAll("[data-part]")) loadPart(node).catch(() => {});
+
+// ---- A server that is away, and back. Parts that are live listen to `baton:back`.
+
+const away = document.getElementById("away");
+let isAway = false;
+let timer = 0;
+
+async function look() {
+  clearTimeout(timer);
+  timer = 0;
+  let there = false;
+  let version = "";
+  try {
+    const answer = await fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(4000) });
+    there = answer.ok;
+    version = there ? (await answer.json()).version : "";
+  } catch {
+    there = false;
+  }
+  if (!there && !isAway) {
+    isAway = true;
+    away.textContent = "The server does not answer. This page tries again every two seconds; what it shows may be old.";
+    away.className = "banner failed";
+    away.hidden = false;
+  } else if (there && isAway) {
+    isAway = false;
+    const mine = document.querySelector('meta[name="baton-version"]').content;
+    if (version && version !== mine) {
+      away.textContent = `The server is back, with Baton ${version}: load the page again to use it.`;
+    } else {
+      away.textContent = "The server is back.";
+      setTimeout(() => { if (!isAway) away.hidden = true; }, 3000);
+    }
+    away.className = "banner passed";
+    document.dispatchEvent(new CustomEvent("baton:back"));
+  }
+  clearTimeout(timer);
+  timer = setTimeout(look, isAway ? 2000 : 10000);
+}
+
+timer = setTimeout(look, 10000);
+
+// Whatever else gets no answer from the server says so here, so that nobody waits ten seconds.
+export function lost() {
+  if (!isAway && timer) look();
+}

@@ -1,0 +1,40 @@
+"""What tests of the pages need: a store, a server over it, and for heavy ones a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from baton.server.store import Store, open_store
+
+from .serving import web
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store of SQLite; `tests/server/seeding.py` puts rows into it."""
+    opened = open_store(tmp_path / "server")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def address(store: Store) -> Iterator[str]:
+    """A server with the pages of the store."""
+    with web(store) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of a process; `tab` of tests/web/browsing.py opens a page in it."""
+    from .browsing import chromium  # only heavy tests need the library
+
+    with chromium() as started:
+        yield started

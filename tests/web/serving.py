@@ -1,0 +1,38 @@
+"""The pages behind a real server on a port of the kernel's choice, and stores to show in them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from baton.server.process import application
+from baton.server.settings import LiveSettings
+from baton.server.store import Store
+from baton.web.app import pages
+
+
+@contextmanager
+def web(store: Store, settings: Mapping[str, Any] | None = None, port: int = 0) -> Iterator[str]:
+    """Serve receiving, API and pages of a store as `baton serve` does; return the address."""
+    live = LiveSettings(None, dict(settings or {}), print)
+    app = application(store, live, "all", pages)
+    # No `log_config`: that of uvicorn would take the handlers of other tests.
+    config = uvicorn.Config(app, log_config=None, proxy_headers=False, http="h11")
+    server = uvicorn.Server(config)
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", port))
+    listening.listen(128)  # requests may come before the thread runs
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()

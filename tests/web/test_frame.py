@@ -1,0 +1,89 @@
+"""What all pages share: headers, scripts under an address that changes with them, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from .asking import ask
+
+PAGES = ("/conversations", "/status")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_lets_no_script_run_but_those_of_the_server(address: str, path: str) -> None:
+    answer = ask(address + path)
+    assert answer.status == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    # Nothing that the policy would stop anyway.
+    assert not re.search(r"<script(?![^>]*\ssrc=)", answer.text)
+    assert not re.search(r"<[^>]+\s(style|on\w+|hx-on[^=]*)\s*=", answer.text)
+    assert "<style" not in answer.text
+
+
+def test_scripts_may_be_kept_for_good_and_are_fetched_anew_when_they_change(address: str) -> None:
+    page = ask(address + "/conversations")
+    assert page.headers["Cache-Control"] == "no-cache, private"
+    (script,) = re.findall(r'src="(/static/[^"]+/app\.js)"', page.text)
+    kept = ask(address + script)
+    assert kept.headers["Content-Type"].startswith("text/javascript")
+    assert "immutable" in kept.headers["Cache-Control"]
+    old = ask(address + re.sub(r"static/\w+", "static/000000000000", script))
+    assert old.text == kept.text
+    assert old.headers["Cache-Control"] == "no-cache"
+
+
+def test_the_report_is_drawn_by_the_same_modules(address: str) -> None:
+    (style,) = re.findall(r'href="(/static/\w+/)report/theme.css"', ask(address + "/status").text)
+    assert ask(f"{address}{style}report/dom.js").status == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["../app.py", "%2e%2e/app.py", "nothing.js", "templates/base.html"]
+)
+def test_only_scripts_and_styles_are_given_out(address: str, name: str) -> None:
+    assert ask(f"{address}/static/x/{name}").status == 404
+
+
+def test_the_start_leads_to_the_conversations(address: str) -> None:
+    answer = ask(address + "/?project=default")
+    assert (answer.status, answer.headers["Location"]) == (303, "/conversations?project=default")
+
+
+def test_a_browser_gets_a_page_for_what_there_is_not_and_a_program_json(address: str) -> None:
+    page = ask(address + "/nothing")
+    assert page.status == 404
+    assert "there is nothing at /nothing" in page.text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    data = ask(address + "/nothing", accept="*/*")
+    assert (data.status, json.loads(data.text)["error"]) == (404, "there is nothing at /nothing")
+
+
+def test_an_error_says_what_is_wrong_and_what_to_do(address: str) -> None:
+    page = ask(address + "/conversations?project=nonsense")
+    assert page.status == 404
+    assert "there is no project `nonsense`" in page.text
+    assert "Name one of those that baton serve keys list shows." in page.text
+
+
+def test_a_page_of_another_name_or_site_gets_nothing(address: str) -> None:
+    assert ask(address + "/conversations", headers={"Host": "evil.example"}).status == 421
+    assert ask(address + "/conversations", headers={"Origin": "http://evil.example"}).status == 403
+
+
+def test_a_cookie_is_not_for_scripts_and_not_for_other_sites(address: str) -> None:
+    cookie = ask(address + "/conversations").headers["Set-Cookie"]
+    assert re.match(r"baton_\d+=", cookie)
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    name = cookie.partition(";")[0]
+    again = ask(address + "/conversations", headers={"Cookie": name})
+    assert "Set-Cookie" not in again.headers
+    broken = ask(address + "/conversations", headers={"Cookie": name[:-4] + "AAAA"})
+    assert "Set-Cookie" in broken.headers
