@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baton.config import Config, load_config
+from baton.config import Config
 from baton.config.load import load_found
 from baton.config.trust import Trust
 from baton.model import InputError, Problem, counted, nearest, suggestion
@@ -16,7 +16,7 @@ from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog
 
-from .file_kinds import given_as
+from .file_kinds import config_of
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
@@ -58,7 +58,7 @@ def find_target(
     """
     target = _target(words, trust, own_code)
     if config is not None:
-        target = target._replace(config=load_config(config, own_code=own_code))
+        target = target._replace(config=config_of(config, own_code=own_code))
     if app is not None:
         if target.provider is None or target.provider["type"] != "adk_http":
             message = f"{option('app')} goes with the address of an ADK server; a config has "
@@ -86,11 +86,7 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
             meant = f"no such file; did you mean `{path.with_name(near[0])}`?"
             raise InputError(Problem(file=first, message=meant))
     if path.suffix in _CONFIG_SUFFIXES:
-        message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
-        swapped = given_as([path], "dataset", message)
-        if swapped:
-            raise InputError(swapped)
-        return Target(load_config(path, own_code=own_code), None, rest)
+        return Target(config_of(path, own_code=own_code), None, rest)
     if path.suffix == ".py" and path.is_file():
         raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
     module, dot, name = first.rpartition(".")
