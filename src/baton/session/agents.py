@@ -14,7 +14,7 @@ from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
-from baton.readers import Catalog
+from baton.readers import Catalog, load_catalog
 
 from .file_kinds import config_of
 
@@ -116,6 +116,55 @@ def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
     if _FUNCTION.fullmatch(word) and not path.exists():
         return {"type": "python", "target": word}
     return None
+
+
+class ConfiguredAgent(NamedTuple):
+    """An agent that may be talked to or evaluated by its name: a provider of a config."""
+
+    config: str
+    place: int
+
+
+AgentLike = ConfiguredAgent | dict[str, Any] | str
+
+
+def served_agents(place: Path) -> dict[str, AgentLike]:
+    """Return the agents of a folder or a config, by name: what `baton serve` may be given.
+
+    A folder is one of ADK agents, or holds such folders as `adk web` takes it; a config names
+    providers. What an agent is is its absolute path, whose code is not looked at yet.
+
+    Raises:
+        InputError: there are none.
+    """
+    if place.is_dir():
+        folder = place.resolve()
+        if agent_spec(str(folder)) is not None:
+            return {folder.name: {"type": "adk_local", "path": str(folder)}}
+        below = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
+        specs = {each.name: agent_spec(str(each)) for each in below if each.is_dir()}
+        agents: dict[str, AgentLike] = {name: spec for name, spec in specs.items() if spec}
+        if not agents:
+            message = "holds no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
+            raise InputError(Problem(file=str(place), message=message))
+        return agents
+    config = config_of(place)
+    if not config.providers:
+        raise InputError(Problem(file=str(place), message="names no `providers:` to talk to"))
+    file = str(place.resolve())
+    return {name: ConfiguredAgent(file, at) for at, name in enumerate(variant_names(config))}
+
+
+def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvider[Any]:
+    """Build what plays an agent; raises InputError when it refuses its options."""
+    if isinstance(agent, ConfiguredAgent):
+        config = config_of(agent.config)
+        catalog = load_catalog(config.agents) if config.agents else {}
+        return configured(config, agent.place, catalog)
+    spec = agent_spec(agent, folder) if isinstance(agent, str) else agent
+    if spec is None:
+        raise InputError(Problem(file=str(agent), message=NO_AGENT))
+    return make_provider(spec, Surroundings(folder or Path()))
 
 
 def variant_names(config: Config) -> list[str]:
