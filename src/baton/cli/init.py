@@ -44,12 +44,11 @@ def init_command(
     Parameters
     ----------
     agent
-        A folder of ADK agents, the address of an ADK server, module:function, or `sample` for two
-        agents of ours. What a function is written with, LangGraph or pydantic-ai, is found out.
+        A folder of ADK agents, the address of an ADK server, module:function, or `sample`.
     message
-        What a user asks the agents first; it becomes the first case.
+        The first message of the user.
     ci
-        Where tests run: `github`, `gitlab` or `none`.
+        `github`, `gitlab` or `none`.
     force
         Overwrite existing files.
     """

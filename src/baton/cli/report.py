@@ -58,9 +58,9 @@ def report_command(
     evaluation
         Folder of the evaluation; the newest one when left out. With --server, its number there.
     format
-        What to print or write; the suffix of a file tells it, too.
+        What to print; with a file, its suffix tells it.
     output
-        Write the report to this file, in place of printing it.
+        Write it to this file instead.
     traces
         Recordings that the evaluation was made of: needed for pages with traces when it was made
         on another machine, or moved. May be given several times.
@@ -69,7 +69,7 @@ def report_command(
     server
         The address of a server: fetches the evaluation into .baton/evaluations first.
     project
-        The project on the server.
+        The project there.
     """
     showing.begin()
     if server is not None:

@@ -18,15 +18,14 @@ from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
 
 from .messages import note
-from .options import FEW, Flag, Whole
+from .options import Flag, Whole
 from .output import readers_may_leave
-from .verbs import BELOW, TABLE, examples_text
+from .verbs import TABLE, examples_text
 
 serve_command = App(
     name="serve",
     default_parameter=Parameter(negative=""),
     group_commands="Commands",
-    group_parameters=FEW,
     help_epilogue=examples_text(TABLE["serve"].examples),
 )
 Folder = Annotated[Path | None, Parameter(name="--folder", show_default=False)]
@@ -90,14 +89,14 @@ def serve(
     return 0
 
 
-@serve_command.command(help_epilogue=examples_text(BELOW["serve reread"]))
+@serve_command.command
 def reread(
     settings: Path | None = None,
     *,
     db: Database = None,
     folder: Folder = None,
     project: str | None = None,
-    id: Annotated[tuple[Whole, ...], Parameter(show_default=False)] = (),
+    id: tuple[Whole, ...] = (),
 ) -> int:
     """Read again what could not be read, such as after an update of Baton.
 
@@ -138,16 +137,14 @@ keys_command = App(
     name="keys",
     default_parameter=Parameter(negative=""),
     group_commands="Commands",
-    group_parameters=FEW,
     help="Make, list and revoke API keys, and the projects that they open.",
-    help_epilogue=examples_text(BELOW["serve keys"]),
 )
 serve_command.command(keys_command)
 Right = Literal["ingest", "read", "review", "run", "admin"]
 Rights = Annotated[tuple[Right, ...], Parameter(name="--right", show_default=False)]
 
 
-@keys_command.command(name="create", help_epilogue=examples_text(BELOW["serve keys create"]))
+@keys_command.command(name="create")
 def create_key(
     name: str,
     settings: Path | None = None,
@@ -186,7 +183,7 @@ def create_key(
     return 0
 
 
-@keys_command.command(name="list", help_epilogue=examples_text(BELOW["serve keys list"]))
+@keys_command.command(name="list")
 def list_keys(
     settings: Path | None = None,
     *,
@@ -228,7 +225,7 @@ def list_keys(
     return 0
 
 
-@keys_command.command(name="revoke", help_epilogue=examples_text(BELOW["serve keys revoke"]))
+@keys_command.command(name="revoke")
 def revoke_key(
     name: str,
     settings: Path | None = None,

@@ -25,12 +25,16 @@ from baton.model import InputError, Trace, suggestion
 from baton.model import Problem as Fault
 from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
 from baton.session.server_rows import (
+    AgentAxis,
+    AgentRow,
+    AgentVersion,
     Conversation,
     ConversationRecord,
     Deletion,
     DispatchRow,
     Edge,
     EvaluationJob,
+    FailedDispatch,
     Failure,
     Health,
     InboxProblem,
@@ -44,7 +48,7 @@ from baton.session.server_rows import (
     UnreadTrace,
 )
 
-from . import exports, jobs, queries, sums
+from . import agents, exports, jobs, queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
@@ -126,6 +130,15 @@ class _Labels(_Project, kw_only=True):
     cursor: Annotated[str | None, _said("`next` of the page before.")] = None
     conversation_id: Annotated[int | None, _said("Those of one conversation.")] = None
     rubric: Annotated[str | None, _said("Those by one rubric.")] = None
+
+
+class _Agent(_Project, kw_only=True):
+    agent: Annotated[str, _said("The name of the agent.")]
+
+
+class _Axes(_Range, kw_only=True):
+    agent: Annotated[str, _said("The name of the agent.")]
+    interval: Annotated[Interval, _said("How long a step is.")] = "day"
 
 
 class _Trends(_Range, kw_only=True):
@@ -242,6 +255,35 @@ def _edges(call: Call) -> Any:
     return Listed(items=sums.edges(store, project, since=since, until=until))
 
 
+def _agents(call: Call) -> Any:
+    since, until = _seconds(call.params.since), _seconds(call.params.until)
+    store, project = call.state.store, call.caller.project
+    return Listed(items=agents.agents(store, project, since=since, until=until))
+
+
+def _agent_versions(call: Call) -> Any:
+    store, project = call.state.store, call.caller.project
+    return Listed(items=agents.versions(store, project, call.params.agent))
+
+
+def _agent_axes(call: Call) -> Any:
+    given = call.params
+    made = agents.axes(
+        call.state.store,
+        call.caller.project,
+        given.agent,
+        interval=given.interval,
+        since=_seconds(given.since),
+        until=_seconds(given.until),
+    )
+    return Listed(items=made)
+
+
+def _agent_worst(call: Call) -> Any:
+    store, project = call.state.store, call.caller.project
+    return Listed(items=agents.worst_dispatches(store, project, call.params.agent))
+
+
 def _trends(call: Call) -> Any:
     given = call.params
     points = sums.trends(
@@ -340,23 +382,6 @@ def _case(call: Call) -> Any:
     return Listed(items=results)
 
 
-def _again(call: Call) -> Any:
-    state, caller = call.state, call.caller
-    try:
-        return jobs.again(
-            state.store, caller.project, call.path["id"], caller.name, state.live_settings()
-        )
-    except KeyError:
-        raise _no_evaluation(call) from None
-
-
-def _stop(call: Call) -> Any:
-    try:
-        return jobs.stop(call.state.store, call.caller.project, call.path["id"], call.caller.name)
-    except KeyError:
-        raise _no_evaluation(call) from None
-
-
 def _no_evaluation(call: Call) -> Denied:
     message = f"there is no evaluation {call.path['id']} in this project, or it has no results yet"
     return Denied(404, message, f"{API}/evaluations lists them")
@@ -446,6 +471,42 @@ ENDPOINTS = (
     ),
     Endpoint(
         "GET",
+        "/agents",
+        "read",
+        "Agents: runs, dispatches, scores, cost",
+        Listed[AgentRow],
+        _agents,
+        _Range,
+    ),
+    Endpoint(
+        "GET",
+        "/agents/versions",
+        "read",
+        "What an agent was made of, the newest first, as far as records say it",
+        Listed[AgentVersion],
+        _agent_versions,
+        _Agent,
+    ),
+    Endpoint(
+        "GET",
+        "/agents/axes",
+        "read",
+        "Scores of an agent over time, by evaluator, version and model",
+        Listed[AgentAxis],
+        _agent_axes,
+        _Axes,
+    ),
+    Endpoint(
+        "GET",
+        "/agents/worst",
+        "read",
+        "Dispatches to an agent that failed most evaluators",
+        Listed[FailedDispatch],
+        _agent_worst,
+        _Agent,
+    ),
+    Endpoint(
+        "GET",
         "/trends",
         "read",
         "Sums of each hour, day or week",
@@ -493,22 +554,6 @@ ENDPOINTS = (
         _evaluations,
     ),
     Endpoint("GET", "/evaluations/{id:int}", "read", "One of them", EvaluationJob, _evaluation),
-    Endpoint(
-        "POST",
-        "/evaluations/{id:int}/again",
-        "run",
-        "Evaluate the same again; where that waits or runs already, it is returned",
-        EvaluationJob,
-        _again,
-    ),
-    Endpoint(
-        "POST",
-        "/evaluations/{id:int}/stop",
-        "run",
-        "End it if it waits or runs; the results until then stay",
-        EvaluationJob,
-        _stop,
-    ),
     Endpoint(
         "GET",
         "/evaluations/{id:int}/folder",

@@ -66,7 +66,7 @@ def edges(
     return sorted(made.values(), key=lambda edge: -edge.dispatches)
 
 
-_HOURS: dict[Interval, int] = {"hour": 1, "day": 24, "week": 168}
+HOURS: dict[Interval, int] = {"hour": 1, "day": 24, "week": 168}
 _POINTS = 10_000
 _DEFAULT_POINTS = 100
 _FIRST_MONDAY = 96
@@ -94,7 +94,7 @@ def trends(
     Raises:
         InputError: more than 10,000 steps.
     """
-    step = _HOURS[interval]
+    step = HOURS[interval]
     current = time.time() if now is None else now
     end = current if until is None else until
     begin = end - _DEFAULT_POINTS * step * _HOUR if since is None else since

@@ -19,9 +19,7 @@ import msgspec
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
-from baton.http.credentials import plain_address
 from baton.model import InputError, Problem
-from baton.model.option_names import option
 
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
@@ -81,12 +79,10 @@ def add_hook(file: Path, server: str | None = None, project: str | None = None) 
     No key is written: the hook takes it from the environment, as `baton push` does.
 
     Raises:
-        InputError: the settings are not the JSON that Claude Code reads, or the server's address
-            is none.
+        InputError: the settings are not the JSON that Claude Code reads.
     """
     words = [*_program(), *_MARK]
-    if server is not None:
-        words += ["--server", plain_address(server, option("server"), "BATON_API_KEY")]
+    words += ["--server", server] if server else []
     words += ["--project", project] if project else []
     hook = {"type": "command", "command": shlex.join(words), "timeout": _SECONDS}
     before, settings = _read(file)

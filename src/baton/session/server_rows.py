@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from baton.model import Trace
+from baton.model import AgentCard, Trace
 from baton.stats.intervals import Estimate
 
 T = TypeVar("T")
@@ -210,6 +210,75 @@ class Edge(msgspec.Struct, kw_only=True):
     evaluators: list[Counts]
 
 
+class AgentRow(msgspec.Struct, kw_only=True):
+    """An agent: how often it ran, and what was dispatched to it and by it.
+
+    ``passed`` and ``failed`` are scores about it, of all evaluators; ``cost_usd`` is of what was
+    dispatched to it.
+    """
+
+    name: str
+    runs: int
+    first: datetime | None
+    last: datetime | None
+    received: int
+    sent: int
+    failed_dispatches: int
+    passed: int
+    failed: int
+    cost_usd: float
+
+
+class AgentVersion(msgspec.Struct, kw_only=True):
+    """What an agent was made of for a time; ``conversation_id`` is the newest one that says so.
+
+    ``runs``, ``cost_usd`` and the times are ``None`` where they are not known of this version
+    alone.
+    """
+
+    version: str | None
+    model: str | None
+    runs: int | None
+    first: datetime | None
+    last: datetime | None
+    cost_usd: float | None
+    conversation_id: int
+    card: AgentCard | None
+
+
+class CheckpointPoint(msgspec.Struct, kw_only=True):
+    """Verdicts of one step of time, from ``at`` on (seconds since the epoch)."""
+
+    at: float
+    passed: int
+    failed: int
+
+
+class AgentAxis(msgspec.Struct, kw_only=True):
+    """Verdicts of one evaluator about an agent, while it had this version and model."""
+
+    evaluator: str
+    version: str | None
+    model: str | None
+    points: list[CheckpointPoint]
+
+
+class FailedScore(msgspec.Struct, kw_only=True):
+    """Why a dispatch did not pass."""
+
+    evaluator: str
+    status: str
+    reason: str | None
+    finding: str | None
+
+
+class FailedDispatch(msgspec.Struct, kw_only=True):
+    """A dispatch that did not pass, with the scores that say so."""
+
+    dispatch: DispatchRow
+    scores: list[FailedScore]
+
+
 class Point(msgspec.Struct, kw_only=True):
     """One step of a trend, from ``at`` on: dispatches, or scores where an evaluator is named."""
 
@@ -292,9 +361,7 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     """An evaluation that a server was asked for.
 
     ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
-    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` are how
-    many of its ``results`` have which status, and grow while it runs; ``planned`` is how many
-    there are to be, where that is known.
+    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`.
     """
 
     id: int
@@ -305,7 +372,3 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     exit_code: int | None = None
     error: str | None = None
     ended: datetime | None = None
-    name: str | None = None
-    results: int | None = None
-    planned: int | None = None
-    cases: dict[str, int] = {}
