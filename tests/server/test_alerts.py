@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
 from baton.formats.document import Document
 from baton.model import InputError
 from baton.server.alerts import Addresses, alerts_of, check_alerts, deliver, read_addresses
 from baton.server.rules import Rules, read_rules
-from baton.server.schema import score
+from baton.server.schema import alert_watch, score
 from baton.server.store import Store
 
 DAY = 1_790_000_000.0
@@ -95,6 +95,23 @@ def test_a_drop_opens_one_alert_of_the_agent_and_its_end_closes_it(scores: Score
     (one,) = alerts_of(store, scores.project)
     assert one["closed"] == "2026-09-21T14:16:20Z"
     assert "is back: 1.00 over the last 50" in one["message"]
+
+
+def test_scores_of_a_rescore_are_no_news(scores: Scores) -> None:
+    rules = rules_of()
+    scores.add([1.0] * 200)
+    check_alerts(scores.store, rules, DAY)
+    scores.add([0.0] * 200, rescore=1)
+    assert check_alerts(scores.store, rules, DAY) == 0
+    with scores.store.read() as connection:  # they are passed by, and not looked at every second
+        last = connection.execute(
+            select(alert_watch.c.score).where(alert_watch.c.project == scores.project)
+        )
+        assert last.scalar() == 400
+    # Of a conversation that only a rescore scored, a late span brings the first live score.
+    scores.number -= 200
+    scores.add([0.0] * 200, version=2)
+    assert check_alerts(scores.store, rules, DAY) == 1
 
 
 def test_what_was_looked_at_is_not_looked_at_again_also_after_a_restart(scores: Scores) -> None:

@@ -13,7 +13,7 @@ from baton.server import conversations, spans
 from baton.server.bodies import BodyGone, day_of
 from baton.server.conversations import BEYOND, DELETED, Bounds, open_record, record_of
 from baton.server.inbox import Inbox, entry_of
-from baton.server.rows import add_scores, narrow
+from baton.server.rows import narrow
 from baton.server.schema import (
     chunk,
     conversation,
@@ -27,6 +27,7 @@ from baton.server.schema import (
     tie,
     trace,
 )
+from baton.server.score_rows import add_scores
 from baton.server.store import Store
 from baton.server.worker import Worker
 

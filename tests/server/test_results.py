@@ -19,7 +19,9 @@ from baton.server.results import send_results
 from baton.server.store import Store
 from baton.testing import llm_server
 
+from .seeding import add_conversation, add_score
 from .test_judging import INSIDE, NOW, Server, rules_for
+from .test_scoring import conversation as conversation_of
 
 
 class Endpoint:
@@ -88,3 +90,16 @@ def test_each_score_is_sent_once_also_after_an_endpoint_was_down(store: Store) -
         assert event["gen_ai.evaluation.score.label"] == "pass"
         assert event["gen_ai.conversation.id"] == trace_id
         assert event["baton.rule"] == "r"
+
+
+def test_scores_of_a_rescore_are_not_sent(store: Store) -> None:
+    endpoint = Endpoint()
+    with listening(endpoint) as url:
+        id_ = add_conversation(store, conversation_of())
+        add_score(store, id_)
+        assert send_results(store, url, {}, NOW) == 0
+        add_score(store, id_, rescore=1)
+        assert send_results(store, url, {}, NOW) == 0
+        add_score(store, id_)
+        assert send_results(store, url, {}, NOW) == 1
+    assert len(endpoint.events) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -15,6 +17,7 @@ from sqlalchemy import (
     and_,
     delete,
     insert,
+    inspect,
     not_,
     or_,
     select,
@@ -27,8 +30,16 @@ from baton.model import InputError
 from baton.server.bodies import BodyGone, FileBodies, get_one
 from baton.server.database import EVERY_PROJECT, NoProject, Unavailable, refuse_without_project
 from baton.server.migrations import HEAD
-from baton.server.schema import INBOX, INDEX, conversation, dispatch, label
+from baton.server.schema import INBOX, INDEX, conversation, dispatch, label, score
 from baton.server.store import Store, open_store
+
+from .postgres import Postgres
+
+# The index that is over an expression cannot be compared.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index"),
+    pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based"),
+]
 
 TABLES = [
     table
@@ -129,28 +140,62 @@ def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
+def make_first_index(folder: Path) -> None:
+    """Make the index of a store as the first revision had it, with a conversation and its score."""
+    file = sqlite3.connect(folder / "index.db")
+    file.executescript((Path(__file__).parent / "data" / "index_0001.sql").read_text())
+    file.close()
+
+
 def test_a_store_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    make_first_index(tmp_path)
     store = open_store(tmp_path)
-    with store.write() as connection:
-        connection.execute(text("DELETE FROM index_revision"))  # as before the first revision
-    store.close()
-    again = open_store(tmp_path)
-    with again.read() as connection:
+    with store.read() as connection:
         assert connection.execute(text("SELECT * FROM index_revision")).scalar() == HEAD
+        (row,) = connection.execute(select(score).where(score.c.project == 1)).mappings()
+    assert (row["rule"], row["status"], row["rescore"]) == ("all", "passed", None)
+    assert differences(store, "index", INDEX) == []
+    store.close()
+
+
+@pytest.mark.heavy
+def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
+    postgres: Postgres,
+) -> None:
+    address = postgres.database()
+    store = open_store(address)
+    added = {"conversation": ["named_rules"], "judging": ["rescore"]}
+    added["score"] = ["made_by", "rescore", "replaced_by"]
+    with store.write() as connection:
+        for table, columns in added.items():
+            for column in columns:
+                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        connection.execute(text("DROP TABLE rescore"))
+        connection.execute(text("UPDATE index_revision SET version_num = '0001'"))
+        connection.execute(text("UPDATE inbox_revision SET version_num = '0001'"))
+    store.close()
+    again = open_store(address)
+    with again.read() as connection:
+        there = {each["name"] for each in inspect(connection).get_columns("score")}
+        assert there == {column.name for column in score.c}
+        assert inspect(connection).has_table("rescore")
+        assert connection.execute(text("SELECT * FROM inbox_revision")).scalar() == HEAD
     again.close()
 
 
-# The index that is over an expression cannot be compared.
-@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
-@pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based")
+def differences(store: Store, part: str, tables: MetaData) -> Any:
+    """Return where the tables of a part are not those of the schema."""
+    engine = store.index if part == "index" else store.inbox
+    with engine.connect() as connection:
+        options = {"version_table": f"{part}_revision"}
+        return compare_metadata(MigrationContext.configure(connection, opts=options), tables)
+
+
 @pytest.mark.parametrize(("part", "tables"), [("index", INDEX), ("inbox", INBOX)])
 def test_the_tables_of_a_store_are_those_of_the_schema(
     store: Store, part: str, tables: MetaData
 ) -> None:
-    engine = store.index if part == "index" else store.inbox
-    with engine.connect() as connection:
-        options = {"version_table": f"{part}_revision"}
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), tables) == []
+    assert differences(store, part, tables) == []
 
 
 def test_the_last_revision_is_the_one_that_new_stores_have() -> None:

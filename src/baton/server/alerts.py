@@ -156,7 +156,7 @@ def check_alerts(store: Store, rules: Rules, now: float) -> int:
 
     Only first scores count: when a late span makes a new version of a conversation, it is scored
     anew, and the same dispatch would count twice. What a rule scored beyond its sample is left
-    out, as it was chosen for having failed.
+    out, as it was chosen for having failed, and so are scores of a rescore: it looked at the past.
 
     Raises:
         Unavailable: the store is not there now; nothing is lost.
@@ -204,6 +204,8 @@ def _look(store: Store, project: int, rule: Rule, made: Alert, now: float) -> tu
             watches = msgspec.json.decode(known.watches, type=dict[str, Watch])
         changes = 0
         for row in rows:
+            if row["rescore"] is not None:
+                continue
             agent = (row["to_agent"] or "") if made.when.by_agent else ""
             watch = watches.get(agent)
             if watch is None:
@@ -237,7 +239,7 @@ def _new_scores(
     now: float,
     most: int,
 ) -> list[dict[str, Any]]:
-    """Return verdicts after one, in order."""
+    """Return verdicts after one, in order; those of rescores too, so that they are passed by."""
     earlier = score.alias("earlier")
     again = select(earlier.c.id).where(
         earlier.c.project == project,
@@ -247,9 +249,10 @@ def _new_scores(
         earlier.c.evaluator == score.c.evaluator,
         earlier.c.subject == score.c.subject,
         earlier.c.value.is_not(None),
+        earlier.c.rescore.is_(None),
     )
     query = (
-        select(score.c.id, score.c.to_agent, score.c.value)
+        select(score.c.id, score.c.to_agent, score.c.value, score.c.rescore)
         .where(
             score.c.project == project,
             score.c.rule == rule.name,

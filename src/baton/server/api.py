@@ -120,9 +120,9 @@ class _Conversations(_List, kw_only=True):
 
 
 class _Scores(_List, kw_only=True):
-    every_version: Annotated[bool, _said("Those of earlier versions of a conversation, too.")] = (
-        False
-    )
+    every_version: Annotated[
+        bool, _said("Those of earlier versions of a conversation and replaced ones, too.")
+    ] = False
 
 
 class _Labels(_Project, kw_only=True):

@@ -105,7 +105,8 @@ def rows(store: Store, project: int, chosen: Filter, *, limit: int, cursor: str 
                     },
                 )
                 for row in _rows(connection, project, table, list(keys))
-                if "version" not in row or row["version"] == versions[row["conversation"]]
+                if table is not score
+                or (row["version"] == versions[row["conversation"]] and row["replaced_by"] is None)
             ]
 
         return Rows(

@@ -27,9 +27,10 @@ from baton.runner.loop import run_anywhere
 
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
-from .rows import add_scores
+from .rows import Sums
 from .rules import Part, Rule, Rules, listed
 from .schema import conversation, judging, run, score, spending
+from .score_rows import add_scores, current_scores, key_of, lock, made_alike, replace_scores
 from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
 from .store import Store
 
@@ -42,6 +43,8 @@ _LEASE = 300.0
 """Seconds for which what was taken is left to its worker; after a crash it is taken again."""
 _PATIENCE = 200.0
 """Seconds for one conversation: what is not answered by then is asked again later."""
+_WAITING = ("waiting", "budget")
+"""States of what is still to be asked; each has its part of an index."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
 """Kinds of errors that asking again seldom helps with: after some attempts they are the score."""
@@ -51,7 +54,7 @@ _LONGEST_ERROR = 2000
 
 
 class _Item(NamedTuple):
-    """A row of the queue; ``due`` is until when it is ours."""
+    """A row of the queue; ``due`` is until when it is ours, ``rescore`` the one that asks."""
 
     id: int
     project: int
@@ -60,6 +63,7 @@ class _Item(NamedTuple):
     rule: str
     attempts: int
     due: float
+    rescore: int | None
 
 
 class _Asked(NamedTuple):
@@ -115,8 +119,11 @@ def judge_waiting(
 
 
 def _take(store: Store, now: float) -> list[_Item]:
-    """Take what is due for some time, so that no other worker asks the same."""
-    due = (judging.c.state != "done") & (judging.c.due <= now)
+    """Take what is due for some time, so that no other worker asks the same.
+
+    What a rescore asks waits until nothing else does.
+    """
+    due = judging.c.state.in_(_WAITING) & (judging.c.due <= now)
     query = select(
         judging.c.id,
         judging.c.project,
@@ -125,8 +132,10 @@ def _take(store: Store, now: float) -> list[_Item]:
         judging.c.rule,
         judging.c.attempts,
         judging.c.due,
+        judging.c.rescore,
     )
-    query = query.where(due).order_by(judging.c.due).limit(_AT_ONCE)
+    last = judging.c.rescore.is_not(None)
+    query = query.where(due).order_by(last, judging.c.due).limit(_AT_ONCE)
     with store.read() as connection:
         rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
     if not rows:
@@ -164,19 +173,13 @@ def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | No
                 conversation.c.project == of[0], conversation.c.id == of[1]
             )
         ).one_or_none()
-        versions = connection.execute(
-            select(run.c.agent, run.c.agent_version).where(
-                run.c.project == of[0],
-                run.c.conversation == of[1],
-                run.c.agent_version.is_not(None),
-            )
-        )
-        by_agent = dict(versions.all())
+        versions = agent_versions(connection, of[0], [of[1]])
         rows = connection.execute(
             select(score).where(
                 score.c.project == of[0],
                 score.c.conversation == of[1],
                 score.c.version == item.version,
+                score.c.replaced_by.is_(None),
             )
         ).mappings()
         known = [dict(each) for each in rows]
@@ -188,7 +191,7 @@ def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | No
     except (BodyGone, KeyError) as error:
         _finish(store, item, "done", now, f"there is no record of it: {error}")
         return None
-    versions_of = {str(agent): str(version) for agent, version in by_agent.items()}
+    versions_of = versions.get(item.conversation, {})
     origin = Origin(service=row.service, versions=versions_of, open=row.state == "open")
     return _Work(item, trace, origin, known)
 
@@ -253,7 +256,11 @@ async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: flo
     chosen = chosen_of(one.trace, [rule], one.origin, () if rule.samples(one.trace.id) else failed)
     if not chosen:
         return _Asked([])
-    have = {(row["evaluator"], row["subject"]) for row in one.rows if row["rule"] == rule.name}
+    have = {
+        key_of(row)
+        for row in one.rows
+        if row["rule"] == rule.name and (one.item.rescore is None or is_up_to_date(row, rule))
+    }
     names = [planned.evaluator.name for planned in part.plan.evaluators]
     ids = {
         id_
@@ -272,7 +279,7 @@ async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: flo
     for made, row in zip(
         scores, rows_of(one.trace, chosen[0], scores, one.origin, now), strict=True
     ):
-        if (row["evaluator"], row["subject"]) in have:
+        if key_of(row) in have:
             continue
         kind = made.details.get("judge_error")
         settled = kind in _ABOUT_THE_QUESTION and one.item.attempts + 1 >= _ATTEMPTS
@@ -302,6 +309,8 @@ def _keep(
     others = [
         each for each in rules.for_project(names.get(item.project, "")) if each.name != rule.name
     ]
+    if one.item.rescore is not None:
+        others = []  # it is about one rule
     more = beyond_samples(one.trace, others, one.origin, asked.rows, now=now)
     have = {(row["rule"], row["evaluator"], row["subject"]) for row in one.rows}
     rows = asked.rows + [
@@ -318,23 +327,76 @@ def _keep(
     with store.write() as connection:
         if not _change(connection, item, **values):
             return  # it took so long that somebody else asks
-        if rows:
+        if item.rescore is not None:
+            _keep_rescored(connection, item, item.rescore, rows)
+        else:
             add_scores(connection, item.project, item.conversation, item.version, rows)
         for name in more.waiting:
             wait_for_judge(connection, item.project, item.conversation, item.version, name, now)
 
 
+def _keep_rescored(connection: Connection, item: _Item, number: int, rows: list[Row]) -> None:
+    """Let answers to a rescore take the place of earlier ones, unless they are the same."""
+    of = lock(connection, item.project, [item.conversation]).get(item.conversation)
+    if of is None or of["version"] != item.version or not rows:
+        return
+    sums = Sums()
+    version = [(item.conversation, item.version)]
+    current = current_scores(connection, item.project, item.rule, version)[item.conversation]
+    replace_scores(connection, of, current, rows, None, sums, number)
+    sums.write(connection, item.project)
+
+
+def is_up_to_date(row: Row, rule: Rule) -> bool:
+    """Tell whether a score is one that the rule, as it is now, would not ask for again."""
+    for part in rule.parts:
+        for one in part.plan.evaluators:
+            name = one.evaluator.name
+            if name == row["evaluator"]:
+                return made_alike(row, part.made_by[name], one.evaluator.version)
+    return False
+
+
+def agent_versions(
+    connection: Connection, project: int, ids: Sequence[int]
+) -> dict[int, dict[str, str]]:
+    """Return what is known of the versions of agents, by conversation and agent."""
+    versions: dict[int, dict[str, str]] = defaultdict(dict)
+    query = select(run.c.conversation, run.c.agent, run.c.agent_version).where(
+        run.c.project == project,
+        run.c.conversation.in_(ids),
+        run.c.agent_version.is_not(None),
+    )
+    for id_, agent, version in connection.execute(query):
+        versions[id_][agent] = version
+    return versions
+
+
 def wait_for_judge(
-    connection: Connection, project: int, conversation_id: int, version: int, rule: str, now: float
+    connection: Connection,
+    project: int,
+    conversation_id: int,
+    version: int,
+    rule: str,
+    now: float,
+    rescore: int | None = None,
 ) -> None:
-    """Put a conversation into the queue of a rule, unless it is there."""
-    there = select(judging.c.id).where(
+    """Put a conversation into the queue of a rule, unless it is there.
+
+    Where all was asked already, a ``rescore`` has it looked at again.
+    """
+    there = select(judging.c.id, judging.c.state).where(
         judging.c.project == project,
         judging.c.conversation == conversation_id,
         judging.c.version == version,
         judging.c.rule == rule,
     )
-    if connection.execute(there).first() is None:
+    known = connection.execute(there).first()
+    if known is not None and known.state == "done" and rescore is not None:
+        again = update(judging).where(judging.c.project == project, judging.c.id == known.id)
+        values = {"state": "waiting", "attempts": 0, "due": now, "created": now, "error": None}
+        connection.execute(again.values(**values, rescore=rescore))
+    if known is None:
         row = {
             "project": project,
             "conversation": conversation_id,
@@ -344,6 +406,7 @@ def wait_for_judge(
             "attempts": 0,
             "due": now,
             "created": now,
+            "rescore": rescore,
         }
         connection.execute(insert(judging).values(row))
 

@@ -400,7 +400,7 @@ def _conversations(
             score,
             [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
             [(score.c.conversation, conversation.c.id)],
-            score.c.version == conversation.c.version,
+            and_(score.c.version == conversation.c.version, score.c.replaced_by.is_(None)),
         )
     if about_dispatches:
         condition.add_about(
@@ -492,7 +492,8 @@ def scores(
 ) -> Page[ScoreRow]:
     """Return scores, the newest first, that meet a filter over ``SCORE_FIELDS``.
 
-    Those of earlier versions of a conversation are left out unless ``every_version``.
+    Those of earlier versions of a conversation, and those that a rescore replaced, are left out
+    unless ``every_version``.
 
     Raises:
         InputError: the cursor is not of a list of scores.
@@ -530,13 +531,16 @@ def deletions(store: Store) -> list[Deletion]:
 
 
 def _current(project: int) -> ColumnElement[bool]:
-    """Return whether a score is of the version that its conversation has now."""
-    return exists(
-        select(conversation.c.id).where(
-            conversation.c.project == project,
-            conversation.c.id == score.c.conversation,
-            conversation.c.version == score.c.version,
-        )
+    """Return whether a score counts: of the version that its conversation has, not replaced."""
+    return and_(
+        score.c.replaced_by.is_(None),
+        exists(
+            select(conversation.c.id).where(
+                conversation.c.project == project,
+                conversation.c.id == score.c.conversation,
+                conversation.c.version == score.c.version,
+            )
+        ),
     )
 
 

@@ -28,7 +28,8 @@ _LIMITS = Limits(timeout=10, attempts=1, delay=0)
 def send_results(store: Store, endpoint: str, headers: dict[str, str], now: float) -> int:
     """Send the scores that came since the last time; returns how many.
 
-    Scores that were there before the endpoint was named are not sent.
+    Scores that were there before the endpoint was named are not sent, nor are those of rescores:
+    whoever gets them takes them for what happens now.
 
     Raises:
         NotDelivered: the endpoint did not take them; they are sent again.
@@ -39,11 +40,13 @@ def send_results(store: Store, endpoint: str, headers: dict[str, str], now: floa
     sink: Sink | None = None
     try:
         for project in store.projects().values():
-            while events := _next(store, project, now):
-                if sink is None:
+            while listed := _next(store, project, now):
+                events = [event for _, event in listed if event is not None]
+                if sink is None and events:
                     sink = open_endpoint(endpoint, encoding=None, headers=headers, limits=_LIMITS)
-                sink.add([event for _, event in events])
-                _note(store, project, events[-1][0])
+                if sink is not None and events:
+                    sink.add(events)
+                _note(store, project, listed[-1][0])
                 sent += len(events)
     finally:
         if sink is not None:
@@ -51,8 +54,8 @@ def send_results(store: Store, endpoint: str, headers: dict[str, str], now: floa
     return sent
 
 
-def _next(store: Store, project: int, now: float) -> list[tuple[int, LogRecord]]:
-    """Return the next events of a project, each with the number of its score."""
+def _next(store: Store, project: int, now: float) -> list[tuple[int, LogRecord | None]]:
+    """Return the next scores of a project by number, each with its event if it is sent."""
     with store.read() as connection:
         after = connection.execute(
             select(result_sent.c.score).where(result_sent.c.project == project)
@@ -68,7 +71,7 @@ def _next(store: Store, project: int, now: float) -> list[tuple[int, LogRecord]]
 
 def _events(
     connection: Connection, store: Store, project: int, after: int, now: float
-) -> list[tuple[int, LogRecord]]:
+) -> list[tuple[int, LogRecord | None]]:
     query = select(score, conversation.c.key).where(
         score.c.project == project,
         conversation.c.project == score.c.project,
@@ -81,8 +84,11 @@ def _events(
     traces = {
         id_: _trace(connection, project, id_) for id_ in {row["conversation"] for row in rows}
     }
-    events = []
+    events: list[tuple[int, LogRecord | None]] = []
     for row in rows:
+        if row["rescore"] is not None:
+            events.append((row["id"], None))
+            continue
         more: dict[str, Any] = {
             "gen_ai.conversation.id": row["key"],
             "baton.rule": row["rule"],

@@ -43,7 +43,7 @@ class Reading(NamedTuple):
     ``traces`` are the ids of the traces whose spans it was read from, none for an uploaded record.
     ``seen`` is when the last of it arrived. ``agent_versions`` are by the name of the agent.
     ``scores`` are rows of ``score`` without project, conversation and version; ``waiting`` names
-    the rules whose judges have to be asked.
+    the rules whose judges have to be asked. ``named_rules`` are those that its program named.
     """
 
     trace: Trace
@@ -57,6 +57,7 @@ class Reading(NamedTuple):
     gone: bool = False
     scores: Sequence[Row] = ()
     waiting: Sequence[str] = ()
+    named_rules: Iterable[str] = ()
 
     @property
     def key(self) -> str:
@@ -110,7 +111,7 @@ def write(
         before.pop(key, None)
     vanished = [row for key, row in before.items() if key not in by_key]
     old = [row["id"] for row in before.values()]
-    sums = _Sums()
+    sums = Sums()
     _take_out(connection, project, before, sums)
     successors = _successors(connection, project, vanished, by_key)
     for table in (run, dispatch, conversation_trace):
@@ -127,7 +128,7 @@ def write(
         of = {"project": project, "conversation": ids[reading.key]}
         runs, dispatches = _rows_of(reading, of, row)
         scores = [{**of, "version": row["version"], **each} for each in reading.scores]
-        _give_verdicts(dispatches, scores)
+        give_verdicts(dispatches, scores)
         sums.add(row, dispatches, scores)
         added[run] += runs
         added[dispatch] += dispatches
@@ -164,51 +165,6 @@ def write(
     return [Place(row["day"], row["place"]) for row in before.values()]
 
 
-def add_scores(
-    connection: Connection,
-    project: int,
-    conversation_id: int,
-    version: int,
-    rows: Sequence[Row],
-) -> None:
-    """Add scores that came later, as those of judges do.
-
-    ``rows`` are as in :class:`Reading`. Verdicts and sums follow if the version is still the
-    current one; the scores of an older one are only kept.
-    """
-    of = {"project": project, "conversation": conversation_id}
-    scores = [{**of, "version": version, **row} for row in rows]
-    if not scores:
-        return
-    query = select(conversation).where(
-        conversation.c.project == project, conversation.c.id == conversation_id
-    )
-    found = connection.execute(query.with_for_update()).mappings().one_or_none()
-    if found is None:
-        return
-    add_rows(connection, score, scores)
-    if found["version"] != version:
-        return
-    mine = (dispatch.c.project == project) & (dispatch.c.conversation == conversation_id)
-    dispatches = [dict(row) for row in connection.execute(select(dispatch).where(mine)).mappings()]
-    sums = _Sums()
-    sums.add(found, dispatches, scores, with_dispatches=False)
-    before = {row["id"]: row["verdict"] for row in dispatches}
-    _give_verdicts(dispatches, scores)
-    for row in dispatches:
-        if row["verdict"] != before[row["id"]]:
-            one = update(dispatch).where(mine, dispatch.c.id == row["id"])
-            connection.execute(one.values(verdict=row["verdict"]))
-    failed = sum(row["status"] == "failed" for row in scores)
-    statuses = [row["status"] for row in scores]
-    change = update(conversation).where(
-        conversation.c.project == project, conversation.c.id == conversation_id
-    )
-    verdict = case_status([*([found["verdict"]] if found["verdict"] else []), *statuses])
-    connection.execute(change.values(verdict=verdict, failed=found["failed"] + failed))
-    sums.write(connection, project)
-
-
 def slices(ids: Iterable[Any]) -> Iterable[list[Any]]:
     """Cut a list: databases have a limit of variables in a statement."""
     listed = list(ids)
@@ -243,7 +199,7 @@ def _stored(
     return rows
 
 
-def _take_out(connection: Connection, project: int, before: Mapping[str, Row], sums: _Sums) -> None:
+def _take_out(connection: Connection, project: int, before: Mapping[str, Row], sums: Sums) -> None:
     """Take what conversations gave to the sums out of them, before their rows are deleted."""
     by_id = {row["id"]: row for row in before.values()}
     dispatches: dict[int, list[Row]] = defaultdict(list)
@@ -254,7 +210,8 @@ def _take_out(connection: Connection, project: int, before: Mapping[str, Row], s
             dispatches[made["conversation"]].append(dict(made))
         which = (score.c.project == project) & score.c.conversation.in_(some)
         for given in connection.execute(select(score).where(which)).mappings():
-            if given["version"] == by_id[given["conversation"]]["version"]:
+            version = by_id[given["conversation"]]["version"]
+            if given["version"] == version and given["replaced_by"] is None:
                 scores[given["conversation"]].append(dict(given))
     for id_, row in by_id.items():
         sums.add(row, dispatches[id_], scores[id_], sign=-1)
@@ -341,6 +298,7 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
         "day": reading.place.day,
         "place": reading.place.number,
         "gone": reading.gone,
+        "named_rules": msgspec.json.encode(sorted(reading.named_rules)).decode(),
     }
 
 
@@ -402,7 +360,8 @@ def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]
     return list(runs.values()), list(dispatches.values())
 
 
-def _give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
+def give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
+    """Put the worst status of the scores about each dispatch into its row."""
     by_dispatch: dict[str, list[Any]] = defaultdict(list)
     for each in scores:
         if each["dispatch"] is not None:
@@ -459,7 +418,7 @@ _DISPATCH_STATUS = {
 _SCORE_STATUS = {"passed": "passed", "failed": "failed", "error": "errors", "skipped": "skipped"}
 
 
-class _Sums:
+class Sums:
     """What conversations give to the sums by hour, or take out of them."""
 
     def __init__(self) -> None:

@@ -93,10 +93,15 @@ class RuleSpec(_Strict, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` where none is asked."""
+    """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` where none is asked.
+
+    ``made_by`` is a hash of what decides about scores, by evaluator: scores with another one were
+    made by other options, an earlier version, or another judge.
+    """
 
     plan: Plan
     judge: JudgeSettings | None = None
+    made_by: Mapping[str, str] = {}
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +126,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def judged(self) -> list[Part]:
         """The parts that ask a judge."""
         return [part for part in self.parts if part.judge is not None]
+
+    @property
+    def made_by(self) -> str:
+        """A hash of what it scores and how; alerts and budgets have no part in it."""
+        spec = self.spec
+        parts = [dict(part.made_by) for part in self.parts]
+        return _hash([spec.on, spec.where, self.sample, spec.open, spec.tagged, parts])
 
     @property
     def budget(self) -> Budget | None:
@@ -263,7 +275,7 @@ def _rule(
         problems.append(Problem(path="sample", message=message))
     if not spec.name.strip():
         problems.append(Problem(path="name", message="a rule needs a name"))
-    planned, asked = _planned(spec, judges, folder, problems)
+    planned, asked, options = _planned(spec, judges, folder, problems)
     alerts = [
         alert
         for place, each in _alerts_of(spec)
@@ -272,10 +284,16 @@ def _rule(
     if len(problems) > before:
         return None
     by_judge: dict[str | None, list[PlannedEvaluator]] = {}
-    for one, judge in zip(planned, asked, strict=True):
+    made_by: dict[str, str] = {}
+    for one, judge, given in zip(planned, asked, options, strict=True):
         by_judge.setdefault(judge, []).append(one)
+        made_by[one.evaluator.name] = _made_by(one, given, judges[judge] if judge else None)
     parts = [
-        Part(plan=_plan_of(some), judge=None if judge is None else judges[judge])
+        Part(
+            plan=_plan_of(some),
+            judge=None if judge is None else judges[judge],
+            made_by={one.evaluator.name: made_by[one.evaluator.name] for one in some},
+        )
         for judge, some in by_judge.items()
     ]
     return Rule(
@@ -299,10 +317,11 @@ def _planned(
     judges: Mapping[str, JudgeSettings],
     folder: Path,
     problems: list[Problem],
-) -> tuple[list[PlannedEvaluator], list[str | None]]:
-    """Plan the evaluators of a rule, one by one, and say which judge each asks."""
+) -> tuple[list[PlannedEvaluator], list[str | None], list[dict[str, Any]]]:
+    """Plan the evaluators of a rule, one by one; say which judge each asks, and its options."""
     planned: list[PlannedEvaluator] = []
     asked: list[str | None] = []
+    options: list[dict[str, Any]] = []
     if not spec.evaluators:
         problems.append(Problem(path="evaluators", message="no evaluator is asked for"))
     for index, each in enumerate(spec.evaluators):
@@ -333,7 +352,18 @@ def _planned(
             problems.append(Problem(path=f"{place}.judge", message=f"`{name}` asks no judge"))
         planned.append(one)
         asked.append(judge)
-    return planned, asked
+        options.append(each.config if isinstance(each, RuleEvaluator) else {})
+    return planned, asked, options
+
+
+def _made_by(one: PlannedEvaluator, options: Any, judge: JudgeSettings | None) -> str:
+    """Return a hash of an evaluator, its version and options, and of the judge it asks."""
+    asked = None if judge is None else [judge.model, judge.samples, judge.temperature]
+    return _hash([one.evaluator.type, one.evaluator.version, options, asked])
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
 def _judge_of(

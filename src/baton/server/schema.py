@@ -162,6 +162,8 @@ conversation = Table(
     Column("day", Text, nullable=False),  # of the body that holds the record
     Column("place", BigInteger, nullable=False),
     Column("gone", Boolean, nullable=False, default=False),  # retention deleted some of its spans
+    # JSON list of the rules that its program named; None: it was read before they were kept.
+    Column("named_rules", Text),
     UniqueConstraint("project", "key"),
     Index("conversation_by_day", "day"),
 )
@@ -237,6 +239,7 @@ score = Table(
     "score",
     INDEX,
     # Rows are only added: a new version of a conversation has new scores, and the old ones stay.
+    # What a rescore found to be otherwise stays, too, and names that rescore.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
@@ -263,6 +266,10 @@ score = Table(
     Column("judge", Text),  # JSON: model, rubric version, samples, tokens, cost
     Column("cost_usd", Double),  # of judging
     Column("at", Double, nullable=False),
+    Column("made_by", Text),  # hash of evaluator, options and judge; None: an earlier version's
+    # The rescore that added it: it tells nothing new of the agents. None: scored as it arrived.
+    Column("rescore", BigInteger),
+    Column("replaced_by", BigInteger),  # the rescore after which it no longer counts
     Index("score_by_conversation", "project", "conversation", "version"),
     Index("score_by_evaluator", "project", "evaluator", "status", "at"),
     Index("score_by_rule", "project", "rule", "id"),
@@ -316,6 +323,7 @@ judging = Table(
     Column("due", Double, nullable=False),
     Column("error", Text),
     Column("created", Double, nullable=False),
+    Column("rescore", BigInteger),  # the rescore that asks; None: it was read just then
     UniqueConstraint("project", "conversation", "version", "rule"),
     Index("judging_by_due", "state", "due"),
 )
@@ -432,6 +440,25 @@ job = Table(
     Column("error", Text),
     Column("ended", Double),
     Index("job_by_state", "state", "id"),
+)
+
+rescore = Table(
+    "rescore",
+    INDEX,
+    # Rules that are applied to what is stored already.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("by", Text),  # who asked over the API; None: the command line, which does it itself
+    Column("request", Text, nullable=False),  # JSON
+    Column("made_by", Text, nullable=False),  # hash of the rule as it was then
+    Column("state", Text, nullable=False),  # waiting, running, done, failed
+    Column("attempts", Integer, nullable=False),
+    Column("cursor", Text),  # of the last conversation that is done; it goes on after that
+    Column("counts", Text, nullable=False),  # JSON
+    Column("error", Text),
+    Column("ended", Double),
+    Index("rescore_by_state", "state", "id"),
 )
 
 gap = Table(

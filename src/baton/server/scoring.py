@@ -23,7 +23,7 @@ from baton.model import (
     Trace,
     known,
 )
-from baton.model.redact import ON, Redaction
+from baton.model.redact import OFF, ON, Redaction
 from baton.model.subjects import NOWHERE, Origin, Subject, subjects
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Plan
@@ -37,10 +37,14 @@ Row = dict[str, Any]
 
 
 class Scored(NamedTuple):
-    """Rows of scores, and the names of the rules whose judges have to be asked."""
+    """Rows of scores, and the names of the rules whose judges have to be asked.
+
+    ``unsettled`` is what these are asked about: evaluators, with subjects as rows have them.
+    """
 
     rows: list[Row]
     waiting: list[str]
+    unsettled: Sequence[tuple[str, str]] = ()
 
 
 class Chosen(NamedTuple):
@@ -88,6 +92,21 @@ def score(
     sampled = _score_all(trace, chosen_of(trace, rules, where, ()), where, redaction, now)
     beyond = beyond_samples(trace, rules, where, sampled.rows, now=now, redaction=redaction)
     return Scored(sampled.rows + beyond.rows, sampled.waiting + beyond.waiting)
+
+
+def score_rule(
+    trace: Trace, rule: Rule, where: Origin, failed: Sequence[Row], *, now: float
+) -> Scored | None:
+    """Score a trace that was redacted before by one rule, as far as no judge is needed.
+
+    ``failed`` is what other rules failed of it: beyond its sample a rule scores that. ``None``
+    stands for a trace that the rule leaves out for its sample, or as it is open.
+    """
+    sampled = rule.samples(trace.id)
+    if (where.open and not rule.spec.open) or not (sampled or failed):
+        return None
+    chosen = chosen_of(trace, [rule], where, () if sampled else failed)
+    return _score_all(trace, chosen, where, OFF, now)
 
 
 def beyond_samples(
@@ -144,6 +163,7 @@ def _score_all(
 ) -> Scored:
     rows: list[Row] = []
     waiting: list[str] = []
+    unsettled: list[tuple[str, str]] = []
     for one in chosen:
         for part in one.rule.parts:
             later = _Later() if part.judge is not None else None
@@ -155,11 +175,13 @@ def _score_all(
             scores = _wanted(plan, result, ids)
             if later is not None and later.asked:
                 # What needs a judge is an error of this one, also in a panel or a mean.
+                left = [each for each in scores if each.status == "error"]
+                unsettled += [(each.evaluator, _json(each.subject)) for each in left]
                 scores = [each for each in scores if each.status != "error"]
                 if one.rule.name not in waiting:
                     waiting.append(one.rule.name)
             rows += rows_of(trace, one, scores, where, now)
-    return Scored(rows, waiting)
+    return Scored(rows, waiting, unsettled)
 
 
 async def scores_of(
@@ -211,6 +233,7 @@ def rows_of(
 ) -> list[Row]:
     """Return rows of the table `score`."""
     places = _places(trace) if scores else {}
+    made_by = {name: how for part in chosen.rule.parts for name, how in part.made_by.items()}
     rows = []
     for each in scores:
         place = next((places[id_] for id_ in each.subject if id_ in places), _Place())
@@ -238,6 +261,7 @@ def rows_of(
                 "cost_usd": None if judge is None else judge.cost_usd,
                 "sampled": chosen.sampled,
                 "at": now,
+                "made_by": made_by.get(each.evaluator),
             }
         )
     return rows

@@ -421,6 +421,7 @@ class Worker:
                     gone=one.gone,
                     scores=scores,
                     waiting=waiting,
+                    named_rules=record.rules,
                 )
                 readings.append((one, reading))
         return readings

@@ -137,6 +137,8 @@ class ScoreRow(msgspec.Struct, kw_only=True):
     """A score that a rule led to. ``version`` is that of the conversation it was made of.
 
     Not ``sampled`` is what another rule failed beyond the sample of this one; rates leave it out.
+    ``rescore`` is the number of the rescore that added it, ``None`` for one as it arrived;
+    ``replaced_by`` that of the rescore after which it no longer counts.
     """
 
     id: int
@@ -163,6 +165,8 @@ class ScoreRow(msgspec.Struct, kw_only=True):
     judge: dict[str, Any] | None
     cost_usd: float | None
     at: datetime
+    rescore: int | None = None
+    replaced_by: int | None = None
 
 
 class Rows(msgspec.Struct, kw_only=True):
