@@ -43,6 +43,7 @@ def serve(
     no_grpc: Flag = False,
     db: Database = None,
     folder: Folder = None,
+    rubrics: Annotated[Path | None, Parameter(show_default=False)] = None,
     role: Literal["all", "receive", "work", "web"] = "all",
 ) -> int:
     """Receive OpenTelemetry spans and logs, keep them, and score what they tell, until Ctrl-C.
@@ -66,6 +67,8 @@ def serve(
         A database for a team: postgresql://USER@HOST/NAME. Without it, files in a folder.
     folder
         The folder of the store, `.baton/server` if nothing else is said.
+    rubrics
+        A folder with rubrics of your own, which pages of the server show, try and write.
     role
         What this process does: receive, work (read and score what arrived), web (API and pages), or
         all. Several processes share a PostgreSQL database.
@@ -77,6 +80,7 @@ def serve(
         "grpc_port": grpc_port,
         "db": db,
         "folder": None if folder is None else str(folder),
+        "rubrics": None if rubrics is None else str(rubrics),
     }
     if settings is None and _USUAL.exists():
         note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")

@@ -21,6 +21,8 @@ from starlette.routing import Route
 
 from baton import __version__
 from baton.datasets.labels import Label, LabelLine
+from baton.evaluators.judged import Judged
+from baton.formats.document import Document
 from baton.model import InputError, Trace, suggestion
 from baton.model import Problem as Fault
 from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
@@ -42,7 +44,9 @@ from baton.session.server_rows import (
     Listed,
     Page,
     Point,
+    Queued,
     Records,
+    Review,
     Rows,
     ScoreRow,
     UnreadTrace,
@@ -56,6 +60,8 @@ from .database import EVERY_PROJECT, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
+from .review import WHYS, Asked, Item, person, review, skip, take
+from .rubrics import evaluator_of
 from .schema import inbox, judging, trace
 from .settings import Settings
 from .store import Store
@@ -139,6 +145,23 @@ class _Agent(_Project, kw_only=True):
 class _Axes(_Range, kw_only=True):
     agent: Annotated[str, _said("The name of the agent.")]
     interval: Annotated[Interval, _said("How long a step is.")] = "day"
+
+
+class _Review(_Project, kw_only=True):
+    rubric: Annotated[str, _said("The rubric to label by.")]
+    filter: Annotated[str | None, _said("A filter over dispatches: `to:refund-* depth:>=2`.")] = (
+        None
+    )
+    why: Annotated[
+        str | None,
+        _said(f"Reasons, with commas between them, of {', '.join(WHYS)}; all when left out."),
+    ] = None
+    share: Annotated[
+        float, _said("How much is sampled of what nothing else speaks for.", gt=0, le=1)
+    ] = 0.1
+    people: Annotated[int, _said("How many people label each dispatch.", ge=1, le=9)] = 1
+    by: Annotated[str | None, _said("Who asks, where it is not who has the key.")] = None
+    limit: Annotated[int, _said("Dispatches of the list.", ge=1, le=MOST)] = 50
 
 
 class _Trends(_Range, kw_only=True):
@@ -314,6 +337,49 @@ def _labels(call: Call) -> Any:
 
 def _label(call: Call) -> Any:
     return add_label(call.state.store, call.caller, call.body)
+
+
+def _evaluator(call: Call, rubric: str) -> Judged:
+    names = {number: name for name, number in call.state.store.projects().items()}
+    return evaluator_of(call.state.live_settings(), names[call.caller.project], rubric)
+
+
+def _review(call: Call) -> Any:
+    given = call.params
+    stated = {name: getattr(given, name) for name in ("rubric", "filter", "share", "people", "by")}
+    why = [] if given.why is None else given.why.split(",")
+    try:
+        asked = msgspec.convert({**stated, "why": why}, Asked)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+    return review(
+        call.state.store,
+        call.caller.project,
+        _evaluator(call, given.rubric),
+        asked,
+        person(call.caller, asked.by),
+        limit=given.limit,
+    )
+
+
+def _take(call: Call) -> Any:
+    asked = Document("body", call.body, "json").decode(Asked)
+    evaluator = _evaluator(call, asked.rubric)
+    by = person(call.caller, asked.by)
+    return Listed(
+        items=[
+            one
+            for one in [take(call.state.store, call.caller.project, evaluator, asked, by)]
+            if one is not None
+        ]
+    )
+
+
+def _skip(call: Call) -> Any:
+    item = Document("body", call.body, "json").decode(Item)
+    evaluator = _evaluator(call, item.rubric)
+    skip(call.state.store, call.caller.project, evaluator, item, person(call.caller, item.by))
+    return Listed(items=[])
 
 
 def _rules(call: Call) -> Any:
@@ -516,6 +582,33 @@ ENDPOINTS = (
     ),
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
+    Endpoint(
+        "GET",
+        "/review",
+        "read",
+        "Dispatches that wait for a label, and how far people agree",
+        Review,
+        _review,
+        _Review,
+    ),
+    Endpoint(
+        "POST",
+        "/review/next",
+        "review",
+        "Take the next one to label, for ten minutes; nothing when all is done",
+        Listed[Queued],
+        _take,
+        body=Asked,
+    ),
+    Endpoint(
+        "POST",
+        "/review/skip",
+        "review",
+        "Leave one to somebody else",
+        Listed[Any],
+        _skip,
+        body=Item,
+    ),
     Endpoint("GET", "/rules", "read", "Rules that score what arrives", Listed[Any], _rules),
     Endpoint("GET", "/alerts", "read", "Alerts, the newest first", Listed[Any], _alerts),
     Endpoint(

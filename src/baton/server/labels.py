@@ -15,6 +15,7 @@ from baton.session.server_rows import Page
 
 from .access import Caller
 from .paging import cursor_of, read_cursor
+from .review import let_go, person
 from .schema import conversation
 from .schema import label as table
 from .store import Store
@@ -77,7 +78,7 @@ def add_label(store: Store, caller: Caller, body: bytes, now: float | None = Non
     """
     line = Document("body", body, "json").decode(LabelLine).as_label()
     at = time.time() if now is None else now
-    by = caller.name if caller.proxied else line.by or caller.name
+    by = person(caller, line.by)
     query = select(conversation.c.id)
     query = query.where(conversation.c.project == caller.project, conversation.c.key == line.trace)
     with store.write() as connection:
@@ -96,5 +97,6 @@ def add_label(store: Store, caller: Caller, body: bytes, now: float | None = Non
             "origin": line.origin or "api",
         }
         connection.execute(insert(table).values(row))
+        let_go(connection, caller.project, (number, str(line.what)), by)
     stated = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
     return msgspec.structs.replace(line, by=by, at=stated, origin=row["origin"])

@@ -34,7 +34,17 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from baton.model import InputError
-from baton.model.filter import NUMBER, SECONDS, TEXT, TIME, Field, Fields, Filter, Term
+from baton.model.filter import (
+    NUMBER,
+    SECONDS,
+    TEXT,
+    TIME,
+    Field,
+    Fields,
+    Filter,
+    Term,
+    filter_of,
+)
 from baton.model.score import STATUSES
 from baton.model.trace import DispatchKind, DispatchStatus, TurnStatus
 from baton.session.server_rows import (
@@ -448,19 +458,7 @@ def dispatches(
     order = (dispatch.c.started, dispatch.c.conversation, dispatch.c.id)
     query = select(dispatch).where(dispatch.c.project == project)
     with store.read() as connection:
-        condition = _Condition(connection, project, _DISPATCH_COLUMNS)
-        about_scores, terms = _about_scores(chosen)
-        condition.add(terms, DISPATCH_FIELDS)
-        if about_scores:
-            condition.add_about(
-                score,
-                [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
-                [
-                    (score.c.conversation, dispatch.c.conversation),
-                    (score.c.dispatch, dispatch.c.id),
-                ],
-                _current(project),
-            )
+        condition, terms = _of_dispatches(connection, project, chosen)
         drivers: list[tuple[ColumnElement[Any], list[str]]] = []
         for names in (("from", "to"), ("verdict",)):
             for name in names if not drivers else ():
@@ -469,16 +467,71 @@ def dispatches(
                     column = _DISPATCH_COLUMNS[name]
                     drivers.append((column, condition.names(column, own, DISPATCH_FIELDS[name])))
         rows = _newest(connection, query, order, condition, after, limit + 1, drivers)
-        ids = {row["conversation"] for row in rows[:limit]}
-        there = select(conversation.c.id, conversation.c.key)
-        there = there.where(conversation.c.project == project, conversation.c.id.in_(ids))
-        keys = {row.id: row.key for row in connection.execute(there)}
-    items = [
+        items = _dispatch_rows(connection, project, rows[:limit])
+    return Page(items=items, next=cursor_of(rows, limit))
+
+
+def dispatches_among(
+    store: Store, project: int, chosen: Filter, keys: Sequence[tuple[int, str]]
+) -> list[DispatchRow]:
+    """Return which of some dispatches meet a filter, in no order.
+
+    ``keys`` are some hundred numbers of conversations, each with the id of a dispatch.
+    """
+    query = select(dispatch).where(
+        dispatch.c.project == project, tuple_(dispatch.c.conversation, dispatch.c.id).in_(keys)
+    )
+    with store.read() as connection:
+        condition, _ = _of_dispatches(connection, project, chosen)
+        asked = [_by_no_index(each, dispatch) for each in condition.all]
+        rows = connection.execute(query.where(*asked)).mappings().all()
+        return _dispatch_rows(connection, project, rows)
+
+
+def dispatch_filter(text: str | None) -> Filter:
+    """Read a filter over ``DISPATCH_FIELDS``; raises InputError for one that is wrong."""
+    return filter_of(text, DISPATCH_FIELDS)
+
+
+def _of_dispatches(
+    connection: Connection, project: int, chosen: Filter
+) -> tuple[_Condition, list[Term]]:
+    """Return the condition that a filter makes, and its terms about dispatches themselves."""
+    condition = _Condition(connection, project, _DISPATCH_COLUMNS)
+    about_scores, terms = _about_scores(chosen)
+    condition.add(terms, DISPATCH_FIELDS)
+    if about_scores:
+        condition.add_about(
+            score,
+            [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
+            [(score.c.conversation, dispatch.c.conversation), (score.c.dispatch, dispatch.c.id)],
+            _current(project),
+        )
+    return condition, terms
+
+
+def _dispatch_rows(
+    connection: Connection, project: int, rows: Sequence[RowMapping]
+) -> list[DispatchRow]:
+    ids = {row["conversation"] for row in rows}
+    there = select(conversation.c.id, conversation.c.key)
+    there = there.where(conversation.c.project == project, conversation.c.id.in_(ids))
+    keys = {row.id: row.key for row in connection.execute(there)}
+    return [
         row_as(DispatchRow, {**row, "conversation_id": id_, "conversation": keys.get(id_, "")})
-        for row in rows[:limit]
+        for row in rows
         for id_ in (row["conversation"],)
     ]
-    return Page(items=items, next=cursor_of(rows, limit))
+
+
+def evaluators(connection: Connection, project: int) -> dict[str, str]:
+    """Return the evaluators that scored something in a project: the type of each, by name."""
+    condition = _Condition(connection, project, _SCORE_COLUMNS)
+    of_one = select(score.c.type).where(score.c.project == project)
+    return {
+        name: str(connection.execute(of_one.where(score.c.evaluator == name).limit(1)).scalar())
+        for name in condition.names(score.c.evaluator, (), TEXT)
+    }
 
 
 def scores(

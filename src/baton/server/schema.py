@@ -409,6 +409,38 @@ label = Table(
     Index("label_by_rubric", "project", "rubric", "at"),
 )
 
+review_hold = Table(
+    "review_hold",
+    INDEX,
+    # Who is looking at what of a review, so that nobody else gets it, and what a person skipped.
+    Column("project", Integer, nullable=False),
+    Column("rubric", Text, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("subject", Text, nullable=False),  # the id of a dispatch
+    Column("by", Text, nullable=False),
+    Column("skipped", Boolean, nullable=False),
+    Column("until", Double, nullable=False),  # a hold is over then; of what was skipped: when
+    PrimaryKeyConstraint("project", "rubric", "conversation", "subject", "by"),
+)
+
+rubric_trial = Table(
+    "rubric_trial",
+    INDEX,
+    # A rubric that is tried on dispatches before it is saved: a worker asks the judge.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("state", Text, nullable=False),  # waiting, running, done, failed, stopped
+    Column("due", Double, nullable=False),  # while it runs: until when it is its worker's
+    Column("answers", Text, nullable=False),  # JSON
+    Column("cost_usd", Double, nullable=False),
+    Column("error", Text),
+    Column("ended", Double),
+    Index("rubric_trial_by_state", "state", "due"),
+)
+
 issue = Table(
     "issue",
     INDEX,

@@ -72,9 +72,9 @@ class Settings(_Strict):
     kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
     after it was read. ``projects`` are made at the start; spans that were sent without a project
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
-    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``,
-    with ``otlp_headers``. Without ``rules`` what the
-    record proves is scored. ``file`` is that of the settings, where paths in rules start.
+    `baton submit`; ``rubrics`` is a folder with rubrics of one's own, which starts where this file
+    is. Results go to the OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules``
+    what the record proves is scored. ``file`` is that of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -99,6 +99,7 @@ class Settings(_Strict):
     judges: dict[str, Any] = msgspec.field(default_factory=dict)
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
+    rubrics: str | None = None
     otlp: str | None = None
     otlp_headers: dict[str, str] = msgspec.field(default_factory=dict)
     file: str | None = None
@@ -193,6 +194,8 @@ def load_settings(
         raise InputError(problems)
     settings = document.convert(stated, Settings)
     settings.file = None if file is None else str(file)
+    if settings.rubrics is not None and file is not None:
+        settings.rubrics = str(file.parent / settings.rubrics)
     written = value if isinstance(value, dict) else {}
     try:
         addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
@@ -209,6 +212,9 @@ def load_settings(
             message = f"ports are 0 to {_LAST_PORT}, not {given[name]}"
             problems.append(Problem(path=f"--{name.replace('_', '-')}", message=message))
     settings = msgspec.structs.replace(settings, **given)
+    if settings.rubrics is not None and not Path(settings.rubrics).is_dir():
+        option = "--rubrics" if "rubrics" in given else "rubrics"
+        problems.append(Problem(path=option, message=f"there is no folder {settings.rubrics}"))
     for name, check in (
         ("redact", lambda: settings.redaction),
         ("trusted_proxies", lambda: [network_of(text) for text in settings.trusted_proxies]),
@@ -304,6 +310,6 @@ class LiveSettings:
 
 _FIXED = (
     "host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies",
-    "identity_header", "identity_rights", "projects",
+    "identity_header", "identity_rights", "projects", "rubrics",
 )  # fmt: skip
 """What is used at the start only."""

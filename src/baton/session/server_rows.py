@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from baton.model import AgentCard, Trace
+from baton.stats.calibration import Together
 from baton.stats.intervals import Estimate
 
 T = TypeVar("T")
@@ -131,6 +132,56 @@ class DispatchRow(msgspec.Struct, kw_only=True):
     cost_usd: float | None
     service: str | None
     verdict: str | None
+
+
+Why = Literal["disputed", "judges", "votes", "failed", "sample"]
+"""Why a dispatch is in a review: people differ on it; judges do, or one and what the record proves;
+samples of a judge do; a rule failed it; it is in a sample of all."""
+
+
+class Given(msgspec.Struct, kw_only=True):
+    """What a person said last of a dispatch."""
+
+    by: str
+    value: str | float
+    note: str | None
+    at: datetime | None
+
+
+class Queued(msgspec.Struct, kw_only=True):
+    """A dispatch that waits for a label.
+
+    ``why`` is ``None`` for what the person took before. ``labels`` is how many people labelled it,
+    ``held_by`` who has it now; until when, where it is who asks.
+    """
+
+    dispatch: DispatchRow
+    why: Why | None
+    labels: int
+    held_by: list[str]
+    skipped: bool
+    until: datetime | None = None
+
+
+class Review(msgspec.Struct, kw_only=True):
+    """What waits for a person's labels by a rubric, and what people said so far.
+
+    ``waiting`` has how many wait for each reason, counted up to ``counted``. ``labelled`` are
+    things that somebody labelled, ``by`` how many each person did, ``disputed`` things without a
+    majority, ``unknown`` labels that the rubric does not have (any more). ``agreement`` compares
+    every two people on what both labelled.
+    """
+
+    rubric: str
+    items: list[Queued]
+    more: bool
+    waiting: dict[Why, int]
+    counted: int
+    labelled: int
+    by: dict[str, int]
+    disputed: int
+    unknown: int
+    agreement: list[Together]
 
 
 class ScoreRow(msgspec.Struct, kw_only=True):

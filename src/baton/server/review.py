@@ -1,0 +1,464 @@
+"""The review queue: which dispatches people label next, who has which, and how far they agree.
+
+The queue is worked out when it is asked for, from scores and labels; only who looks at what is
+kept. What somebody took is theirs for some minutes, so that two people do not get the same one.
+Labels are rows that are only added (:mod:`baton.server.labels`): who labels at the same time, or
+again, overwrites nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, NamedTuple, get_args
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select
+
+from baton.evaluators.judged import Judged
+from baton.evaluators.judging.load import names_of
+from baton.model import EvalContext, InputError, Problem
+from baton.model.filter import Filter, Term
+from baton.runner.judged_subjects import terms_of
+from baton.session.server_rows import DispatchRow, Given, Queued, Review, Why
+from baton.stats.calibration import (
+    Opinion,
+    Together,
+    majority,
+    opinion_fault,
+    people_class,
+    scheme_of,
+    together,
+)
+
+from . import queries
+from .access import Caller
+from .bodies import BodyGone
+from .conversations import record_of
+from .paging import at_of
+from .schema import conversation, label, review_hold, score
+from .store import Store
+
+WHYS: tuple[Why, ...] = get_args(Why)
+LEASE = 600.0
+"""Seconds for which what somebody took is theirs: long enough to read a long dispatch."""
+_NEWEST = 2000
+"""Scores of each evaluator and verdict in which disagreements and close votes are looked for."""
+_PAGE = 100
+_COUNTED = 200
+"""Dispatches up to which each reason is counted."""
+
+Key = tuple[int, str]
+"""The number of a conversation, and the id of a dispatch in it."""
+Labels = Mapping[Key, Mapping[str, Given]]
+"""What people say of each thing, by person: the last they said."""
+
+
+class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which dispatches to review, and by which rubric.
+
+    ``why`` are reasons, of which all are meant without one; ``share`` is how much of what nothing
+    else speaks for is sampled; ``people`` is how many label each dispatch. ``by`` is who asks,
+    where it is not who has the key.
+    """
+
+    rubric: str
+    filter: str | None = None
+    why: list[Why] = []
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
+    people: Annotated[int, msgspec.Meta(ge=1, le=9)] = 1
+    by: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+
+    @property
+    def chosen(self) -> Filter:
+        """The filter, over dispatches; raises InputError for one that is wrong."""
+        return queries.dispatch_filter(self.filter)
+
+
+class Item(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A dispatch of a review."""
+
+    rubric: str
+    conversation_id: int
+    subject: str
+    by: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+
+
+def person(caller: Caller, stated: str | None) -> str:
+    """Return who labels: who a proxy says it is, else who is named, else who has the key."""
+    return caller.name if caller.proxied else stated or caller.name
+
+
+def review(
+    store: Store,
+    project: int,
+    evaluator: Judged,
+    asked: Asked,
+    by: str,
+    *,
+    limit: int = 50,
+    now: float | None = None,
+) -> Review:
+    """Return the queue as a person sees it, how far the labelling is, and how people agree."""
+    now = time.time() if now is None else now
+    queue = Queue(store, project, evaluator, asked, by, now)
+    items = list(queue.waiting(_COUNTED))
+    counts = {why: sum(one.why == why for one in items) for why in queue.reasons}
+    labels = queue.labels
+    by_person: dict[str, int] = {}
+    for each in labels.values():
+        for name in each:
+            by_person[name] = by_person.get(name, 0) + 1
+    pairs, unknown = agreement(evaluator, labels)
+    return Review(
+        rubric=evaluator.type,
+        items=items[:limit],
+        more=len(items) > limit,
+        waiting=counts,
+        counted=_COUNTED,
+        labelled=len(labels),
+        by=dict(sorted(by_person.items(), key=lambda one: (-one[1], one[0]))),
+        disputed=sum(_is_disputed(each) for each in labels.values()),
+        unknown=unknown,
+        agreement=pairs,
+    )
+
+
+def take(
+    store: Store,
+    project: int,
+    evaluator: Judged,
+    asked: Asked,
+    by: str,
+    now: float | None = None,
+) -> Queued | None:
+    """Give a person what to label next, and nobody else meanwhile; ``None`` when all is done.
+
+    What they took before and neither labelled nor skipped comes first.
+    """
+    now = time.time() if now is None else now
+    queue = Queue(store, project, evaluator, asked, by, now)
+    skipped: list[Queued] = []
+    for one in (*queue.mine(), *queue.waiting()):
+        if one.skipped:
+            skipped.append(one)
+        elif queue.take(one):
+            return one
+    return next((one for one in skipped if queue.take(one)), None)
+
+
+def skip(store: Store, project: int, evaluator: Judged, item: Item, by: str) -> None:
+    """Put a dispatch behind all others for a person, and leave it to somebody else."""
+    key = (item.conversation_id, item.subject)
+    with store.write() as connection:
+        there = select(conversation.c.id).where(
+            conversation.c.project == project, conversation.c.id == key[0]
+        )
+        if connection.execute(there).first() is None:
+            raise InputError(f"there is no conversation {key[0]} in this project")
+        _hold(connection, project, evaluator.type, key, by, skipped=True, until=time.time())
+
+
+def let_go(connection: Connection, project: int, key: Key, by: str) -> None:
+    """Forget that a person has a dispatch, as they labelled it."""
+    connection.execute(
+        delete(review_hold).where(
+            review_hold.c.project == project,
+            review_hold.c.conversation == key[0],
+            review_hold.c.subject == key[1],
+            review_hold.c.by == by,
+        )
+    )
+
+
+class Queue:
+    """What waits for a person, in the order in which a label is worth most."""
+
+    def __init__(
+        self, store: Store, project: int, evaluator: Judged, asked: Asked, by: str, now: float
+    ) -> None:
+        """Read labels and holds; raises InputError for a filter, or a rubric not of dispatches."""
+        if evaluator.rubric.unit != "dispatch":
+            message = f"`{evaluator.type}` is about a {evaluator.rubric.unit}, not about a dispatch"
+            raise InputError(Problem(path="rubric", message=message))
+        self._store, self._project, self._evaluator = store, project, evaluator
+        self._asked, self._by, self._now = asked, by, now
+        about = [Term(field="basis", any_of=("stated", "structure"))]
+        if evaluator.options.order:
+            about = []
+        kinds = evaluator.rubric.kinds or ["transfer", "delegate", "sequence"]
+        about.append(Term(field="kind", any_of=tuple(kinds)))
+        self._chosen = Filter(terms=(*asked.chosen.terms, *about))
+        with store.read() as connection:
+            self._holds = _holds(connection, project, evaluator.type)
+            self.labels = labels_by(connection, project, evaluator)
+        self._judged: tuple[list[Key], list[Key]] | None = None
+
+    @property
+    def reasons(self) -> list[Why]:
+        """The reasons that are asked for, what is worth most first."""
+        return [why for why in WHYS if why in self._asked.why or not self._asked.why]
+
+    def waiting(self, most: int | None = None) -> Iterator[Queued]:
+        """Yield what waits for the person, each once; of each reason no more than ``most``."""
+        seen: set[Key] = set()
+        for why in self.reasons:
+            waiting = self._waiting(why, seen)
+            yield from waiting if most is None else islice(waiting, most)
+
+    def _waiting(self, why: Why, seen: set[Key]) -> Iterator[Queued]:
+        for row in self._rows(why):
+            key = (row.conversation_id, row.id)
+            if key not in seen:
+                seen.add(key)
+                if self._waits(key, why):
+                    yield self._queued(row, why)
+
+    def mine(self) -> Iterator[Queued]:
+        """Yield what the person took and still has, where it is asked for."""
+        keys = [
+            key
+            for key, holds in self._holds.items()
+            if (mine := holds.get(self._by)) and not mine.skipped and mine.until > self._now
+        ]
+        for row in self._among(keys):
+            if self._by not in self.labels.get((row.conversation_id, row.id), {}):
+                yield self._queued(row, None)
+
+    def take(self, one: Queued) -> bool:
+        """Take something for the person; ``False`` where another was faster, or it cannot be read.
+
+        Labels of what the rubric is not about would stop ``baton calibrate``.
+        """
+        key = (one.dispatch.conversation_id, one.dispatch.id)
+        try:
+            record = record_of(self._store, self._project, key[0])
+        except (BodyGone, KeyError):
+            return False
+        context = EvalContext(only=frozenset([key[1]]))
+        if not self._evaluator.subjects(record, None, context):
+            return False
+        rubric = self._evaluator.type
+        with self._store.write() as connection:
+            if self._store.is_postgresql:
+                # Two who ask at the same moment do so one after the other; SQLite has one writer.
+                name = func.hashtext("baton review")
+                connection.execute(select(func.pg_advisory_xact_lock(name, self._project)))
+            self._holds = _holds(connection, self._project, rubric)
+            given = labels_by(connection, self._project, self._evaluator, key[0])
+            self.labels = {**self.labels, key: given.get(key, {})}
+            if not self._waits(key, one.why):
+                return False
+            until = self._now + LEASE
+            _hold(connection, self._project, rubric, key, self._by, skipped=False, until=until)
+        one.held_by, one.until = [self._by], at_of(until)
+        return True
+
+    def _waits(self, key: Key, why: Why | None) -> bool:
+        labels = self.labels.get(key, {})
+        if self._by in labels:
+            return False
+        # Where people differ, one more decides, however many are asked for.
+        return why == "disputed" or len({*labels, *self._others(key)}) < self._asked.people
+
+    def _others(self, key: Key) -> list[str]:
+        """Return who else has it now."""
+        return [
+            by
+            for by, hold in self._holds.get(key, {}).items()
+            if by != self._by and not hold.skipped and hold.until > self._now
+        ]
+
+    def _queued(self, row: DispatchRow, why: Why | None) -> Queued:
+        key = (row.conversation_id, row.id)
+        mine = self._holds.get(key, {}).get(self._by)
+        return Queued(
+            dispatch=row,
+            why=why,
+            labels=len(self.labels.get(key, {})),
+            held_by=self._others(key),
+            skipped=mine is not None and mine.skipped,
+        )
+
+    def _rows(self, why: Why) -> Iterator[DispatchRow]:
+        if why == "failed":
+            failed = Term(field="verdict", any_of=("failed",))
+            yield from self._listed(Filter(terms=(*self._chosen.terms, failed)))
+        elif why == "sample":
+            for row in self._listed(self._chosen):
+                if _in_sample(row, self._asked.share):
+                    yield row
+        elif why == "disputed":
+            yield from self._among(
+                [key for key, given in self.labels.items() if _is_disputed(given)]
+            )
+        elif why in ("judges", "votes"):
+            if self._judged is None:
+                self._judged = _of_judges(self._store, self._project, self._evaluator)
+            yield from self._among(self._judged[why == "votes"])
+
+    def _listed(self, chosen: Filter) -> Iterator[DispatchRow]:
+        cursor: str | None = None
+        while True:
+            page = queries.dispatches(
+                self._store, self._project, chosen, limit=_PAGE, cursor=cursor
+            )
+            yield from page.items
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def _among(self, keys: Sequence[Key]) -> Iterator[DispatchRow]:
+        for start in range(0, len(keys), _PAGE):
+            some = keys[start : start + _PAGE]
+            rows = queries.dispatches_among(self._store, self._project, self._chosen, some)
+            by_key = {(row.conversation_id, row.id): row for row in rows}
+            yield from (by_key[key] for key in some if key in by_key)
+
+
+class _Held(NamedTuple):
+    skipped: bool
+    until: float
+
+
+def _holds(connection: Connection, project: int, rubric: str) -> dict[Key, dict[str, _Held]]:
+    query = select(review_hold).where(
+        review_hold.c.project == project, review_hold.c.rubric == rubric
+    )
+    holds: dict[Key, dict[str, _Held]] = {}
+    for row in connection.execute(query):
+        key = (row.conversation, row.subject)
+        holds.setdefault(key, {})[row.by] = _Held(row.skipped, row.until)
+    return holds
+
+
+def _hold(
+    connection: Connection,
+    project: int,
+    rubric: str,
+    key: Key,
+    by: str,
+    *,
+    skipped: bool,
+    until: float,
+) -> None:
+    values = {"project": project, "rubric": rubric, "conversation": key[0], "subject": key[1]}
+    same = [review_hold.c[name] == value for name, value in values.items()]
+    connection.execute(delete(review_hold).where(*same, review_hold.c.by == by))
+    row = {**values, "by": by, "skipped": skipped, "until": until}
+    connection.execute(insert(review_hold).values(row))
+
+
+def labels_by(
+    connection: Connection, project: int, evaluator: Judged, conversation_id: int | None = None
+) -> dict[Key, dict[str, Given]]:
+    """Return what each person said last of each dispatch, by a rubric under any of its names."""
+    names = names_of(evaluator.shape)
+    query = select(label).where(label.c.project == project, label.c.rubric.in_(names))
+    if conversation_id is not None:
+        query = query.where(label.c.conversation == conversation_id)
+    given: dict[Key, dict[str, Given]] = {}
+    for row in connection.execute(query.order_by(label.c.id)):
+        given.setdefault((row.conversation, row.subject), {})[row.by] = Given(
+            by=row.by, value=msgspec.json.decode(row.value), note=row.note, at=at_of(row.at)
+        )
+    return given
+
+
+def _is_disputed(given: Mapping[str, Given]) -> bool:
+    return len(given) > 1 and majority([str(each.value) for each in given.values()]) is None
+
+
+def _in_sample(row: DispatchRow, share: float) -> bool:
+    """Tell whether a dispatch is in the sample: the same ones each time, and for everybody."""
+    name = f"{row.conversation}\0{row.id}".encode()
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") < share * 2**64
+
+
+def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key], list[Key]]:
+    """Return on which dispatches judges differ, or one from what the record proves; and close ones.
+
+    Close is what some samples, or judges of a panel, saw otherwise than the verdict.
+    """
+    verdicts: dict[Key, set[str]] = {}
+    close: dict[Key, None] = {}
+    types = set(names_of(evaluator.shape))
+    with store.read() as connection:
+        for name, type_ in queries.evaluators(connection, project).items():
+            for status in ("passed", "failed"):
+                rows = connection.execute(_newest_scores(project, name, status, type_ in types))
+                for row in rows:
+                    key = (row.conversation, row.dispatch)
+                    if type_ in types:
+                        verdicts.setdefault(key, set()).add(status)
+                        if _is_close(row.details):
+                            close.setdefault(key)
+                    elif row.finding is not None:
+                        verdicts.setdefault(key, set()).add("proven")
+    differ = [
+        key
+        for key, said in verdicts.items()
+        if {"passed", "failed"} <= said or {"passed", "proven"} <= said
+    ]
+    return differ, [key for key in close if key not in differ]
+
+
+def _newest_scores(project: int, evaluator: str, status: str, judged: bool) -> Any:
+    query = (
+        select(score.c.conversation, score.c.dispatch, score.c.finding, score.c.details)
+        .join(conversation, conversation.c.id == score.c.conversation)
+        .where(
+            score.c.project == project,
+            conversation.c.project == project,
+            conversation.c.version == score.c.version,
+            score.c.replaced_by.is_(None),
+            score.c.evaluator == evaluator,
+            score.c.status == status,
+            score.c.dispatch.is_not(None),
+        )
+    )
+    if not judged:  # of others only what proves a fault says something
+        query = query.where(score.c.finding.is_not(None))
+    return query.order_by(score.c.at.desc()).limit(_NEWEST)
+
+
+def _is_close(details: str) -> bool:
+    """Tell whether samples, or judges of a panel, differ."""
+    if '"votes"' not in details:
+        return False
+    votes = msgspec.json.decode(details).get("votes")
+    return isinstance(votes, dict) and len(votes) > 1
+
+
+def agreement(evaluator: Judged, labels: Labels) -> tuple[list[Together], int]:
+    """Return how far every two people agree, and how many labels the rubric does not have.
+
+    They are compared by the labels of the rubric, or by passed and failed where they use these, as
+    ``baton calibrate`` does.
+    """
+    terms = terms_of(evaluator)
+    opinions: list[tuple[Key, str, Opinion]] = []
+    unknown = 0
+    for key, by_person in labels.items():
+        for by, given in by_person.items():
+            try:
+                opinion = (
+                    Opinion(label=given.value)
+                    if isinstance(given.value, str)
+                    else Opinion(score=terms.score(given.value))
+                )
+            except ValueError:  # not on the scale, as it was in another version
+                unknown += 1
+                continue
+            opinions.append((key, by, opinion))
+    scheme = scheme_of([opinion for _, _, opinion in opinions], terms)
+    raters: dict[str, dict[tuple[str, str], str]] = {}
+    for key, by, opinion in opinions:
+        name = people_class(opinion, scheme, terms)
+        if name is None or opinion_fault(opinion, scheme, terms) is not None:
+            unknown += 1
+            continue
+        raters.setdefault(by, {})[str(key[0]), key[1]] = name
+    return [pair for pair in together(raters) if pair.n], unknown
