@@ -92,7 +92,10 @@ def test_score_leaves_other_cases_and_their_recordings_alone(baton: Run, desk: P
     assert baton(*line, "-k", "002").code == 0
     assert ids(baton(*line, "-k", "tag:odd")) == ["c001", "c003"]
     none = baton(*line, "-k", "nothing")
-    assert (none.code, none.err) == (2, "baton: no case of 5 is left by -k nothing\n")
+    assert (none.code, none.err) == (
+        2,
+        "baton: no case of 5 is left by -k nothing; ids are c000, c001, c002, c003, c004\n",
+    )
 
 
 def test_recordings_without_cases_are_chosen_by_their_ids(baton: Run, desk: Path) -> None:

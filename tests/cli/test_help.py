@@ -19,13 +19,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.cli.verbs import GROUPS, TABLE, Example
+from baton.cli.verbs import BELOW, GROUPS, TABLE, Example
 from baton.testing import build
 from baton.testing.build import run, transfer
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = [example for verb in TABLE.values() for example in verb.examples]
+EXAMPLES += [example for examples in BELOW.values() for example in examples]
 
 
 def panel(text: str, title: str) -> list[str]:
@@ -51,9 +52,21 @@ def test_the_help_of_a_command_has_its_examples_and_few_options_first(
     assert outcome.code == 0
     for example in TABLE[verb].examples:
         assert example.line in " ".join(outcome.out.split())
+        assert example.what
         assert shlex.split(example.line)[:2] == ["baton", verb]
     assert len([line for line in panel(outcome.out, "Options") if line.startswith("-")]) <= 10
     assert importlib.util.find_spec(f"baton.cli.{verb}")
+
+
+@pytest.mark.parametrize("command", BELOW)
+def test_a_command_below_another_has_examples_of_its_own(baton: Run, command: str) -> None:
+    outcome = baton(*command.split(), "--help")
+    assert outcome.code == 0
+    assert "Parameters" not in outcome.out
+    for example in BELOW[command]:
+        assert example.what
+        assert example.line in " ".join(outcome.out.split())
+        assert example.line.startswith(f"baton {command}")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from baton.cli.options import SHORT, Reports
 from baton.cli.submit import show_job
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
-from baton.server.jobs import Jobs, job_of, submit
+from baton.server.jobs import Jobs, add_folder, again, job_of, jobs_of, stop, submit
 from baton.server.schema import job
 from baton.server.settings import Settings
 from baton.server.store import Store
@@ -200,6 +200,69 @@ def test_stopping_ends_what_runs_and_keeps_the_request(
     assert job_of(store, 1, made.id).state == "running"
     jobs.stop()
     assert job_of(store, 1, made.id).state == "waiting"
+
+
+def test_results_are_there_while_it_runs_and_stay_when_it_is_stopped(
+    store: Store, settings: Settings, address: str, tmp_path: Path
+) -> None:
+    slow = DESK.replace(
+        "    return", "    import time; time.sleep(60 * ('late' in message))\n    return"
+    )
+    (tmp_path / "desk.py").write_text(slow)
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    made = submit(store, 1, "ann", body, settings)
+    jobs = Jobs(store, settings)
+    until = time.monotonic() + 60
+    while not (now := job_of(store, 1, made.id)).results:
+        assert time.monotonic() < until
+        jobs.work(time.time())
+        time.sleep(0.05)
+    assert (now.state, now.name, now.results, now.planned) == ("running", "support", 1, 2)
+    assert now.cases["passed"] == 1
+    case = httpx2.get(f"{address}/api/v1/evaluations/{made.id}/cases/0").json()["items"]
+    assert case[0]["status"] == "passed"
+    folder = f"{address}/api/v1/evaluations/{made.id}/folder"
+    assert httpx2.get(folder).status_code == 404  # it still grows
+    stopped = httpx2.post(f"{address}/api/v1/evaluations/{made.id}/stop", json={}).json()
+    assert (stopped["state"], stopped["exit_code"]) == ("failed", 3)
+    assert stopped["error"].startswith("stopped by ")
+    while not jobs.work(time.time()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    after = job_of(store, 1, made.id)
+    assert (after.state, after.error, after.results) == ("failed", stopped["error"], 1)
+    assert httpx2.get(folder).status_code == 200
+    assert stop(store, 1, made.id, "bob").error == stopped["error"]
+
+
+def test_asking_twice_at_once_is_one_evaluation(store: Store, settings: Settings) -> None:
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    first = submit(store, 1, "ann", body, settings, once=True)
+    assert submit(store, 1, "ann", body, settings, once=True).id == first.id
+    assert again(store, 1, first.id, "bob", settings).id == first.id
+    assert submit(store, 1, "ann", body, settings).id != first.id, "whoever wants two gets two"
+    for each in jobs_of(store, 1):
+        stop(store, 1, each.id, "ann")
+    later = again(store, 1, first.id, "bob", settings)
+    assert (later.state, later.by) == ("waiting", "bob")
+    with pytest.raises(KeyError):
+        again(store, 1, 99, "bob", settings)
+
+
+def test_folders_of_the_command_line_are_listed_beside_them(
+    store: Store, settings: Settings, recordings: Path, tmp_path: Path
+) -> None:
+    scored = baton.score(
+        [recordings / "support_desk" / "refund.sse"], evaluators=["dispatch_scope"]
+    )
+    number = add_folder(store, 1, scored.save(tmp_path / "scored"), "ann")
+    (listed,) = jobs_of(store, 1)
+    assert (listed.id, listed.state, listed.status) == (number, "done", scored.status)
+    assert listed.results == 1
+    with pytest.raises(InputError, match="was not made by this server"):
+        again(store, 1, number, "ann", settings)
+    with pytest.raises(InputError, match="no evaluation"):
+        add_folder(store, 1, tmp_path, "ann")
 
 
 def test_submit_of_the_command_line_prints_the_number(

@@ -27,7 +27,7 @@ def check_command(
         Files or folders; the type of each is detected from its content. A folder of ADK agents says
         what its cases can be checked against. Or conversations of a server: server://HOST/PROJECT.
     strict
-        Warnings give exit code 1.
+        Exit with 1 when there are warnings.
     ignore
         A kind of warning to leave out, by the name in its brackets. May be given several times.
     """

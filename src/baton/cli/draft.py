@@ -27,7 +27,7 @@ def draft_command(
         Files and folders with recorded traces, or conversations of a server:
         server://HOST/PROJECT?to=AGENT. Each trace becomes a case.
     output
-        Write it to this file instead.
+        Write the cases to this file, in place of printing them.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     """

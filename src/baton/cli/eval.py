@@ -150,7 +150,9 @@ def eval_command(
     Parameters
     ----------
     target
-        A config or an agent, then datasets: files, folders, or FILE:case1,case2.
+        A config (`baton.yaml` when left out) or an agent, then datasets: files, folders, or
+        FILE:case1,case2. An agent is module:function, a folder of ADK agents, or the address of an
+        ADK server.
     dataset
         One more dataset; datasets given here or as arguments override those of the config.
     evaluators

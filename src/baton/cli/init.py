@@ -44,11 +44,12 @@ def init_command(
     Parameters
     ----------
     agent
-        A folder of ADK agents, the address of an ADK server, module:function, or `sample`.
+        A folder of ADK agents, the address of an ADK server, module:function, or `sample` for two
+        agents of ours. What a function is written with, LangGraph or pydantic-ai, is found out.
     message
-        The first message of the user.
+        What a user asks the agents first; it becomes the first case.
     ci
-        `github`, `gitlab` or `none`.
+        Where tests run: `github`, `gitlab` or `none`.
     force
         Overwrite existing files.
     """

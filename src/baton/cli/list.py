@@ -10,7 +10,7 @@ from msgspec import inspect
 from rich.table import Table
 
 from baton.evaluators.registry import evaluator_entries, rubric_entries
-from baton.model import InputError, suggestion
+from baton.model import InputError, nearest, suggestion
 from baton.providers.registry import provider_entries
 from baton.reports.registry import report_entries
 from baton.reports.text import console_for
@@ -25,7 +25,7 @@ def list_command(*names: str) -> int:
     Parameters
     ----------
     names
-        List these only.
+        Names of evaluators, providers, reporters or backends to explain; all when left out.
     """
     kinds = (
         ("evaluators", evaluator_entries()),
@@ -37,7 +37,9 @@ def list_command(*names: str) -> int:
     known = [name for _, entries in kinds for entry in entries for name in entry.names]
     for name in names:
         if name not in known:
-            raise InputError(f"nothing is called `{name}`; {suggestion(name, known)}")
+            # There are about two hundred names: nobody reads them in an error message.
+            hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all"
+            raise InputError(f"nothing is called `{name}`; {hint}")
     console = console_for(sys.stdout)
     for title, all_entries in kinds:
         entries = [e for e in all_entries if not names or not set(names).isdisjoint(e.names)]

@@ -70,9 +70,8 @@ _GIVE = {
     "--older-than": "say how old: `--older-than 30d`",
     "--output": "name the file to write: `-o FILE`",
     "--store": "name the store to fetch from: {choices}",
-    "--rubric": "name a rubric (`baton rubrics` lists them), and the files with labels",
+    "--rubric": "name a rubric (`baton rubrics list`), and the files with labels",
     "--act": "say what to do: {choices}",
-    "--name": "name a rubric: `baton rubrics` lists them",
 }
 
 
@@ -138,6 +137,9 @@ def _missing(error: MissingArgumentError, argument: Argument) -> str:
     if named:
         choices = _choices(argument)
         return f"`{named}` needs a value{f': {choices}' if choices else ''}"
+    if argument.name == "--name":
+        is_rubric = (error.command_chain or ("",))[0] == "rubrics"
+        return "name a rubric: `baton rubrics list`" if is_rubric else "name the key"
     plain = f"`{argument.name.lstrip('-')}` is missing"
     return _GIVE.get(argument.name, plain).format(choices=_choices(argument))
 

@@ -28,7 +28,8 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 MORE = Group("More options", sort_key=2)
 """What few need at first: the help shows it after the options that most do."""
 LATER = Parameter(group=MORE)
-FIRST = Parameter(group=Group("Options", sort_key=1))
+FEW = Group("Options", sort_key=1)
+FIRST = Parameter(group=FEW)
 Whole = Annotated[int, Parameter(converter=_whole)]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]

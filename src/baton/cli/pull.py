@@ -53,7 +53,7 @@ def pull_command(
     until
         Fetch what started before this time.
     trace
-        Fetch this trace; may be repeated.
+        Fetch this trace; may be given several times.
     session
         Fetch only traces of this session.
     output

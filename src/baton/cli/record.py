@@ -27,13 +27,13 @@ def record_command(
     Parameters
     ----------
     command
-        The program and its arguments, after `--`.
+        The program and its arguments, after `--`. Baton's exit code is that of the program.
     output
         The file to add to; one with the time in its name, in .baton/recordings, by default.
     server
         The address of `baton serve` to send to, in place of a file: http://localhost:4318.
     project
-        The project there.
+        The project on the server.
     """
     done = record_program(command, output, server=server, project=project)
     for name in done.on:

@@ -58,9 +58,9 @@ def report_command(
     evaluation
         Folder of the evaluation; the newest one when left out. With --server, its number there.
     format
-        What to print; with a file, its suffix tells it.
+        What to print or write; the suffix of a file tells it, too.
     output
-        Write it to this file instead.
+        Write the report to this file, in place of printing it.
     traces
         Recordings that the evaluation was made of: needed for pages with traces when it was made
         on another machine, or moved. May be given several times.
@@ -69,7 +69,7 @@ def report_command(
     server
         The address of a server: fetches the evaluation into .baton/evaluations first.
     project
-        The project there.
+        The project on the server.
     """
     showing.begin()
     if server is not None:

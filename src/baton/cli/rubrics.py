@@ -11,9 +11,9 @@ from cyclopts import App, Parameter
 from rich.padding import Padding
 from rich.table import Table
 
-from baton.config import load_config
 from baton.evaluators.judging.rubric import Rubric
 from baton.reports.text import Console, Text, console_for, one_line
+from baton.session.file_kinds import config_of
 from baton.session.rubrics import (
     Answered,
     named_rubric,
@@ -24,9 +24,9 @@ from baton.session.rubrics import (
 from baton.store.calibrations import kept_calibrations
 
 from .messages import note
-from .options import AS_JUDGED, ConfigPath, Dataset, JudgeOptions
+from .options import AS_JUDGED, FEW, ConfigPath, Dataset, JudgeOptions
 from .output import readers_may_leave
-from .verbs import TABLE, examples_text
+from .verbs import BELOW, TABLE, examples_text
 
 _UNBOUND = 10_000
 _CODES = {"as expected": 0, "otherwise": 1, "no verdict": 3}
@@ -34,12 +34,13 @@ rubrics_command = App(
     name="rubrics",
     default_parameter=Parameter(negative=""),
     group_commands="Commands",
+    group_parameters=FEW,
     help_epilogue=examples_text(TABLE["rubrics"].examples),
 )
 Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=False)]
 
 
-@rubrics_command.command(name="list")
+@rubrics_command.command(name="list", help_epilogue=examples_text(BELOW["rubrics list"]))
 def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
     """List rubrics: what each asks, how it is answered, and when it passes.
 
@@ -50,14 +51,14 @@ def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
-    settings = load_config(config) if config is not None else None
+    settings = config_of(config) if config is not None else None
     with readers_may_leave():
         files = rubric_files(settings, rubrics)
         print_list([each.rubric for each in files.values()], console_for(sys.stdout))
     return 0
 
 
-@rubrics_command.command(name="show")
+@rubrics_command.command(name="show", help_epilogue=examples_text(BELOW["rubrics show"]))
 def show_rubric(
     name: str,
     *,
@@ -87,7 +88,7 @@ def show_rubric(
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
-    settings = load_config(config) if config is not None else None
+    settings = config_of(config) if config is not None else None
     with readers_may_leave():
         if trace is not None:
             for text in requests_for(
@@ -100,7 +101,7 @@ def show_rubric(
     return 0
 
 
-@rubrics_command.command(name="test")
+@rubrics_command.command(name="test", help_epilogue=examples_text(BELOW["rubrics test"]))
 def ask_examples(
     *names: str,
     config: ConfigPath = None,

@@ -18,14 +18,15 @@ from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
 
 from .messages import note
-from .options import Flag, Whole
+from .options import FEW, Flag, Whole
 from .output import readers_may_leave
-from .verbs import TABLE, examples_text
+from .verbs import BELOW, TABLE, examples_text
 
 serve_command = App(
     name="serve",
     default_parameter=Parameter(negative=""),
     group_commands="Commands",
+    group_parameters=FEW,
     help_epilogue=examples_text(TABLE["serve"].examples),
 )
 Folder = Annotated[Path | None, Parameter(name="--folder", show_default=False)]
@@ -93,14 +94,14 @@ def serve(
     return 0
 
 
-@serve_command.command
+@serve_command.command(help_epilogue=examples_text(BELOW["serve reread"]))
 def reread(
     settings: Path | None = None,
     *,
     db: Database = None,
     folder: Folder = None,
     project: str | None = None,
-    id: tuple[Whole, ...] = (),
+    id: Annotated[tuple[Whole, ...], Parameter(show_default=False)] = (),
 ) -> int:
     """Read again what could not be read, such as after an update of Baton.
 
@@ -141,14 +142,16 @@ keys_command = App(
     name="keys",
     default_parameter=Parameter(negative=""),
     group_commands="Commands",
+    group_parameters=FEW,
     help="Make, list and revoke API keys, and the projects that they open.",
+    help_epilogue=examples_text(BELOW["serve keys"]),
 )
 serve_command.command(keys_command)
 Right = Literal["ingest", "read", "review", "run", "admin"]
 Rights = Annotated[tuple[Right, ...], Parameter(name="--right", show_default=False)]
 
 
-@keys_command.command(name="create")
+@keys_command.command(name="create", help_epilogue=examples_text(BELOW["serve keys create"]))
 def create_key(
     name: str,
     settings: Path | None = None,
@@ -187,7 +190,7 @@ def create_key(
     return 0
 
 
-@keys_command.command(name="list")
+@keys_command.command(name="list", help_epilogue=examples_text(BELOW["serve keys list"]))
 def list_keys(
     settings: Path | None = None,
     *,
@@ -229,7 +232,7 @@ def list_keys(
     return 0
 
 
-@keys_command.command(name="revoke")
+@keys_command.command(name="revoke", help_epilogue=examples_text(BELOW["serve keys revoke"]))
 def revoke_key(
     name: str,
     settings: Path | None = None,

@@ -69,6 +69,8 @@ def submit_command(
     showing.begin()
     if reports != NONE and not wait:
         raise InputError("a report needs --wait: without it nothing has ended")
+    if not targets and conversations is None:
+        raise InputError("name the cases or recordings to send, or give --conversations FILTER")
     for target in targets:
         if not target.exists():
             raise InputError(f"{target}: no such file or folder")

@@ -68,7 +68,11 @@ TABLE = {
         "score",
         "Write a dataset in another dialect, and list what is lost.",
         (
-            Example("baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json", "", 0),
+            Example(
+                "baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json",
+                "for `adk eval`",
+                0,
+            ),
             Example("baton convert desk.evalset.json --to baton -o cases.yaml", "the way back"),
         ),
     ),
@@ -76,7 +80,11 @@ TABLE = {
         "score",
         "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
         (
-            Example("baton check examples/adk/cases.yaml examples/adk/baton.yaml", "", 0),
+            Example(
+                "baton check examples/adk/cases.yaml examples/adk/baton.yaml",
+                "cases, and the config that names them",
+                0,
+            ),
             Example("baton check . --strict", "warnings count, too"),
         ),
     ),
@@ -115,7 +123,7 @@ TABLE = {
         "look",
         "Draw recorded traces: runs, dispatches and tools.",
         (
-            Example(f"baton show {_DESK}/refund.sse", "", 0),
+            Example(f"baton show {_DESK}/refund.sse", "one run", 0),
             Example(
                 "baton show examples/claude/scope_bleed --dispatch dispatch1", "one dispatch", 0
             ),
@@ -133,7 +141,7 @@ TABLE = {
         "look",
         "List evaluators, providers, reporters and backends, with their options.",
         (
-            Example("baton list", "", 0),
+            Example("baton list", "all of them", 0),
             Example("baton list agent_chain", "what its options mean", 0),
         ),
     ),
@@ -141,7 +149,7 @@ TABLE = {
         "look",
         "Remove evaluations and recordings below .baton that are older than an age.",
         (
-            Example("baton clean --older-than 30d", "", 0),
+            Example("baton clean --older-than 30d", "what is older than a month", 0),
             Example("baton clean --older-than 12h --dry-run", "only says what would go", 0),
         ),
     ),
@@ -150,7 +158,7 @@ TABLE = {
         "Save an evaluation as a baseline to compare with, or show the saved one.",
         (
             Example("baton baseline set", "saves the newest evaluation"),
-            Example("baton baseline show", ""),
+            Example("baton baseline show", "prints what is saved"),
         ),
     ),
     "compare": Verb(
@@ -166,7 +174,7 @@ TABLE = {
         "Show how a figure changed over evaluations, for each model.",
         (
             Example("baton trend", "how many cases pass"),
-            Example("baton trend --axis agent_chain --last 20", ""),
+            Example("baton trend --axis agent_chain --last 20", "one evaluator, lately"),
         ),
     ),
     "serve": Verb(
@@ -181,15 +189,17 @@ TABLE = {
         "live",
         "Run a program, and record what its agents do, without a change of its code.",
         (
-            Example("baton record -- python app.py", ""),
-            Example("baton record -o runs/today.otlp.jsonl -- python app.py", ""),
+            Example("baton record -- python app.py", "into .baton/recordings"),
+            Example(
+                "baton record -o runs/today.otlp.jsonl -- pytest -q", "into a file, any program"
+            ),
         ),
     ),
     "pull": Verb(
         "live",
         "Fetch traces from Phoenix or Langfuse into a file.",
         (
-            Example("baton pull phoenix --project default --since 2026-01-31", ""),
+            Example("baton pull phoenix --project default --since 2026-01-31", "from a day on"),
             Example("baton pull langfuse --session s-42 -o runs.jsonl", "one session"),
         ),
     ),
@@ -197,7 +207,7 @@ TABLE = {
         "live",
         "Write recordings as OpenTelemetry spans, and results as evaluation events.",
         (
-            Example(f"baton export {_DESK}/refund.sse -o spans.jsonl", "", 0),
+            Example(f"baton export {_DESK}/refund.sse -o spans.jsonl", "into a file", 0),
             Example(f"baton export {_DESK} --otlp http://localhost:4318", "to a collector"),
         ),
     ),
@@ -206,14 +216,16 @@ TABLE = {
         "Send recordings to a server.",
         (
             Example("baton push runs/", "a folder"),
-            Example("baton push session.jsonl --server http://traces.internal:4318", ""),
+            Example("baton push session.jsonl --server http://traces.internal:4318", "one file"),
         ),
     ),
     "submit": Verb(
         "live",
         "Have a server evaluate cases with one of its agents, or score recordings.",
         (
-            Example("baton submit cases.yaml --agent support --wait", ""),
+            Example(
+                "baton submit cases.yaml --agent support --wait", "plays an agent of the server"
+            ),
             Example("baton submit cases.yaml runs/ -e agent_chain", "scores recordings"),
         ),
     ),
@@ -222,7 +234,7 @@ TABLE = {
         "Have Claude Code send each session to a server when it stops.",
         (
             Example("baton hook claude push", "shows the change of its settings, and asks"),
-            Example("baton hook claude push --uninstall", ""),
+            Example("baton hook claude push --uninstall", "takes it out again"),
         ),
     ),
     "label": Verb(
@@ -230,14 +242,14 @@ TABLE = {
         "Label the dispatches of an evaluation, to compare judges with.",
         (
             Example("baton label", "the newest evaluation"),
-            Example("baton label --rubric dispatch_correctness --by kim", ""),
+            Example("baton label --rubric dispatch_correctness --by kim", "of several people"),
         ),
     ),
     "calibrate": Verb(
         "learn",
         "Compare a judge with labels that people gave.",
         (
-            Example("baton calibrate dispatch_correctness labels.jsonl traces/", ""),
+            Example("baton calibrate dispatch_correctness labels.jsonl traces/", "one model"),
             Example(
                 "baton calibrate scope_fidelity labels.jsonl traces/ --against openai:gpt-5-mini",
                 "two models",
@@ -248,12 +260,52 @@ TABLE = {
         "learn",
         "List, show and test rubrics: the questions that judges are asked.",
         (
-            Example("baton rubrics list", "", 0),
-            Example("baton rubrics show dispatch_correctness", "", 0),
+            Example("baton rubrics list", "all of them", 0),
+            Example("baton rubrics show dispatch_correctness", "what it asks", 0),
         ),
     ),
 }
 """Every command, in the order in which a newcomer needs those of a group."""
+
+BELOW = {
+    "rubrics list": (
+        Example("baton rubrics list", "those of Baton", 0),
+        Example("baton rubrics list --rubrics rubrics/", "with your own"),
+    ),
+    "rubrics show": (
+        Example("baton rubrics show dispatch_correctness", "what it asks", 0),
+        Example(
+            "baton rubrics show scope_fidelity --trace examples/claude/scope_bleed",
+            "what a judge would get to read of a run",
+            0,
+        ),
+    ),
+    "rubrics test": (
+        Example("baton rubrics test --config baton.yaml", "your own, by the judge of a config"),
+        Example("baton rubrics test result_integration --judge openai:gpt-4o-mini", "one of them"),
+    ),
+    "serve keys": (
+        Example("baton serve keys create ci --right run", "a key that starts evaluations"),
+        Example("baton serve keys list", "who has which"),
+    ),
+    "serve keys create": (
+        Example("baton serve keys create support-agents", "to send spans with"),
+        Example("baton serve keys create kim --right read --right review", "for a person"),
+    ),
+    "serve keys list": (
+        Example("baton serve keys list", "all"),
+        Example("baton serve keys list server.yaml --project support", "those of a project"),
+    ),
+    "serve keys revoke": (
+        Example("baton serve keys revoke kim", "of the project `default`"),
+        Example("baton serve keys revoke ci server.yaml --project support", "of another one"),
+    ),
+    "serve reread": (
+        Example("baton serve reread", "all that could not be read"),
+        Example("baton serve reread server.yaml --project support", "of one project"),
+    ),
+}
+"""Examples of the commands below another one."""
 
 
 def examples_text(examples: tuple[Example, ...]) -> str:
@@ -274,6 +326,8 @@ app = App(
     name="baton",
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
+        "Begin with `baton init` for agents of yours, or with `baton score RECORDING` for a run "
+        "that you have.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
         "\n\nWith --debug, before or after the command, tracebacks are shown: of a crash of Baton, "
         "and of what your agents and evaluators raise."

@@ -160,7 +160,8 @@ def ready(
 
     Raises:
         InputError: no model is named for an evaluator that needs one, it has no key, an
-            evaluator's own settings are wrong, or a rule is about none of the evaluators.
+            evaluator's own settings are wrong, or a rule is about none of the evaluators. A model
+            that the command line names is checked also where nobody asks it.
     """
     asking = [planned for planned in plan.every_evaluator if planned.needs_judge]
     gate = gate_of(plan, gate or Gate())
@@ -171,6 +172,9 @@ def ready(
     if plan.prices is None and any(rule.evaluator == "cost_usd" for rule in gate.rules):
         plan = msgspec.structs.replace(plan, prices={})
     if not asking:
+        if flags is not None and flags.model is not None:
+            models = judging.models if isinstance(judging, JudgeConfig) else {}
+            read_settings({"model": model_of_label(flags.model, models)})
         return plan
     if judging is None or isinstance(judging, JudgeConfig):
         flags = flags or JudgeFlags()

@@ -56,6 +56,19 @@ def _text(dumper: Any, value: str) -> Any:
 _CoreDumper.add_representer(str, _text)
 
 
+class _LineDumper(_CoreDumper):
+    """Writes texts of several lines as lines (`|`), as people write them."""
+
+
+def _lines(dumper: Any, value: str) -> Any:
+    if "\n" in value and visible(value) == value and _COMMAND.search(value) is None:
+        return dumper.represent_scalar(f"{_TAG}str", value, style="|")
+    return _text(dumper, value)
+
+
+_LineDumper.add_representer(str, _lines)
+
+
 def load_yaml(text: str, file: str) -> Any:
     """Parse one YAML document into plain data.
 
@@ -99,12 +112,14 @@ def load_yaml(text: str, file: str) -> Any:
         raise InputError(Problem(file=file, message=f"not YAML: {error}")) from error
 
 
-def dump_yaml(value: Any) -> str:
-    """Write plain data as block-style YAML that :func:`load_yaml` reads back the same."""
+def dump_yaml(value: Any, *, lines: bool = False) -> str:
+    """Write plain data as block-style YAML that :func:`load_yaml` reads back the same.
+
+    ``lines`` writes a text of several lines as such, and not in quotes.
+    """
+    dumper = _LineDumper if lines else _CoreDumper
     return str(
-        yaml.dump(
-            value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=96, indent=2
-        )
+        yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=96, indent=2)
     )
 
 

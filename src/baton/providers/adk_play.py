@@ -147,15 +147,17 @@ class _Conversation:
         final: dict[str, Any] | None = None
         # Sessions stay until the last turn, so that what leaks from one can be seen in another.
         async with AsyncExitStack() as sessions:
-            for index, numbers in enumerate(_sessions(self._case)):
-                await self._restart(numbers[0])
-                opened = self._server.session(self._case, state, another=again or index > 0)
-                session = await sessions.enter_async_context(opened)
-                for number in numbers:
-                    if number != numbers[0]:
-                        await self._restart(number)
-                    await self._turn(session, number)
-                final = await self._server.state(session)
+            session: SessionKey | None = None
+            for number, turn in enumerate(self._case.turns):
+                await self._restart(number)
+                if session is None or turn.new_session:
+                    another = again or session is not None
+                    opened = self._server.session(self._case, state, another=another)
+                    session = await sessions.enter_async_context(opened)
+                await self._turn(session, number)
+                following = self._case.turns[number + 1 : number + 2]
+                if not following or following[0].new_session:
+                    final = await self._server.state(session)
         return await self._read(self._exchanges, final)
 
     async def _restart(self, number: int) -> None:
@@ -189,6 +191,7 @@ class _Conversation:
             reason = f"turn {number + 1}: {trouble}"
             raise ProviderError(reason, await self._read(self._exchanges)) from answer.cause
         await self._hooks.after_turn(self._case, turn)
+        await self._hooks.next_turn(self._case, lambda: self._trace(self._exchanges, None))
 
     async def _send(self, session: SessionKey, message: str) -> Answer:
         """Send a message; a fault is part of what was seen, unless the case can start over."""
@@ -248,13 +251,3 @@ class _Conversation:
             if trouble is not None and (turn.error is None or turn.status == "incomplete"):
                 turn.status, turn.error = "incomplete", trouble
         return trace
-
-
-def _sessions(case: Case) -> list[list[int]]:
-    """Group the turns of a case, by their place, by the session they are played in."""
-    groups: list[list[int]] = [[]]
-    for number, turn in enumerate(case.turns):
-        if turn.new_session and number:
-            groups.append([])
-        groups[-1].append(number)
-    return groups

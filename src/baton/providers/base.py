@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from baton.http.answers import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
-from baton.model import Case, InputError, Problem, ProviderError, Trace, Turn
+from baton.model import Case, ExpectedTurn, InputError, Problem, ProviderError, Trace, Turn
 from baton.model.dataset import Need
 from baton.plugins import Alias
 from baton.plugins.user_code import Function, load_function
@@ -139,8 +140,17 @@ class ConfiguredProvider(ABC, Generic[Options]):
         return None
 
 
+Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
+"""Takes what was seen of a conversation after a turn; returns what is said next, if anything is."""
+
+
 class Hooks:
-    """The user's functions that run beside a case."""
+    """The user's functions that run beside a case, and who talks to its agents, if somebody does.
+
+    ``talk`` is asked after each turn; with it, a case may begin as its first message.
+    """
+
+    talk: Talk | None = None
 
     def __init__(self, options: HookOptions | None, folder: Path) -> None:
         self._before_case = _function(options.before_case if options else None, folder)
@@ -165,6 +175,16 @@ class Hooks:
         """Run the hook after a turn."""
         if self._after_turn is not None:
             await _run("after_turn", self._after_turn, case, turn)
+
+    async def next_turn(self, case: Case, seen: Callable[[], Trace]) -> None:
+        """Let who talks to the agents say the next thing: it becomes the last turn of the case.
+
+        Providers ask after each turn, and go through the turns of a case as they are then.
+        """
+        if self.talk is not None:
+            said = await self.talk(seen())
+            if said is not None:
+                case.turns.append(said)
 
 
 def option_error(path: str, message: str) -> InputError:

@@ -258,15 +258,14 @@ class Played:
         if await self._hooks.state(self._case):
             raise ProviderError("the case states a session's state, and Claude Code has none")
         try:
-            groups: list[list[int]] = [[]]
-            for number, turn in enumerate(self._case.turns):
-                if turn.new_session and number:
-                    groups.append([])
-                groups[-1].append(number)
-            for numbers in groups:
+            number, turns = 0, self._case.turns
+            while number < len(turns):
                 async with self._connect() as conversation, _inbox(conversation) as inbox:
-                    for number in numbers:
+                    await self._turn(conversation, inbox, number)
+                    number += 1
+                    while number < len(turns) and not turns[number].new_session:
                         await self._turn(conversation, inbox, number)
+                        number += 1
         except ProviderError as error:
             if error.trace is None and self._messages:
                 error.trace = self.trace()
@@ -305,6 +304,7 @@ class Played:
         if trace.turns[-1].error is not None:
             raise ProviderError(f"turn {number + 1}: {trace.turns[-1].error}", trace)
         await self._hooks.after_turn(self._case, trace.turns[-1])
+        await self._hooks.next_turn(self._case, lambda: trace)
 
     async def _until_done(self, inbox: Inbox) -> str | None:
         """Take messages until the turn and its background agents have ended."""

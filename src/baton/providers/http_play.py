@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -159,8 +159,8 @@ class Player:
         self._case = case
         self._state = state
 
-    async def play(self, hooks: Hooks) -> None:
-        """Play all turns into ``played``.
+    async def play(self, hooks: Hooks, seen: Callable[[], Trace]) -> None:
+        """Play all turns into ``played``, of which ``seen`` makes a trace.
 
         Raises:
             ProviderError: the turn that broke is among those played.
@@ -187,6 +187,7 @@ class Player:
                     )
                 await self._turn(session, index)
                 await hooks.after_turn(self._case, self.played.turns[-1].turn)
+                await hooks.next_turn(self._case, seen)
 
     async def _turn(self, session: _Session, index: int) -> None:
         sent = time.time()
@@ -307,14 +308,18 @@ async def play(endpoint: Endpoint, case: Case, hooks: Hooks, source: Source, age
         CaseCancelled: the same, when playing is cancelled after the first message.
     """
     player = Player(endpoint, case, await hooks.state(case))
+
+    def seen() -> Trace:
+        return player.played.trace(case, source, agents)
+
     try:
-        await player.play(hooks)
+        await player.play(hooks, seen)
     except ProviderError as error:
         if error.trace is None and player.played.turns:
-            error.trace = player.played.trace(case, source, agents)
+            error.trace = seen()
         raise
     except asyncio.CancelledError as error:
         if not player.played.turns:
             raise
-        raise CaseCancelled(player.played.trace(case, source, agents)) from error
-    return player.played.trace(case, source, agents)
+        raise CaseCancelled(seen()) from error
+    return seen()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
+from functools import partial
 from typing import Any, Literal, Protocol, Self
 
 import msgspec
@@ -190,6 +191,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 raise ProviderError(text, self._trace(case, played, heard)) from error
             trace = self._finished(case, played, heard)
             await self.hooks.after_turn(case, trace.turns[-1])
+            await self.hooks.next_turn(case, partial(self._trace, case, played, heard))
         return self._finished(case, played, heard)
 
     def _turn(

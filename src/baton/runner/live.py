@@ -66,9 +66,9 @@ async def evaluate_in_memory(
 class RunFolder(NamedTuple):
     """Where the results of a run go: a new folder below ``root``, or the one that is resumed.
 
-    ``header`` is what it says of how it was made. ``on_start`` is told the folder, ``on_result``
-    each result. With ``kept`` its folder is resumed: results that are no errors stay, and
-    everything else is played.
+    ``folder`` is the new one where its name matters. ``header`` is what it says of how it was
+    made. ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is
+    resumed: results that are no errors stay, and everything else is played.
     """
 
     root: Path
@@ -77,6 +77,7 @@ class RunFolder(NamedTuple):
     on_result: OnResult = lambda _: None
     on_start: Callable[[Path], None] = lambda _: None
     kept: Kept | None = None
+    folder: Path | None = None
 
     def open(
         self, planned: int, repeats: int, notices: Sequence[str], **run: Any
@@ -85,7 +86,13 @@ class RunFolder(NamedTuple):
         told = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
         header = {**self.header, **run, "planned": planned, "notices": told}
         writer = EvaluationWriter(
-            self.root, self.name, header=header, keep_traces=True, repeats=repeats, kept=self.kept
+            self.root,
+            self.name,
+            header=header,
+            keep_traces=True,
+            repeats=repeats,
+            kept=self.kept,
+            folder=self.folder,
         )
         self.on_start(writer.folder)
         return writer

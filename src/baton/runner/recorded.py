@@ -282,8 +282,12 @@ def score_to_folder(
     header: dict[str, Any],
     input_problems: list[str],
     repeats: int = 1,
+    folder: Path | None = None,
+    on_start: Callable[[Path], None] = lambda _: None,
 ) -> Path:
     """Score traces as they are read and write each result at once; return the folder.
+
+    With ``folder`` it is that one, and it keeps the traces. ``on_start`` is told the folder.
 
     ``input_problems`` are filled by whoever yields the traces while they are read; any makes
     the evaluation an error. ``repeats`` is how often cases were played at the most.
@@ -293,7 +297,15 @@ def score_to_folder(
     # The first trace is read before a folder is made, so that bad input leaves none behind.
     rest = iter(traces)
     read = itertools.chain(list(itertools.islice(rest, 1)), rest)
-    writer = EvaluationWriter(root, name, header=header, repeats=repeats)
+    writer = EvaluationWriter(
+        root,
+        name,
+        header=header,
+        keep_traces=folder is not None,
+        repeats=repeats,
+        folder=folder,
+    )
+    on_start(writer.folder)
     with FolderResults(plan, writer, input_problems) as results:
         collect(plan, score_recorded(plan, read, dataset), results)
     return writer.folder

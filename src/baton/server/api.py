@@ -448,6 +448,23 @@ def _case(call: Call) -> Any:
     return Listed(items=results)
 
 
+def _again(call: Call) -> Any:
+    state, caller = call.state, call.caller
+    try:
+        return jobs.again(
+            state.store, caller.project, call.path["id"], caller.name, state.live_settings()
+        )
+    except KeyError:
+        raise _no_evaluation(call) from None
+
+
+def _stop(call: Call) -> Any:
+    try:
+        return jobs.stop(call.state.store, call.caller.project, call.path["id"], call.caller.name)
+    except KeyError:
+        raise _no_evaluation(call) from None
+
+
 def _no_evaluation(call: Call) -> Denied:
     message = f"there is no evaluation {call.path['id']} in this project, or it has no results yet"
     return Denied(404, message, f"{API}/evaluations lists them")
@@ -647,6 +664,22 @@ ENDPOINTS = (
         _evaluations,
     ),
     Endpoint("GET", "/evaluations/{id:int}", "read", "One of them", EvaluationJob, _evaluation),
+    Endpoint(
+        "POST",
+        "/evaluations/{id:int}/again",
+        "run",
+        "Evaluate the same again; where that waits or runs already, it is returned",
+        EvaluationJob,
+        _again,
+    ),
+    Endpoint(
+        "POST",
+        "/evaluations/{id:int}/stop",
+        "run",
+        "End it if it waits or runs; the results until then stay",
+        EvaluationJob,
+        _stop,
+    ),
     Endpoint(
         "GET",
         "/evaluations/{id:int}/folder",

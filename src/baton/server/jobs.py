@@ -24,31 +24,34 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, text, update
 
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.own_files import make_folder
 from baton.gate.rules import read_gate
-from baton.model import BatonError, CaseResult, InputError, Problem
+from baton.model import BatonError, CaseResult, InputError, Problem, Terminated
 from baton.model.filter import filter_of
 from baton.readers import load_traces
-from baton.session.evaluate import evaluate
-from baton.session.evaluation import Evaluation
+from baton.session.evaluate import evaluate_into
 from baton.session.prepare import ScoreOptions
-from baton.session.score import score
+from baton.session.score import score_into
 from baton.session.server_rows import EvaluationJob
-from baton.store import read_evaluation
+from baton.store import StoredEvaluation, read_evaluation
 
 from . import queries
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
+from .evaluations import Progress, progress_of
 from .schema import job
 from .settings import Settings
 from .store import Store, open_store
 from .uploads import file_name, write_upload
 
 _MOST_CONVERSATIONS = 10_000
+_ENDED = ("done", "failed")
+_PATIENCE = 8.0
+"""Seconds that an evaluation which was stopped has to end by itself: its agents clean up."""
 _ATTEMPTS = 3
 """Times that an evaluation is begun: a server that ends in the middle begins it again."""
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
@@ -123,8 +126,19 @@ def _chosen(conversations: str) -> str | None:
     return None if conversations.strip() == "*" else conversations
 
 
-def submit(store: Store, project: int, by: str, body: bytes, settings: Settings) -> EvaluationJob:
+def submit(
+    store: Store,
+    project: int,
+    by: str,
+    body: bytes,
+    settings: Settings,
+    *,
+    once: bool = False,
+) -> EvaluationJob:
     """Keep a request; a worker takes it up.
+
+    With ``once``, for a button that is pressed twice: where the very same is waiting or running,
+    that is returned, and nothing is added.
 
     Raises:
         InputError: the request cannot be evaluated.
@@ -141,8 +155,86 @@ def submit(store: Store, project: int, by: str, body: bytes, settings: Settings)
         "attempts": 0,
     }
     with store.write() as connection:
-        number = connection.execute(insert(job).values(row).returning(job.c.id)).scalar_one()
+        number = _same(store, connection, project, body) if once else None
+        if number is None:
+            number = connection.execute(insert(job).values(row).returning(job.c.id)).scalar_one()
     return job_of(store, project, number)
+
+
+def _same(store: Store, connection: Connection, project: int, body: bytes) -> int | None:
+    """Return the number of one that was asked for with the same words and has not ended."""
+    query = select(job.c.id, job.c.request).where(
+        job.c.project == project, job.c.state.in_(("waiting", "running"))
+    )
+    if store.is_postgresql:  # with SQLite one transaction writes at a time
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('baton jobs'))"))
+    for number, request in connection.execute(query).all():
+        try:
+            if get_one(store.bodies, msgspec.json.decode(request, type=Place)) == body:
+                return int(number)
+        except BodyGone:
+            continue
+    return None
+
+
+def again(store: Store, project: int, number: int, by: str, settings: Settings) -> EvaluationJob:
+    """Ask for an evaluation again, with its own cases; one that has not ended is returned.
+
+    Raises:
+        KeyError: there is no such evaluation.
+        InputError: it was not asked for here, or what it was asked with is deleted or not valid
+            any more.
+    """
+    query = select(job.c.request).where(job.c.project == project, job.c.id == number)
+    with store.read() as connection:
+        request = connection.execute(query).scalar()
+    if request is None:
+        raise KeyError(number)
+    if not request:
+        raise InputError(f"evaluation {number} was not made by this server: run its command again")
+    try:
+        body = get_one(store.bodies, msgspec.json.decode(request, type=Place))
+    except BodyGone as error:
+        raise InputError(
+            f"the cases of evaluation {number} are not here any more: {error}"
+        ) from None
+    return submit(store, project, by, body, settings, once=True)
+
+
+def stop(store: Store, project: int, number: int, by: str) -> EvaluationJob:
+    """End an evaluation that waits or runs, if it has not ended; what it has until then stays.
+
+    Raises:
+        KeyError: there is no such evaluation.
+    """
+    mine = (job.c.project == project, job.c.id == number, job.c.state.in_(("waiting", "running")))
+    ended = {"state": "failed", "error": f"stopped by {by}", "exit_code": 3, "ended": time.time()}
+    with store.write() as connection:
+        connection.execute(update(job).where(*mine).values(ended))
+    return job_of(store, project, number)
+
+
+def add_folder(store: Store, project: int, folder: Path, by: str) -> int:
+    """List a folder that was made elsewhere among the evaluations of a project; return its number.
+
+    Raises:
+        InputError: it is no evaluation folder.
+    """
+    progress = progress_of(folder)
+    row = {
+        "project": project,
+        "created": progress.started or time.time(),
+        "by": by,
+        "request": "",
+        "state": "done",
+        "attempts": 0,
+        "folder": str(folder.resolve()),
+        "status": progress.status,
+        "exit_code": _EXIT_CODES.get(progress.status, 3),
+        "ended": progress.ended,
+    }
+    with store.write() as connection:
+        return int(connection.execute(insert(job).values(row).returning(job.c.id)).scalar_one())
 
 
 def _read(body: bytes) -> EvaluationRequest:
@@ -171,6 +263,7 @@ def jobs_of(store: Store, project: int, limit: int = 200) -> list[EvaluationJob]
 
 def _job(row: Mapping[Any, Any]) -> EvaluationJob:
     ended = None if row["ended"] is None else datetime.fromtimestamp(row["ended"], UTC)
+    progress = _progress(row)
     return EvaluationJob(
         id=row["id"],
         created=datetime.fromtimestamp(row["created"], UTC),
@@ -180,16 +273,30 @@ def _job(row: Mapping[Any, Any]) -> EvaluationJob:
         exit_code=row["exit_code"],
         error=row["error"],
         ended=ended,
+        name=progress.name if progress else None,
+        results=progress.results if progress else None,
+        planned=progress.planned if progress else None,
+        cases=progress.cases if progress else {},
     )
+
+
+def _progress(row: Mapping[Any, Any]) -> Progress | None:
+    """Return how far an evaluation is; ``None`` while it has no folder, and where that is gone."""
+    if row["folder"] is None:
+        return None
+    try:
+        return progress_of(Path(row["folder"]))
+    except InputError:  # removed by hand, or about to be made anew
+        return None
 
 
 def packed_folder(store: Store, project: int, number: int) -> bytes:
     """Return the folder of an evaluation as an archive (tar, gzip).
 
     Raises:
-        KeyError: there is no such evaluation, or it has no folder (yet).
+        KeyError: there is no such evaluation, or it has no folder, or has not ended.
     """
-    folder = _folder_of(store, project, number)
+    folder = folder_of(store, project, number, ended=True)
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for file in sorted(folder.iterdir()):
@@ -203,15 +310,22 @@ def one_case(store: Store, project: int, number: int, position: int) -> list[Cas
     Raises:
         KeyError: there is no such evaluation or case, or it has no folder (yet).
     """
-    stored = read_evaluation(_folder_of(store, project, number), partial=True)
+    stored = read_evaluation(folder_of(store, project, number), partial=True)
     results = [stored.result(row) for row in stored.rows() if row.position == position]
     if not results:
         raise KeyError(position)
     return results
 
 
-def _folder_of(store: Store, project: int, number: int) -> Path:
+def folder_of(store: Store, project: int, number: int, *, ended: bool = False) -> Path:
+    """Return the folder of an evaluation, which may still grow unless it has ``ended``.
+
+    Raises:
+        KeyError: there is no such evaluation, or it has no folder (yet).
+    """
     query = select(job.c.folder).where(job.c.project == project, job.c.id == number)
+    if ended:
+        query = query.where(job.c.state.in_(_ENDED))
     with store.read() as connection:
         folder = connection.execute(query).scalar()
     if folder is None or not Path(folder).is_dir():
@@ -245,7 +359,21 @@ class Jobs:
             ended, self._running = self._running, None
             self._end(ended, now)
             return True
+        else:
+            self._look(self._running, now)
         return False
+
+    def _look(self, one: _Running, now: float) -> None:
+        """End what a user stopped; what does not end by itself is killed."""
+        if one.stopped is not None:
+            if now - one.stopped > _PATIENCE:
+                one.process.kill()
+            return
+        state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
+        with self._store.read() as connection:
+            if connection.execute(state).scalar() != "running":
+                one.stopped = now
+                one.process.terminate()
 
     def stop(self) -> None:
         """End what runs; it begins again with the next start."""
@@ -298,12 +426,15 @@ class Jobs:
             code = ended.process.exitcode
             answer = {"error": f"the evaluation ended with {code} and no result", "exit_code": 3}
         shutil.rmtree(ended.folder, ignore_errors=True)
+        if ended.stopped is not None:
+            return
         state = "failed" if "error" in answer else "done"
         self._set(ended, state=state, ended=now, **answer)
 
     def _set(self, one: _Running, **values: Any) -> None:
+        # What a user stopped meanwhile stays so.
+        mine = (job.c.project == one.project, job.c.id == one.id, job.c.state == "running")
         with self._store.write() as connection:
-            mine = (job.c.project == one.project, job.c.id == one.id)
             connection.execute(update(job).where(*mine).values(values))
 
 
@@ -313,6 +444,7 @@ class _Running:
         self.id = id_
         self.folder = folder
         self.process = process
+        self.stopped: float | None = None
 
 
 _ANSWER = "answer.json"
@@ -342,6 +474,8 @@ def _play(task: _Task) -> None:
         answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
     except BodyGone as error:
         answer = {"error": str(error), "exit_code": 3}
+    except Terminated:
+        return  # who ended it knows why
     draft = task.folder / f"{_ANSWER}.tmp"
     draft.write_bytes(msgspec.json.encode(answer))
     draft.rename(task.folder / _ANSWER)
@@ -355,30 +489,60 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _evaluated(task: _Task) -> dict[str, Any]:
+    """Evaluate into a folder that pages show while it grows."""
     settings = task.settings
     store = open_store(settings.store)
     try:
         request = _read(get_one(store.bodies, task.place))
         request.check(settings)
         name = request.name or request.agent or "submitted"
+        folder = _new_folder(task, name)
         cases = [_written(task.folder / "dataset", each) for each in request.dataset]
         common: ScoreOptions = {"name": name, "judge": _judge(settings), "gate": request.gate}
+
+        def begun(made: Path) -> None:
+            mine = (job.c.project == task.project, job.c.id == task.number)
+            with store.write() as connection:
+                known = update(job).where(*mine).values(folder=str(made.resolve()))
+                connection.execute(known)
+
         if request.agent is not None:
             agent = settings.agents[request.agent]
-            played = evaluate(cases, agent, request.evaluators, repeat=request.repeat, **common)
-            return _kept(played, task, name)
+            repeat, chosen = request.repeat, request.evaluators
+            return _answer(
+                evaluate_into(folder, cases, agent, chosen, on_start=begun, repeat=repeat, **common)
+            )
         recordings = task.folder / "recordings"
         recordings.mkdir()
         for number, each in enumerate(request.recordings):
-            folder = recordings / str(number)
-            folder.mkdir()
-            write_upload(each.content, each.name, folder, settings.limits)
+            below = recordings / str(number)
+            below.mkdir()
+            write_upload(each.content, each.name, below, settings.limits)
         if request.conversations is not None:
             _write_records(store, task.project, request.conversations, recordings / "records.jsonl")
+        traces = load_traces(recordings)
+        return _answer(
+            score_into(folder, traces, cases or None, request.evaluators, on_start=begun, **common)
+        )
     finally:
         store.close()
-    scored = score(load_traces(recordings), cases or None, request.evaluators, **common)
-    return _kept(scored, task, name)
+
+
+def _new_folder(task: _Task, name: str) -> Path:
+    """Return where the folder of an evaluation is to be; what a killed attempt left is removed."""
+    below = Path(task.settings.folder) / "evaluations"
+    stamp = datetime.fromtimestamp(task.created, UTC).strftime("%Y%m%dT%H%M%SZ")
+    slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip("-.") or "evaluation"
+    folder = below / f"{stamp}-{task.number}-{slug}"
+    make_folder(below)
+    if folder.exists():
+        shutil.rmtree(folder)
+    return folder
+
+
+def _answer(made: StoredEvaluation) -> dict[str, Any]:
+    status = made.header.status
+    return {"status": status, "exit_code": _EXIT_CODES.get(status, 3)}
 
 
 def _judge(settings: Settings) -> Any:
@@ -413,19 +577,3 @@ def _write_records(store: Store, project: int, chosen: str, file: Path) -> None:
                 raise InputError(Problem(path="conversations", message=message))
     if not count:
         raise InputError(Problem(path="conversations", message=f"no conversation meets `{chosen}`"))
-
-
-def _kept(evaluation: Evaluation, task: _Task, name: str) -> dict[str, Any]:
-    """Save an evaluation with all its traces: what it was made of is removed."""
-    evaluation.keep_traces = True
-    evaluation.about.pop("traces", None)
-    below = Path(task.settings.folder) / "evaluations"
-    stamp = datetime.fromtimestamp(task.created, UTC).strftime("%Y%m%dT%H%M%SZ")
-    slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip("-.") or "evaluation"
-    folder = below / f"{stamp}-{task.number}-{slug}"
-    make_folder(below)
-    if folder.exists():  # of an earlier attempt, which a kill ended
-        shutil.rmtree(folder)
-    evaluation.save(folder)
-    code = _EXIT_CODES.get(evaluation.status, 3)
-    return {"folder": str(folder.resolve()), "status": evaluation.status, "exit_code": code}

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baton.config import Config, load_config
+from baton.config import Config
 from baton.config.load import load_found
 from baton.config.trust import Trust
 from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
-from baton.readers import Catalog
+from baton.readers import Catalog, load_catalog
 
-from .file_kinds import given_as
+from .file_kinds import config_of
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
@@ -58,7 +58,7 @@ def find_target(
     """
     target = _target(words, trust, own_code)
     if config is not None:
-        target = target._replace(config=load_config(config, own_code=own_code))
+        target = target._replace(config=config_of(config, own_code=own_code))
     if app is not None:
         if target.provider is None or target.provider["type"] != "adk_http":
             message = f"{option('app')} goes with the address of an ADK server; a config has "
@@ -86,11 +86,7 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
             meant = f"no such file; did you mean `{path.with_name(near[0])}`?"
             raise InputError(Problem(file=first, message=meant))
     if path.suffix in _CONFIG_SUFFIXES:
-        message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
-        swapped = given_as([path], "dataset", message)
-        if swapped:
-            raise InputError(swapped)
-        return Target(load_config(path, own_code=own_code), None, rest)
+        return Target(config_of(path, own_code=own_code), None, rest)
     if path.suffix == ".py" and path.is_file():
         raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
     module, dot, name = first.rpartition(".")
@@ -120,6 +116,55 @@ def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
     if _FUNCTION.fullmatch(word) and not path.exists():
         return {"type": "python", "target": word}
     return None
+
+
+class ConfiguredAgent(NamedTuple):
+    """An agent that may be talked to or evaluated by its name: a provider of a config."""
+
+    config: str
+    place: int
+
+
+AgentLike = ConfiguredAgent | dict[str, Any] | str
+
+
+def served_agents(place: Path) -> dict[str, AgentLike]:
+    """Return the agents of a folder or a config, by name: what `baton serve` may be given.
+
+    A folder is one of ADK agents, or holds such folders as `adk web` takes it; a config names
+    providers. What an agent is is its absolute path, whose code is not looked at yet.
+
+    Raises:
+        InputError: there are none.
+    """
+    if place.is_dir():
+        folder = place.resolve()
+        if agent_spec(str(folder)) is not None:
+            return {folder.name: {"type": "adk_local", "path": str(folder)}}
+        below = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
+        specs = {each.name: agent_spec(str(each)) for each in below if each.is_dir()}
+        agents: dict[str, AgentLike] = {name: spec for name, spec in specs.items() if spec}
+        if not agents:
+            message = "holds no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
+            raise InputError(Problem(file=str(place), message=message))
+        return agents
+    config = config_of(place)
+    if not config.providers:
+        raise InputError(Problem(file=str(place), message="names no `providers:` to talk to"))
+    file = str(place.resolve())
+    return {name: ConfiguredAgent(file, at) for at, name in enumerate(variant_names(config))}
+
+
+def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvider[Any]:
+    """Build what plays an agent; raises InputError when it refuses its options."""
+    if isinstance(agent, ConfiguredAgent):
+        config = config_of(agent.config)
+        catalog = load_catalog(config.agents) if config.agents else {}
+        return configured(config, agent.place, catalog)
+    spec = agent_spec(agent, folder) if isinstance(agent, str) else agent
+    if spec is None:
+        raise InputError(Problem(file=str(agent), message=NO_AGENT))
+    return make_provider(spec, Surroundings(folder or Path()))
 
 
 def variant_names(config: Config) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from baton.config import Config, load_config
+from baton.config import Config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
 from baton.datasets.labels import Label, labels_of, of_rubric, read_labels
@@ -44,7 +44,7 @@ from baton.runner.recorded import find_case
 from baton.store import evaluation_traces, read_evaluation
 from baton.store.calibrations import FOLDER
 
-from .file_kinds import kind_of_file
+from .file_kinds import config_of, kind_of_file
 from .prepare import Note, PathLike, log_note
 from .rubrics import rubric_evaluator
 from .server_client import Server, connect, is_address
@@ -100,7 +100,7 @@ def calibrate(
     """
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
-    settings = load_config(config) if config is not None else None
+    settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
     labels, more = _read_labels(rubric, evaluator, some)
     rest = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]

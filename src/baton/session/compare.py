@@ -152,7 +152,7 @@ def trend(
     if last is not None and last < 1:
         raise InputError(f"{option('last')} has to be at least 1, got {last}")
     folders = [Path(each) for each in evaluations] or evaluations_below(Path(stored))
-    points = trend_of(folders, axis)
+    points = trend_of(folders, axis) if folders else []
     points = [point for point in points if name is None or point.name == name]
     points = points[-last:] if last is not None else points
     if not points:

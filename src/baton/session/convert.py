@@ -18,7 +18,7 @@ from baton.model import InputError
 from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
 
-from .file_kinds import IS_A_DATASET, given_as
+from .file_kinds import IS_A_DATASET, given_as, not_a_dataset
 from .prepare import Note, PathLike, each_once, log_note
 from .server_source import with_servers_fetched
 
@@ -65,7 +65,12 @@ def convert(
     if not paths:
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
-    cases = load_dataset(each_once(paths, note), agents=catalog)
+    try:
+        cases = load_dataset(each_once(paths, note), agents=catalog)
+    except InputError as error:
+        drafts = "is a recording, not a dataset: `baton draft` turns it into cases"
+        recordings = given_as(map(Path, paths), "traces", drafts)
+        raise InputError(recordings or not_a_dataset(map(Path, paths)) or error.problems) from None
     given = [Path(each) for each in (agents, initial_session) if each is not None]
     refuse_overwriting([file], [*cases.files, *given])
     start = None

@@ -135,19 +135,10 @@ async def aevaluate(
     """
     _check_names(options)
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
-    plan, cases = for_this(prepared.plan, prepared.cases), prepared.cases
-    prepared = prepared._replace(plan=plan)
-    player = prepared.provider
-    about = folder_header(
-        plan,
-        prepared.inputs,
-        player.options.type if isinstance(player, ConfiguredProvider) else None,
-        git=False,
-        planned=len(cases) * prepared.options.repeat,
-        repeats=prepared.options.repeat,
-    )
+    prepared = prepared._replace(plan=for_this(prepared.plan, prepared.cases))
+    about = _about(prepared)
     evaluation = await prepared.play()
-    evaluation.notices += left_unchecked(plan, cases)
+    evaluation.notices += left_unchecked(prepared.plan, prepared.cases)
     return Evaluation.of(evaluation, about, keep_traces=True)
 
 
@@ -181,6 +172,45 @@ def evaluate(
     else:
         raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
     return run(aevaluate(dataset, provider, evaluators, **options))
+
+
+def evaluate_into(
+    folder: Path,
+    dataset: DatasetLike,
+    provider: ProviderLike,
+    evaluators: Specs | None = None,
+    *,
+    on_start: Callable[[Path], None] = lambda _: None,
+    **options: Unpack[EvaluateOptions],
+) -> StoredEvaluation:
+    """Do what :func:`evaluate` does, and write each result into a new folder as it comes.
+
+    ``on_start`` is told the folder once it is there, for who follows what is written.
+
+    Raises:
+        InputError: as for :func:`evaluate`; the folder exists, or cannot be written.
+        Terminated: a signal ended this; what is in the folder by then is complete.
+    """
+    _check_names(options)
+    prepared = prepare_evaluation(dataset, provider, evaluators, **options)
+    plan, cases = for_this(prepared.plan, prepared.cases), prepared.cases
+    prepared = prepared._replace(plan=plan)
+    to = RunFolder(folder.parent, prepared.name, _about(prepared), on_start=on_start, folder=folder)
+    run_until_terminated(evaluate_to_folder(plan, prepared.provider, cases, prepared.options, to))
+    return read_evaluation(folder)
+
+
+def _about(prepared: Prepared) -> dict[str, Any]:
+    """Return what the folder of an evaluation says of how it was made."""
+    player = prepared.provider
+    return folder_header(
+        prepared.plan,
+        prepared.inputs,
+        player.options.type if isinstance(player, ConfiguredProvider) else None,
+        git=False,
+        planned=len(prepared.cases) * prepared.options.repeat,
+        repeats=prepared.options.repeat,
+    )
 
 
 def _check_names(options: EvaluateOptions) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from baton.config import Config, load_config
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem
+from baton.model.option_names import option
 from baton.readers.adk.wire import looks_like_sse
 from baton.readers.files import kind_of
 
@@ -50,12 +53,63 @@ def _kind_with(keys: set[str]) -> Kind:
     return "unknown"
 
 
+SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 IS_A_DATASET = "is a dataset: it says what should happen, and holds no recorded trace"
 
 
 def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
     """Name the files that are of this kind, with a message on what to do with them."""
     return [Problem(file=str(file), message=message) for file in files if is_kind(file, kind)]
+
+
+def not_a_dataset(files: Iterable[Path]) -> list[Problem]:
+    """Name the files that are plainly no dataset, each with what it is and what takes it."""
+    return _mistaken(
+        files,
+        "dataset",
+        {
+            "traces": SWAPPED.format("recording", "dataset"),
+            "config": f"is a config, not a dataset: it is given as {option('config')}",
+        },
+    )
+
+
+def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
+    """Load a config that the user named; ``own_code`` is as for :func:`load_config`.
+
+    Raises:
+        InputError: it has faults, or is plainly something else; with what takes that.
+    """
+    try:
+        return load_config(path, own_code=own_code)
+    except InputError as error:
+        mistaken = _mistaken(
+            [Path(path)],
+            "config",
+            {
+                "dataset": "is a dataset, not a config: name the agent first, baton eval AGENT "
+                f"DATASET, or give it as {option('dataset')}",
+                "traces": "is a recording, not a config: baton score RECORDING",
+            },
+        )
+        raise InputError(mistaken or error.problems) from None
+
+
+def _mistaken(files: Iterable[Path], meant: str, kinds: Mapping[Kind, str]) -> list[Problem]:
+    """Say what files are that are no ``meant``: empty, a program, or of a kind that is named."""
+    problems = []
+    for file in files:
+        message = None
+        if file.suffix == ".py" and file.is_file():
+            plays = f"`baton eval {file}:FUNCTION DATASET` plays it"
+            message = f"is a program, not a {meant}: {plays}"
+        elif file.is_file() and file.stat().st_size < _HEAD and not file.read_bytes().strip():
+            message = "is empty"
+        else:
+            message = next((text for kind, text in kinds.items() if is_kind(file, kind)), None)
+        if message is not None:
+            problems.append(Problem(file=str(file), message=message))
+    return problems
 
 
 def is_kind(file: Path, kind: Kind) -> bool:

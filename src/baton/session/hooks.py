@@ -19,7 +19,9 @@ import msgspec
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
+from baton.http.credentials import plain_address
 from baton.model import InputError, Problem
+from baton.model.option_names import option
 
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
@@ -79,10 +81,12 @@ def add_hook(file: Path, server: str | None = None, project: str | None = None) 
     No key is written: the hook takes it from the environment, as `baton push` does.
 
     Raises:
-        InputError: the settings are not the JSON that Claude Code reads.
+        InputError: the settings are not the JSON that Claude Code reads, or the server's address
+            is none.
     """
     words = [*_program(), *_MARK]
-    words += ["--server", server] if server else []
+    if server is not None:
+        words += ["--server", plain_address(server, option("server"), "BATON_API_KEY")]
     words += ["--project", project] if project else []
     hook = {"type": "command", "command": shlex.join(words), "timeout": _SECONDS}
     before, settings = _read(file)

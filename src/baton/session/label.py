@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from baton.config import load_config
 from baton.datasets.labels import Label, LabelFile
 from baton.evaluators.judged import Judged
 from baton.model import EvalContext, InputError
@@ -15,6 +14,7 @@ from baton.runner.judged_subjects import of_evaluation, terms_of
 from baton.stats.calibration import FAILED, PASSED
 from baton.store import evaluation_traces, latest_evaluation, read_evaluation
 
+from .file_kinds import config_of
 from .prepare import PathLike
 from .report import STORED
 from .rubrics import rubric_evaluator, rubric_of
@@ -49,7 +49,7 @@ def label(
     folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
     definitions = None if agents is None else Path(agents)
     made = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
-    settings = load_config(config) if config is not None else None
+    settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric or rubric_of(made), settings)
     verdicts = of_evaluation(made, evaluator.type)
     things = to_label(evaluator, evaluation_traces(made, definitions), EvalContext(), verdicts)

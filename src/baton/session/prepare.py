@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from baton.config import Config, load_config
+from baton.config import Config
 from baton.config.evaluators import choose_evaluators, left_unchecked
 from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
@@ -28,7 +28,7 @@ from baton.readers import Catalog, load_catalog
 from baton.runner.plan import Plan, Specs, make_plan, read_rule
 from baton.runner.prices import read_prices
 
-from .file_kinds import given_as, is_kind
+from .file_kinds import config_of, is_kind, not_a_dataset
 
 PathLike = str | os.PathLike[str]
 DatasetLike = Dataset | Sequence[Case | PathLike] | PathLike
@@ -39,8 +39,6 @@ GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
 TrustLike = Trust | PathLike | Iterable[PathLike]
 Note = Callable[[str], None]
 """Takes one line that a user should know, and that is no part of a report."""
-
-SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 
 
 def log_note(text: str) -> None:
@@ -160,7 +158,7 @@ def inputs_of(
         config = None
     elif config is not None and not isinstance(config, Config):
         rehearsal = isinstance(judge, JudgeFlags) and judge.rehearsal
-        config = load_config(config, own_code=not rehearsal)
+        config = config_of(config, own_code=not rehearsal)
     for text in config.notes if config is not None else ():
         note(text)
     if config is not None and config.agents:
@@ -232,9 +230,9 @@ def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None 
     try:
         return load_dataset(paths, agents=catalog)
     except InputError as error:
-        swapped = given_as(map(Path, paths), "traces", SWAPPED.format("recording", "dataset"))
-        if swapped:
-            raise InputError(swapped) from None
+        mistaken = not_a_dataset(map(Path, paths))
+        if mistaken:
+            raise InputError(mistaken) from None
         if config is None or paths != config.dataset:
             raise
         raise InputError(

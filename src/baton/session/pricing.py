@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from baton.config import load_config
 from baton.model import Trace
 from baton.runner.prices import ModelPrice, fill_costs, read_prices
 
+from .file_kinds import config_of
 from .prepare import PathLike
 
 PlainPrices = Mapping[str, Mapping[str, float]]
@@ -37,7 +37,7 @@ def pricing(
     known: dict[str, ModelPrice] = {}
     model = None
     if config is not None:
-        plan = load_config(config, own_code=False).plan
+        plan = config_of(config, own_code=False).plan
         known |= plan.prices or {}
         model = plan.default_model
     if prices is not None:

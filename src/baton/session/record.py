@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from baton import startup
 from baton.formats.own_files import make_folder
 from baton.http.credentials import plain_address
-from baton.model import InputError, Terminated
+from baton.model import InputError, Problem, Terminated
 from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
 
@@ -63,8 +63,8 @@ def record_program(
         project: the project there.
 
     Raises:
-        InputError: there is no such program, the address is none, or both a file and a server are
-            given.
+        InputError: there is no such program, the address is none, the file is a folder, or both a
+            file and a server are given.
     """
     if not command:
         raise InputError("name the program: baton record -- python app.py")
@@ -79,6 +79,8 @@ def record_program(
         named = next((Path(w).stem for w in command[1:] if w.endswith(".py")), None)
         name = named or Path(command[0]).stem
         file = FOLDER / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}.otlp.jsonl"
+    if file.is_dir():
+        raise InputError(Problem(file=str(file), message="is a folder: name a file in it"))
     make_folder(file.parent)
     before = file.stat().st_size if file.exists() else 0
     code, said = _run_noting(command, {startup.FILE: str(file.resolve())})

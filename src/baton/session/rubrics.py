@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from baton.config import Config, load_config
+from baton.config import Config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.examples import Checked, check_example
@@ -18,7 +18,7 @@ from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.registry import own_rubrics
 from baton.judges.prompts import prompt_for
-from baton.model import EvalContext, InputError, Score, Trace, suggestion
+from baton.model import EvalContext, InputError, Score, Trace, nearest, suggestion
 from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.model.visible import visible_line
@@ -30,6 +30,7 @@ from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
 from baton.store import StoredEvaluation
 
+from .file_kinds import config_of
 from .prepare import Note, PathLike, load_cases, log_note
 from .server_source import with_servers_fetched
 
@@ -70,7 +71,9 @@ def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
         if name in names_of(each.rubric) or (each.own and each.file == file):
             return each
     known = [known for each in files.values() for known in names_of(each.rubric)]
-    raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
+    # There are dozens: nobody reads them in an error message.
+    hint = suggestion(name, known) if nearest(name, known) else "`baton rubrics list` shows all"
+    raise InputError(f"there is no rubric `{name}`; {hint}")
 
 
 def requests_for(
@@ -196,7 +199,7 @@ def try_rubrics(
     Raises:
         InputError: no such rubric, none has an example, or no judge is named.
     """
-    settings = load_config(config) if config is not None else None
+    settings = config_of(config) if config is not None else None
     files = rubric_files(settings, [Path(each) for each in rubrics], names)
     wanted = [named_rubric(files, name) for name in names]
     wanted = wanted or [each for each in files.values() if each.own]

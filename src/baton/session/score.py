@@ -20,12 +20,11 @@ from baton.readers import iter_traces
 from baton.readers.shards import BYTES, is_address, iter_shards
 from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, score_to_folder
-from baton.store import rows_of
+from baton.store import StoredEvaluation, read_evaluation, rows_of
 
 from .evaluation import Evaluation
-from .file_kinds import cases_in, given_as
+from .file_kinds import SWAPPED, cases_in, given_as
 from .prepare import (
-    SWAPPED,
     DatasetLike,
     Inputs,
     Note,
@@ -103,6 +102,52 @@ def score(
 
 
 _POSITIONAL = ("traces", "dataset", "evaluators")
+
+
+def score_into(
+    folder: Path,
+    traces: TracesLike,
+    dataset: DatasetLike | None = None,
+    evaluators: Specs | None = None,
+    *,
+    on_start: Callable[[Path], None] = lambda _: None,
+    **options: Unpack[ScoreOptions],
+) -> StoredEvaluation:
+    """Do what :func:`score` does, and write each result into a new folder as it comes.
+
+    The folder keeps the traces, so that what they were read from may go. ``on_start`` is told the
+    folder once it is there.
+
+    Raises:
+        InputError: as for :func:`score`; the folder exists, or cannot be written.
+    """
+    refuse_unknown("`score_into`", options, ScoreOptions.__annotations__)
+    ready = _prepare(traces, dataset, evaluators, options)
+    inputs, cases = ready.inputs, ready.inputs.dataset
+    plan = for_this(ready.plan, cases)
+    repeats = _repeats(ready)
+    planned: dict[str, Any] = {} if cases is None else {"planned": len(cases) * repeats}
+    about = folder_header(
+        plan,
+        inputs,
+        git=False,
+        definitions=inputs.definitions,
+        request=_request(inputs, evaluators),
+        **planned,
+    )
+    made = score_to_folder(
+        plan,
+        _read(ready, None),
+        cases,
+        root=folder.parent,
+        name=options.get("name") or ready.name or "score",
+        header=about,
+        input_problems=[],
+        repeats=repeats,
+        folder=folder,
+        on_start=on_start,
+    )
+    return read_evaluation(made)
 
 
 def score_files(
@@ -363,7 +408,9 @@ def _prepare(
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
         if not places:
-            raise InputError(f"no case of {len(every)} is left by {chosen.name}")
+            listed = ", ".join(every.ids[:5]) + (", ..." if len(every) > 5 else "")
+            message = f"no case of {len(every)} is left by {chosen.name}; ids are {listed}"
+            raise InputError(message)
         inputs = msgspec.structs.replace(inputs, dataset=every.subset(places))
     plan = prepare(inputs, evaluators, options)
     if keep_case is not None and chosen.last is not None and inputs.dataset is not None:

@@ -416,7 +416,9 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     """An evaluation that a server was asked for.
 
     ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
-    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`.
+    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` are how
+    many of its ``results`` have which status, and grow while it runs; ``planned`` is how many
+    there are to be, where that is known.
     """
 
     id: int
@@ -427,3 +429,7 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     exit_code: int | None = None
     error: str | None = None
     ended: datetime | None = None
+    name: str | None = None
+    results: int | None = None
+    planned: int | None = None
+    cases: dict[str, int] = {}

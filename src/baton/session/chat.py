@@ -1,0 +1,267 @@
+"""Talking to an agent message by message: each conversation in a process of its own.
+
+An agent may crash, hang or keep memory, and whoever started the conversation is not to suffer
+from it. Its process is told over a pipe what to say, and tells what was seen; it ends with the
+pipe, even by a kill, and everything that it started ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.model import InputError, Problem, Trace
+
+from .agents import AgentLike, ConfiguredAgent
+
+State = Literal["starting", "working", "waiting", "ended", "failed"]
+_MOST = 8
+_IDLE = 900.0
+_ENDING = 3.0
+"""Seconds that the process of an agent has to end by itself."""
+_MESSAGES = 200
+_LONGEST = 100_000
+"""Characters of a message."""
+
+
+class Begin(msgspec.Struct, kw_only=True):
+    """What the process of a conversation is told first."""
+
+    agent: dict[str, Any] | str
+    messages: list[str]
+    user: str | None = None
+    state: dict[str, Any] = {}
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    """What it tells: the record so far, and whether it waits for a message.
+
+    ``again`` tells that the agent is played from the first message with each one, as it plays
+    whole conversations only.
+    """
+
+    trace: Trace | None = None
+    waits: bool = False
+    again: bool = False
+    error: str | None = None
+
+
+class View(NamedTuple):
+    """A conversation as it is now; ``version`` grows with each change."""
+
+    id: str
+    agent: str
+    state: State
+    messages: list[str]
+    trace: Trace | None
+    error: str | None
+    again: bool
+    version: int
+    user: str | None
+    begins: dict[str, Any]
+
+
+class Chat:
+    """One conversation; all methods may be called by any thread."""
+
+    def __init__(self, name: str, agent: AgentLike, begin: Begin) -> None:
+        """Start the process; ``agent`` of ``begin`` is filled in here."""
+        self.id = secrets.token_urlsafe(9)
+        self.name = name
+        self.used = time.monotonic()
+        self._begin = begin
+        self._messages = list(begin.messages)
+        self._changed = threading.Condition()
+        self._state: State = "starting"
+        self._seen = Seen()
+        self._version = 1
+        begin.agent = agent._asdict() if isinstance(agent, ConfiguredAgent) else agent
+        # With -P, modules of the current folder do not take the place of Baton's own.
+        command = [sys.executable, "-P", "-m", "baton.session.chat_process"]
+        self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self._write(msgspec.json.encode(begin))
+        threading.Thread(target=self._listen, name="baton chat", daemon=True).start()
+
+    def view(self, after: int = 0, timeout: float = 0.0) -> View:
+        """Return the conversation; wait up to ``timeout`` seconds for a version after ``after``."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version > after, timeout)
+            seen = self._seen
+            return View(
+                self.id,
+                self.name,
+                self._state,
+                list(self._messages),
+                seen.trace,
+                seen.error,
+                seen.again,
+                self._version,
+                self._begin.user,
+                self._begin.state,
+            )
+
+    def say(self, message: str) -> None:
+        """Send a message; raises InputError when the agent does not wait for one."""
+        _check([*self._messages, message])
+        with self._changed:
+            if self._state != "waiting":
+                why = "has not answered yet" if self.is_open else "has ended: start another one"
+                raise InputError(f"the agent is not waiting for a message: the conversation {why}")
+            self.used = time.monotonic()
+            self._messages.append(message)
+            self._set("working")
+        self._write(msgspec.json.encode(message))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the agent may say something yet."""
+        return self._state not in ("ended", "failed")
+
+    def end(self) -> None:
+        """End the conversation and all that its agent started; what was seen stays."""
+        with self._changed:
+            if self.is_open:
+                self._set("ended")
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+        # What the agent started and left behind is in its process group.
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, sign: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, sign)
+
+    def _write(self, line: bytes) -> None:
+        with suppress(OSError, ValueError):  # it ended, which `_listen` sees
+            if self._process.stdin is not None:
+                self._process.stdin.write(line + b"\n")
+                self._process.stdin.flush()
+
+    def _set(self, state: State) -> None:
+        self._state = state
+        self._version += 1
+        self._changed.notify_all()
+
+    def _listen(self) -> None:
+        """Take what the process tells until it ends."""
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        with self._process.stdout as told:
+            for line in told:
+                self._hear(msgspec.json.decode(line, type=Seen))
+        code = self._process.wait()
+        with self._changed:
+            if self.is_open:
+                if code and self._seen.error is None:
+                    self._seen.error = f"the process of the agent ended (exit {code})"
+                self._set("failed" if self._seen.error is not None else "ended")
+
+    def _hear(self, seen: Seen) -> None:
+        with self._changed:
+            self._seen = seen
+            self.used = time.monotonic()
+            if self.is_open and seen.error is not None:
+                self._set("failed")
+            elif self.is_open:
+                self._set("waiting" if seen.waits else "working")
+
+
+class Chats:
+    """The conversations that go on here: so many at once, each ended when nobody uses it."""
+
+    def __init__(self, most: int = _MOST, idle: float = _IDLE) -> None:
+        """``idle`` is the seconds after which a conversation that nobody uses is ended."""
+        self._most, self._idle = most, idle
+        self._lock = threading.Lock()
+        self._chats: dict[tuple[int, str], Chat] = {}
+
+    def start(
+        self,
+        project: int,
+        name: str,
+        agents: Mapping[str, AgentLike],
+        messages: list[str],
+        *,
+        user: str | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Chat:
+        """Talk to one of ``agents``; several messages are said one after the other.
+
+        Raises:
+            InputError: no such agent, a message that cannot be sent, or too many conversations.
+        """
+        if name not in agents:
+            known = ", ".join(sorted(agents)) or "none"
+            message = f"there is no agent `{name}` to talk to here; there is: {known}"
+            raise InputError(Problem(path="agent", message=message))
+        _check(messages)
+        self.tidy()
+        with self._lock:
+            open_ = [each for each in self._chats.values() if each.is_open]
+            if len(open_) >= self._most:
+                message = f"{len(open_)} conversations are open, which is the most: end one first"
+                raise InputError(message)
+            chat = Chat(
+                name, agents[name], Begin(agent="", messages=messages, user=user, state=state or {})
+            )
+            self._chats[project, chat.id] = chat
+        return chat
+
+    def chat(self, project: int, id_: str) -> Chat:
+        """Return a conversation of a project; raises KeyError where there is none."""
+        return self._chats[project, id_]
+
+    def of(self, project: int) -> list[Chat]:
+        """Return the conversations of a project, the oldest first."""
+        with self._lock:
+            return [chat for (owner, _), chat in self._chats.items() if owner == project]
+
+    def tidy(self) -> None:
+        """End conversations that nobody used for long, and forget what ended before that."""
+        now = time.monotonic()
+        with self._lock:
+            old = [key for key, each in self._chats.items() if now - each.used > self._idle]
+            ended = [key for key, each in self._chats.items() if not each.is_open]
+            gone = {*old, *ended[: max(0, len(ended) - _KEPT)]}
+            chats = [self._chats.pop(key) for key in gone]
+        for chat in chats:
+            chat.end()
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            chats = list(self._chats.values())
+            self._chats.clear()
+        for chat in chats:
+            chat.end()
+
+
+_KEPT = 20
+"""Conversations that have ended and may still be looked at."""
+
+
+def _check(messages: list[str]) -> None:
+    if not messages or len(messages) > _MESSAGES:
+        raise InputError(f"a conversation has 1 to {_MESSAGES} messages")
+    for message in messages:
+        if not message.strip():
+            raise InputError("the message is empty")
+        if len(message) > _LONGEST:
+            raise InputError(f"a message has up to {_LONGEST:,} characters, not {len(message):,}")

@@ -1,0 +1,114 @@
+"""The process of one conversation with an agent: `python -m baton.session.chat_process`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import msgspec
+
+from baton.model import Case, Content, ExpectedTurn, InputError, ProviderError, Session, Trace
+from baton.model.redact import ON
+from baton.model.secrets import mask
+from baton.providers.functions import worded
+
+from .agents import ConfiguredAgent, make_agent
+from .chat import Begin, Seen
+
+Tell = Callable[[Seen], None]
+
+
+def main() -> None:
+    """Talk to the agent until there is nothing more to say."""
+    # What agents print is not what this process tells.
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    given = os.fdopen(os.dup(0), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    begin = msgspec.json.decode(given.readline(), type=Begin)
+
+    def tell(seen: Seen) -> None:
+        out.write(msgspec.json.encode(seen) + b"\n")
+
+    try:
+        asyncio.run(_talk(begin, given, tell))
+    except (InputError, ProviderError) as error:
+        trace = getattr(error, "trace", None)
+        tell(Seen(trace=_shown(trace), error=mask(ON.text(str(error)))))
+    except Exception as error:  # noqa: BLE001 - an agent may raise anything
+        tell(Seen(error=mask(ON.text(f"the agent raised {worded(error)}"))))
+    # Threads that an agent left running keep nobody waiting.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
+    heard: asyncio.Queue[str | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def listen() -> None:
+        for line in given:
+            message = msgspec.json.decode(line, type=str)
+            loop.call_soon_threadsafe(heard.put_nowait, message)
+        # Whoever asked is gone, and an agent may be in the middle of an answer.
+        loop.call_soon_threadsafe(heard.put_nowait, None)
+        loop.call_soon_threadsafe(loop.call_later, _GRACE, os._exit, 0)
+
+    threading.Thread(target=listen, name="baton chat", daemon=True).start()
+    agent = begin.agent
+    if isinstance(agent, dict) and agent.keys() == {"config", "place"}:
+        provider = make_agent(ConfiguredAgent(**agent))
+    else:
+        provider = make_agent(agent)
+    asked = False
+
+    async def talk(trace: Trace) -> ExpectedTurn | None:
+        nonlocal asked
+        asked = True
+        more = len(trace.turns) < len(case.turns)
+        tell(Seen(trace=_shown(trace), waits=not more))
+        if more:
+            return None
+        message = await heard.get()
+        return None if message is None else _turn(message)
+
+    provider.hooks.talk = talk
+    messages = list(begin.messages)
+    async with provider:
+        while True:
+            case = Case(
+                id="chat",
+                turns=[_turn(message) for message in messages],
+                session=Session(user=begin.user),
+                state=begin.state,
+            )
+            trace = await provider(case)
+            if asked:
+                return
+            # It plays whole conversations only: each message plays one from its beginning.
+            tell(Seen(trace=_shown(trace), waits=True, again=True))
+            message = await heard.get()
+            if message is None:
+                return
+            messages.append(message)
+
+
+_GRACE = 2.0
+"""Seconds that an agent has to end what it is doing."""
+
+
+def _turn(message: str) -> ExpectedTurn:
+    return ExpectedTurn(input=Content(text=message))
+
+
+def _shown(trace: Any) -> Trace | None:
+    """Return a record without secrets, as every reader and provider's is shown."""
+    return ON.trace(trace) if isinstance(trace, Trace) else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What is said of the mistakes that people make most, and that nothing is run by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).parent.parent.parent
+DESK = "examples/adk/recordings/support_desk"
+RUN, CASES = f"{DESK}/refund.sse", "examples/adk/cases.yaml"
+MISTAKES = {
+    "a path that is not there": (["score", "nowhere"], "nowhere: no such file or folder"),
+    "a misspelt option": (["score", RUN, "--evaluater", "x"], "did you mean `--evaluator`?"),
+    "a dataset as recording": (["score", CASES], "is a dataset, not a recording"),
+    "a recording as dataset": (["score", RUN, "-d", RUN], "is a recording, not a dataset"),
+    "a recording to convert": (
+        ["convert", RUN, "--to", "adk", "-o", "x.json"],
+        "`baton draft` turns it into cases",
+    ),
+    "a recording as config": (["score", RUN, "-c", RUN], "is a recording, not a config"),
+    "a dataset as config": (["score", RUN, "-c", CASES], "is a dataset, not a config"),
+    "a config as dataset": (
+        ["score", RUN, "-d", "examples/adk/baton.yaml"],
+        "is a config, not a dataset: it is given as --config",
+    ),
+    "a program as recording": (
+        ["score", "examples/python/desk.py"],
+        "is a program, not a recording: `baton record -- python examples/python/desk.py`",
+    ),
+    "a program as dataset": (
+        ["score", RUN, "-d", "examples/python/desk.py"],
+        "`baton eval examples/python/desk.py:FUNCTION DATASET` plays it",
+    ),
+    "an unknown evaluator": (["score", RUN, "-e", "agent_chan"], "did you mean `agent_chain`?"),
+    "a misspelt key of a config": (["eval", "typo.yaml"], "typo.yaml:1: evaluatrs: unknown key"),
+    "an unknown case": (["score", RUN, "-d", f"{CASES}:refnd"], "no case `refnd`; did you mean"),
+    "a keyword that fits nothing": (
+        ["score", RUN, "-d", CASES, "-k", "nothing"],
+        "no case of 5 is left by -k nothing; ids are refund, ",
+    ),
+    "a bad expression of keywords": (["score", RUN, "-d", CASES, "-k", "a and"], "a word is"),
+    "a judge without its provider": (
+        ["score", RUN, "--judge", "gpt-4o"],
+        "`gpt-4o` does not say whose it is: write PROVIDER:NAME",
+    ),
+    "such a judge beside a config": (
+        ["eval", "-c", "examples/python/baton.yaml", "--judge", "gpt-4o"],
+        "write PROVIDER:NAME",
+    ),
+    "a module that is not there": (
+        ["eval", "nosuch:answer", CASES],
+        "no module `nosuch`: looked below",
+    ),
+    "a function that is not there": (
+        ["eval", "examples/python/desk.py:answr", CASES],
+        "did you mean `answer`?",
+    ),
+    "no function": (["eval", "examples/python/desk.py", CASES], "name the function: "),
+    "an empty recording": (["score", "empty.json"], "empty.json: is empty"),
+    "an empty dataset": (["score", RUN, "-d", "empty.json"], "empty.json: is empty"),
+    "an empty config": (["eval", "empty.json"], "empty.json: is empty"),
+    "bytes as recording": (["show", "bytes.jsonl"], "bytes.jsonl: holds no trace"),
+    "bytes as dataset": (["score", RUN, "-d", "bytes.jsonl"], "bytes.jsonl:1: not UTF-8 text"),
+    "no evaluation yet": (["trend"], "no evaluation here yet"),
+    "nothing to submit": (["submit"], "name the cases or recordings to send"),
+    "a folder to record into": (["record", "-o", DESK, "--", "true"], "is a folder: name a file"),
+    "a hook to no address": (
+        ["hook", "claude", "push", "--server", "nonsense", "--yes"],
+        "`nonsense` is not a valid address",
+    ),
+    "no name of a key": (["serve", "keys", "revoke"], "name the key"),
+    "no name of a rubric": (["rubrics", "show"], "name a rubric: `baton rubrics list`"),
+    "a name that nothing has": (["list", "zzz"], "nothing is called `zzz`; `baton list` shows all"),
+    "a rubric that is not there": (["rubrics", "show", "zzz"], "`baton rubrics list` shows all"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_line_and_nothing_is_run(
+    baton: Run, tmp_path: Path, mistake: str
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "bytes.jsonl").write_bytes(bytes(range(128, 256)) * 20)
+    (tmp_path / "typo.yaml").write_text("evaluatrs: [agent_chain]\n")
+    words, says = MISTAKES[mistake]
+    outcome = baton(*words)
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("baton: ")
+    assert says in line
+    assert len(line) < 400
+    assert not (tmp_path / ".baton").exists()
