@@ -89,7 +89,7 @@ def test_only_what_is_changed_is_written_anew() -> None:
     text = changed(CASES, change)
     assert text == (
         CASES.replace('"Hé there"', "'other: x'")
-        .replace("[x, y]", '[x, y, "z"]')
+        .replace("[x, y]", "[x, y, z]")
         .replace("- id: b\n    turns:", "- turns:")
         .replace(
             "q2   # last\n", "q2   # last\n        agents:\n          - z\n    tags:\n      - k\n"

@@ -235,13 +235,29 @@ def _singly(more: Any) -> list[Any]:
     return [_Pair(*pair) for pair in more.items()] if isinstance(more, dict) else list(more)
 
 
+_PLAIN = re.compile(r"[^\W\d][\w-]*(?: [\w-]+)*")
+
+
+class _FlowWriter(_JsonWriter):
+    """What stands in brackets in YAML: a name needs no quotes there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.is_ascii = False
+
+    def _dumped(self, value: Any, at: int, *, one_line: bool) -> str:
+        is_name = isinstance(value, str) and _PLAIN.fullmatch(value)
+        if is_name and load_yaml(value, "") == value:
+            return str(value)
+        return super()._dumped(value, at, one_line=one_line)
+
+
 class _YamlWriter(_Writer):
     """YAML in blocks; what stands in brackets is written as JSON, which YAML is a superset of."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._flow = _JsonWriter(text)
-        self._flow.is_ascii = False
+        self._flow = _FlowWriter(text)
         # `key:` with its list in the same column, as PyYAML writes it, or two further.
         self._is_indented = re.search(r"^( *)[^\s#-][^\n]*:[ ]*\n\1 +- ", text, re.MULTILINE)
 

@@ -1,0 +1,593 @@
+"""Datasets in folders that a server was started with: listed, changed case by case, never lost.
+
+A dataset goes by its folder's name and its path there (`cases/refunds.yaml`). Nothing outside of
+the folders is reached: a name is one of those that are listed, new names become slugs, and links
+that lead out are refused. A file stays as its author formatted it; where it was changed meanwhile,
+what would be overwritten is asked for first (:class:`ChangedMeanwhile`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.datasets.convert import ID_KEYS, TARGETS, Target, differences
+from baton.datasets.draft import draft_case
+from baton.datasets.evalset import eval_case
+from baton.datasets.files import (
+    About,
+    Dialect,
+    FileCases,
+    dataset_files,
+    dialect_of_case,
+    dialect_of_mapping,
+    read_file,
+)
+from baton.datasets.own import CaseSpec, to_case
+from baton.formats.document import Document, without_comments
+from baton.formats.own_files import naming, open_regular, stays_in
+from baton.formats.rewrite import rewrite
+from baton.formats.yaml import dump_yaml, load_yaml
+from baton.lint import LintWarning
+from baton.model import Case, InputError, Problem, Trace, suggestion
+from baton.model.redact import ON
+
+from .check import check
+
+New = Literal["baton", "adk"]
+SUFFIXES: Mapping[New, str] = {"baton": ".yaml", "adk": ".evalset.json"}
+_LARGEST = 32 << 20
+"""Bytes of a file that is changed here."""
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+_LOCK = threading.Lock()
+
+
+class ChangedMeanwhile(InputError):  # noqa: N818 - what happened, as others say it
+    """A file or a case is not any more what was shown to whoever changes it now."""
+
+
+class Place(NamedTuple):
+    """A folder for datasets: its name for users, and where it is."""
+
+    name: str
+    folder: Path
+
+
+class CaseRow(NamedTuple):
+    """A case in short. ``agents`` are those that it expects, and ``tools`` how many calls."""
+
+    id: str
+    place: int
+    message: str
+    turns: int
+    tags: list[str]
+    agents: list[str]
+    tools: int
+    line: int | None
+    hash: str
+
+
+class DatasetRow(NamedTuple):
+    """A dataset in short; ``problem`` says why it cannot be read."""
+
+    name: str
+    path: Path
+    format: str
+    title: str
+    cases: list[CaseRow]
+    hash: str
+    problem: str | None = None
+
+    @property
+    def target(self) -> Target | None:
+        """The dialect that a new case is written in; ``None`` where none can be added."""
+        return _TARGETS.get(self.format)
+
+    @property
+    def strata(self) -> dict[str, int]:
+        """How many cases expect each agent, the most first."""
+        counts = Counter(agent for case in self.cases for agent in case.agents)
+        return dict(counts.most_common())
+
+    @property
+    def tags(self) -> dict[str, int]:
+        """How many cases have each tag, the most first."""
+        return dict(Counter(tag for case in self.cases for tag in case.tags).most_common())
+
+
+_TARGETS: Mapping[str, Target] = {
+    "baton": "baton",
+    "adk": "adk",
+    "judge-llm": "judge-llm",
+    "strands": "strands",
+}
+
+
+class Saved(NamedTuple):
+    """A dataset that was changed, with what is valid and still may not be what was meant."""
+
+    dataset: DatasetRow
+    notes: list[str]
+
+
+class DatasetFolders:
+    """The datasets below some folders."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Name the folders; two of one name get a number."""
+        self._places: dict[str, Path] = {}
+        for folder in folders:
+            plain = folder.resolve().name or "datasets"
+            name, number = plain, 1
+            while name in self._places:
+                number += 1
+                name = f"{plain}-{number}"
+            self._places[name] = folder.resolve()
+
+    def places(self) -> list[Place]:
+        """Return where datasets may be made: the folders, and those in them that have some."""
+        places: list[Place] = []
+        for name, folder in self._places.items():
+            places.append(Place(name, folder))
+            below = sorted({path.parent for path in _files(folder)} - {folder})
+            apps = [path for path in sorted(folder.glob("*")) if (path / "agent.py").is_file()]
+            inside = [each for each in dict.fromkeys([*apps, *below]) if stays_in(each, folder)]
+            places += [
+                Place(f"{name}/{each.relative_to(folder).as_posix()}", each) for each in inside
+            ]
+        return places
+
+    def datasets(self) -> list[DatasetRow]:
+        """Return all datasets, by name."""
+        return [row for name, path in self._listed().items() if (row := _row(name, path))]
+
+    def dataset(self, name: str) -> DatasetRow:
+        """Return one; raises KeyError where there is none of the name."""
+        row = _row(name, self._listed()[name])
+        if row is None:
+            raise KeyError(name)
+        return row
+
+    def named(self, path: Path) -> str | None:
+        """Return what a file goes by here, if it is one of the datasets."""
+        wanted = path.resolve()
+        return next((name for name, each in self._listed().items() if each == wanted), None)
+
+    def _listed(self) -> dict[str, Path]:
+        return {
+            f"{name}/{path.relative_to(folder).as_posix()}": path
+            for name, folder in self._places.items()
+            for path in _files(folder)
+        }
+
+    def create(self, place: str, title: str, kind: New) -> DatasetRow:
+        """Make an empty dataset in a folder of :meth:`places`.
+
+        Raises:
+            InputError: no such folder, a title of which no name can be made, or a file is there.
+        """
+        folders = {each.name: each.folder for each in self.places()}
+        if place not in folders:
+            message = f"there is no folder `{place}`; {suggestion(place, folders)}"
+            raise InputError(Problem(path="folder", message=message))
+        slug = slug_of(title, kind)
+        path = folders[place] / f"{slug}{SUFFIXES[kind]}"
+        if kind == "adk":
+            value: Any = {"eval_set_id": slug, "name": title.strip(), "eval_cases": []}
+            text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+        else:
+            text = dump_yaml({"name": title.strip(), "cases": []})
+        with _LOCK:
+            _make(path, text.encode())
+        return self.dataset(f"{place}/{path.name}")
+
+    def rename(self, name: str, title: str, hash_: str) -> DatasetRow:
+        """Give a dataset another name, and its file with it; the folder stays.
+
+        Raises:
+            KeyError: there is no such dataset.
+            InputError: a title of which no name can be made, or a file is there.
+            ChangedMeanwhile: the file has another hash by now.
+        """
+        with _LOCK:
+            path, data = self._opened(name, hash_)
+            dotted = path.name.partition(".")[2]
+            text, value = _read_value(path, data)
+            slug = slug_of(
+                title, "adk" if isinstance(value, dict) and "eval_cases" in value else "baton"
+            )
+            to = path.with_name(f"{slug}.{dotted}")
+            if isinstance(value, dict):
+                named = {key: title.strip() for key in ("name",) if key in value}
+                if "eval_set_id" in value:
+                    named["eval_set_id"] = slug
+                text = rewrite(path.name, text, {**value, **named})
+            if to != path:
+                _make(to, data)
+                to.chmod(stat.S_IMODE(path.stat().st_mode))
+                path.unlink()
+            _replace(to, text.encode())
+        return self.dataset(name.rpartition("/")[0] + f"/{to.name}")
+
+    def delete(self, name: str, hash_: str) -> None:
+        """Delete a dataset that is still what was shown; raises as :meth:`rename`."""
+        with _LOCK:
+            path, _ = self._opened(name, hash_)
+            path.unlink()
+
+    def case_value(self, name: str, case_id: str) -> tuple[Any, str]:
+        """Return a case as it stands in its file, and its hash.
+
+        Raises:
+            KeyError: there is no such dataset or case.
+        """
+        path = self._listed()[name]
+        _, value = _read_value(path, _bytes(path))
+        cases, _ = _cases_of(value)
+        for case in cases:
+            if _id_of(case) == case_id:
+                return case, _hash_of(case)
+        raise KeyError(case_id)
+
+    def add_session(self, name: str, case_id: str, trace: Trace) -> Saved:
+        """Write what happened in a conversation as a case: what it did is expected from now on.
+
+        It is the case that `baton draft` writes, in the dialect of the file, with app, user and
+        the state that the session began with.
+
+        Raises:
+            KeyError: there is no such dataset.
+            InputError: the name is taken, or the file takes no cases of Baton's.
+        """
+        dataset = self.dataset(name)
+        _check_id(case_id)
+        case, notes = drafted(trace, case_id, _target_of(dataset))
+        return self._change(name, lambda cases: [*cases, case], notes)
+
+    def add_case(self, name: str, value: Any) -> Saved:
+        """Add a case in the words of the file; raises as :meth:`add_session`."""
+        _check_id(_id_of(value))
+        return self._change(name, lambda cases: [*cases, value])
+
+    def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> Saved:
+        """Put ``value`` in the place of a case that is still what was shown.
+
+        Raises:
+            KeyError: there is no such dataset or case.
+            InputError: the new case has faults: with line and what to write instead.
+            ChangedMeanwhile: the case has another hash by now.
+        """
+        _check_id(_id_of(value))
+
+        def changed(cases: list[Any]) -> list[Any]:
+            at = _position(cases, case_id, hash_)
+            return [*cases[:at], value, *cases[at + 1 :]]
+
+        return self._change(name, changed)
+
+    def delete_cases(self, name: str, hashes: Mapping[str, str]) -> Saved:
+        """Delete cases, by id, that are still what was shown; raises as :meth:`change_case`."""
+
+        def changed(cases: list[Any]) -> list[Any]:
+            gone = {_position(cases, case_id, hash_) for case_id, hash_ in hashes.items()}
+            return [case for at, case in enumerate(cases) if at not in gone]
+
+        return self._change(name, changed)
+
+    def _change(
+        self, name: str, change: Callable[[list[Any]], list[Any]], notes: Sequence[str] = ()
+    ) -> Saved:
+        """Change the cases of a file, check what it says then, and only then write it."""
+        with _LOCK:
+            path = self._listed()[name]
+            data = _bytes(path)
+            text, value = _read_value(path, data)
+            cases, key = _cases_of(value)
+            new = change(cases)
+            ids = Counter(_id_of(case) for case in new)
+            for case_id, count in ids.items():
+                if count > 1:
+                    raise InputError(f"there is a case `{case_id}` in {name}: take another name")
+            whole = new if key is None else {**value, key: new}
+            if path.suffix in (".jsonl", ".ndjson"):
+                written = _lines(text, cases, new)
+            else:
+                written = rewrite(name, text, whole)
+            warnings = checked_text(path.name, written) if new else []
+            _replace(path, written.encode())
+        said = [f"{warning.what}; {warning.remedy}" for warning in warnings]
+        return Saved(self.dataset(name), [*notes, *said])
+
+    def _opened(self, name: str, hash_: str) -> tuple[Path, bytes]:
+        path = self._listed()[name]
+        data = _bytes(path)
+        if sha256(data).hexdigest() != hash_:
+            raise ChangedMeanwhile(f"{name} was changed meanwhile: load it again, then repeat this")
+        return path, data
+
+
+def drafted(trace: Trace, case_id: str, target: Target) -> tuple[dict[str, Any], list[str]]:
+    """Return a conversation as a case of a dialect, and what that does not hold.
+
+    Raises:
+        InputError: the conversation has no message of a user.
+    """
+    redacted = ON.trace(trace)
+    if not any(turn.input is not None for turn in redacted.turns):
+        raise InputError("the conversation holds no message of a user: there is nothing to replay")
+    own = {**draft_case(redacted), "id": case_id}
+    notes = [
+        f"turn {number} is {turn.status}: is this a run to expect again?"
+        for number, turn in enumerate(redacted.turns, 1)
+        if turn.status != "completed"
+    ]
+    if target == "baton":
+        return own, notes
+    case = to_case(msgspec.convert(own, CaseSpec))
+    written = TARGETS[target].case(case, {})
+    if written is None:
+        raise InputError(f"a case of this conversation cannot be written as {target}")
+    if target == "adk":
+        again = eval_case(Document("case", msgspec.json.encode(written), "json"), [])
+        paths = {str(each.path[2]) for each in differences(case, again) if len(each.path) > 2}
+        lost = sorted(paths & {"dispatches", "response_contains"})
+        if lost:
+            words = " and ".join(f"`{name}`" for name in lost)
+            notes.append(f"an eval set of ADK has no place for {words}; a dataset of Baton has")
+    return written, notes
+
+
+def checked_text(name: str, text: str) -> list[LintWarning]:
+    """Check what a dataset file says, as `baton check` does; return what is only doubtful.
+
+    Raises:
+        InputError: with every fault, its line, and what to write instead.
+    """
+    with tempfile.TemporaryDirectory(prefix="baton-check-") as made:
+        file = Path(made) / name
+        file.write_text(text, encoding="utf-8")
+        result = check(file, note=lambda _: None)
+    if result.problems:
+        raise InputError(msgspec.structs.replace(problem, file=name) for problem in result.problems)
+    return result.warnings
+
+
+def slug_of(title: str, kind: New) -> str:
+    """Make a file name of a title: letters, digits, and a line between words.
+
+    ADK takes ASCII letters, digits and underscores for the name of an eval set.
+
+    Raises:
+        InputError: nothing remains of it.
+    """
+    if kind == "adk":
+        slug = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")
+    else:
+        slug = re.sub(r"[\W_]+", "-", title).strip("-").lower()
+    if not slug:
+        what = "ASCII letters or digits" if kind == "adk" else "letters or digits"
+        raise InputError(Problem(path="name", message=f"`{title[:60]}` has no {what}"))
+    return slug[:80]
+
+
+def _files(folder: Path) -> list[Path]:
+    """List files that may be datasets; what is linked from elsewhere is none of them."""
+    return [path for path in dataset_files(folder, []) if not path.is_symlink()]
+
+
+def _bytes(path: Path) -> bytes:
+    if path.stat().st_size > _LARGEST:
+        message = f"is larger than {_LARGEST >> 20} MB: change it in an editor"
+        raise InputError(Problem(file=path.name, message=message))
+    with open_regular(path) as file:
+        return file.read()
+
+
+def _row(name: str, path: Path) -> DatasetRow | None:
+    """Read a dataset again only where its file changed; ``None`` for what is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    row = _row_of(path, state.st_mtime_ns, state.st_size)
+    return None if row is None else row._replace(name=name)
+
+
+@lru_cache(maxsize=256)
+def _row_of(path: Path, _mtime: int, _size: int) -> DatasetRow | None:
+    digest, title, label = "", path.name.split(".")[0], path.name.split(".")[0]
+    try:
+        data = _bytes(path)
+        digest = sha256(data).hexdigest()
+        read = read_file(path, About(label))
+    except InputError as error:
+        empty = _empty(path, data) if digest else None
+        if empty is not None:
+            return DatasetRow("", path, empty[0], empty[1] or title, [], digest)
+        if not digest or _kind_of(path, data) is None:
+            return None
+        return DatasetRow("", path, "", title, [], digest, str(error))
+    if read is None:
+        return None
+    rows = _case_rows(path, data, read)
+    return DatasetRow("", path, read.format, read.name, rows, digest)
+
+
+def _kind_of(path: Path, data: bytes) -> Dialect | None:
+    """Tell a dataset with faults from what is none."""
+    try:
+        _, value = _read_value(path, data)
+    except InputError:
+        return None
+    if isinstance(value, dict):
+        return (dialect_of_mapping(value) or (None,))[0]
+    first = value[0] if isinstance(value, list) and value else None
+    return dialect_of_case(first) if isinstance(first, dict) else None
+
+
+def _empty(path: Path, data: bytes) -> tuple[str, str | None] | None:
+    """Return the format and name of a dataset that has no cases yet."""
+    try:
+        _, value = _read_value(path, data)
+    except InputError:
+        return None
+    if isinstance(value, dict):
+        for key, kind in (("eval_cases", "adk"), ("cases", "baton")):
+            if key in value and not value[key]:
+                name = value.get("name") or value.get("eval_set_id")
+                return kind, name if isinstance(name, str) else None
+    return None
+
+
+def _case_rows(path: Path, data: bytes, read: FileCases) -> list[CaseRow]:
+    try:
+        cases, _ = _cases_of(_read_value(path, data)[1])
+    except InputError:
+        cases = []  # a dialect whose cases cannot be changed here
+    hashes = {str(_id_of(case)): _hash_of(case) for case in cases if isinstance(case, dict)}
+    return [_case_row(case, place, hashes) for place, case in enumerate(read.cases)]
+
+
+def _case_row(case: Case, place: int, hashes: Mapping[str, str]) -> CaseRow:
+    agents: dict[str, None] = {}
+    for turn in case.turns:
+        for stage in turn.agents or ():
+            agents |= dict.fromkeys([stage] if isinstance(stage, str) else stage.any_order)
+        agents |= dict.fromkeys(each.to for each in turn.dispatches or ())
+        agents |= dict.fromkeys(each.agent for each in turn.interactions or ())
+        agents |= dict.fromkeys(each.agent for each in turn.tool_calls or () if each.agent)
+    first = (
+        case.turns[0].input.plain()
+        if case.turns
+        else (case.scenario.start if case.scenario else "")
+    )
+    return CaseRow(
+        id=case.id,
+        place=place,
+        message=first or "",
+        turns=len(case.turns),
+        tags=list(case.tags),
+        agents=[agent for agent in agents if agent != "user"],
+        tools=sum(len(turn.tool_calls or ()) for turn in case.turns),
+        line=case.where.line if case.where else None,
+        hash=hashes.get(case.id, ""),
+    )
+
+
+def _read_value(path: Path, data: bytes) -> tuple[str, Any]:
+    """Parse a file: JSON (maybe with comments), JSON lines as a list, or YAML."""
+    _ = Document(path.name, data, "yaml").text  # raises for what is not UTF-8
+    text = data.decode()
+    if path.suffix in (".jsonl", ".ndjson"):
+        return text, [
+            Document(path.name, line.encode(), "json", number).value()
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+    plain = without_comments(text.removeprefix("\ufeff").encode())
+    if plain.lstrip()[:1] in (b"{", b"["):
+        return text, Document(path.name, plain, "json").value()
+    return text, load_yaml(text.removeprefix("\ufeff"), path.name)
+
+
+def _cases_of(value: Any) -> tuple[list[Any], str | None]:
+    """Return the cases of a file and the key they stand under, ``None`` where it is their list.
+
+    Raises:
+        InputError: its cases are not a list that can be changed.
+    """
+    if isinstance(value, dict):
+        dialect = dialect_of_mapping(value)
+        key = dialect[1] if dialect is not None else None
+        if key is not None and (value[key] is None or isinstance(value[key], list)):
+            return value[key] or [], key
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        if dialect_of_case(value[0]) not in (None, "legacy-flat"):
+            return value, None
+    message = "holds one case, or none that can be changed here: change it in an editor"
+    raise InputError(message)
+
+
+def _id_of(case: Any) -> Any:
+    if not isinstance(case, dict):
+        return None
+    keys = (*ID_KEYS.values(), "evalId", "test_case")
+    # A case of Baton may have a `name` in its metadata only; `id` goes first.
+    ordered = ("id", *(key for key in keys if key != "id"))
+    return next((case[key] for key in ordered if key in case), None)
+
+
+def _check_id(case_id: Any) -> None:
+    if not isinstance(case_id, str) or not case_id.strip() or not _NAME.fullmatch(case_id):
+        message = "a case needs a name: 1 to 200 characters on one line"
+        raise InputError(Problem(path="name", message=message))
+
+
+def _hash_of(case: Any) -> str:
+    return sha256(msgspec.json.encode(case)).hexdigest()[:16]
+
+
+def _position(cases: list[Any], case_id: str, hash_: str) -> int:
+    for at, case in enumerate(cases):
+        if _id_of(case) == case_id:
+            if _hash_of(case) != hash_:
+                raise ChangedMeanwhile(
+                    f"the case `{case_id}` was changed meanwhile: look at what it says now first"
+                )
+            return at
+    raise KeyError(case_id)
+
+
+def _target_of(dataset: DatasetRow) -> Target:
+    if dataset.target is None:
+        message = (
+            f"no case can be added to a file of this kind ({dataset.format}): make a new dataset"
+        )
+        raise InputError(Problem(file=dataset.name, message=message))
+    return dataset.target
+
+
+def _lines(text: str, old: list[Any], new: list[Any]) -> str:
+    """Write JSON lines anew where a case changed; the others stay as they are."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    stays = {msgspec.json.encode(case): line for case, line in zip(old, lines, strict=True)}
+    written = [
+        stays.get(msgspec.json.encode(case)) or msgspec.json.encode(case).decode() for case in new
+    ]
+    return "".join(f"{line}\n" for line in written)
+
+
+def _make(path: Path, data: bytes) -> None:
+    """Write a new file; raises InputError where there is one."""
+    try:
+        with naming(path):
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+    except FileExistsError:
+        message = "is there already: take another name"
+        raise InputError(Problem(file=path.name, message=message)) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a text in the place of a file at once; who may read it stays as it is."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    draft = path.with_name(f".{path.name}.tmp")
+    with naming(path):
+        draft.unlink(missing_ok=True)
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(number, "wb") as file:
+            os.fchmod(number, mode)
+            file.write(data)
+        draft.replace(path)
