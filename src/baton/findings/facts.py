@@ -20,7 +20,16 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge
 
-from .quantities import extra_keys, in_digits, measure, measure_key, phone_key, share_keys
+from .quantities import (
+    MONTH_WORDS,
+    extra_keys,
+    in_digits,
+    measure,
+    measure_key,
+    phone_key,
+    share_keys,
+    words_of,
+)
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -205,7 +214,7 @@ _EXTENSIONS = (
 # are numbers, and `12abc` goes on to be a name.
 # Three forms are no paths, though they hold slashes: `and/or`, `8/10` and `km/h`. Without a leading
 # `/`, `./` or drive a path needs an ending of a file or two slashes between names.
-_TOKEN = re.compile(
+_BEFORE_DAYS = (
     rf"(?P<url>https?://[^\s<>\"'`)\]}}]+)"
     rf"|(?P<mail>(?<![\w.+@-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)"
     rf"|(?<![\w.@-])(?P<path>(?:[A-Za-z]:|~|\.{{1,2}})?(?:[\\/][\w.@-]+){{2,}}[\\/]?"
@@ -213,7 +222,9 @@ _TOKEN = re.compile(
     rf"|(?:[A-Za-z][\w.@-]*/){{2,}}[\w.@-]*"
     rf"|[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS})\b)"
     rf"|(?P<date>\b(?:{DATE})(?!\d))"
-    rf"|(?P<day>(?i:{DAY}))"
+)
+_DAYS = rf"|(?P<day>(?i:{DAY}))"
+_BEHIND_DAYS = (
     rf"|(?P<grouped>{GROUPED})"
     # Three quarters, and no rating (`8/10`), date or page.
     rf"|(?P<fraction>(?<![\w./-])[1-9]/[2-9](?![\w/-]|\.\d))"
@@ -223,6 +234,9 @@ _TOKEN = re.compile(
     rf"|(?P<call>[A-Za-z_][\w.]*(?=\(\)))"
     rf"|(?P<name>\w+(?:[-._:]\w+)*)"
 )
+_TOKEN = re.compile(_BEFORE_DAYS + _DAYS + _BEHIND_DAYS)
+# Most texts name no month, and all names of months need not be tried at each of their words.
+_TOKEN_BUT_DAYS = re.compile(_BEFORE_DAYS + _BEHIND_DAYS)
 # Lengths are bounded because a lone quotation mark (`a 5" pipe`) must not make a quote of all that
 # follows.
 _QUOTED = re.compile(
@@ -387,11 +401,16 @@ def _read_again(text: str) -> Reading:
 
 def _read(text: str) -> Reading:
     text = in_digits(text)
-    quotes, rest = _quotes(text)
+    words = words_of(text)
+    keys = extra_keys(text, words)
+    token = _TOKEN_BUT_DAYS
+    if not MONTH_WORDS.isdisjoint(words):
+        keys |= named_days(text)
+        token = _TOKEN
+    quotes, rest = _quotes(text, token)
+    everything = list(_facts(text, token))
     found: dict[frozenset[str], Fact] = {}
-    keys: set[str] = named_days(text) | extra_keys(text)
-    everything = list(_facts(text))
-    for fact in (*quotes, *(_facts(rest) if quotes else everything)):
+    for fact in (*quotes, *(_facts(rest, token) if quotes else everything)):
         found.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
@@ -423,12 +442,12 @@ def _inside(name: str) -> set[str]:
     return keys
 
 
-def _quotes(text: str) -> tuple[list[Fact], str]:
+def _quotes(text: str, token: re.Pattern[str]) -> tuple[list[Fact], str]:
     """Take quoted strings of several words out of a text; numbers and names in them stay."""
     facts = []
     for match in _QUOTED.finditer(text):
         inner = next(group for group in match.groups() if group is not None)
-        inside = list(_facts(inner))
+        inside = list(_facts(inner, token))
         # A quote that holds a number or name is read for those instead; `'beware of the goose'` has
         # only words, which say more together than one by one.
         if len(_WORD.findall(inner)) > 1 and inside and all(f.kind == "word" for f in inside):
@@ -437,8 +456,8 @@ def _quotes(text: str) -> tuple[list[Fact], str]:
     return facts, text
 
 
-def _facts(text: str) -> Iterator[Fact]:
-    for match in _TOKEN.finditer(text):
+def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
+    for match in token.finditer(text):
         kind, written = match.lastgroup, match[0].rstrip(".,:;")
         if kind in ("scale", "percent"):
             kind = "number"

@@ -15,10 +15,26 @@ halves, quarters, dozens or times of day, so that nearly all lists below would s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from .words import MONTHS
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text in small letters.
+
+    Most texts have none of the words that most patterns here begin or end with. To look for these
+    in a set takes a tenth of the time of trying all patterns at each place.
+    """
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _folded(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word.casefold() for word in words)
+
 
 # ------------------------------------------------------------------ numbers in words, as digits
 
@@ -138,13 +154,20 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )  # fmt: skip
 _AND_A_HALF = re.compile(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
-_MAY_BE_WORDS = re.compile(
+_MAY_BE_NUMBER = re.compile(
     "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
     "drittel|quartal|fifth|sixth|eighth|tenth|past|clock|\\bto\\b|[ap]m\\b|minus|"
-    "below zero|square|sq\\b|quadrat|carr|cuadrad|cubi|kubik|cube|[½¼¾⅓⅔−–]|teen|ty\\b|"
+    "square|sq\\b|quadrat|carr|cuadrad|cubi|kubik|cube|teen|ty\\b|"
     "zig|ßig|twelve|vingt|trent|ante\\b|enta\\b|einte",
     re.IGNORECASE,
 )
+_MARKS = re.compile("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
+
+
+@lru_cache(maxsize=8192)
+def _may_be_number(word: str) -> bool:
+    """Tell a word that may be a number, or a part of one; texts repeat their words."""
+    return _MAY_BE_NUMBER.search(word) is not None
 
 
 # ---------------------------------------------------------------------------------------- units
@@ -189,6 +212,7 @@ _LONG_UNITS = "|".join(sorted((u for u in _UNITS if len(u) > 2 or u in ("kg", "k
 _HYPHENED = re.compile(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Not `one` and its like, which are articles more often than numbers.
 _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
+_COUNT_WORDS = _folded(_COUNTS.split("|"))
 _COUNTED_UNIT = re.compile(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
 _DEGREES = re.compile(
     r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?", re.IGNORECASE
@@ -254,14 +278,16 @@ def _again_in_digits(text: str) -> str:
 
 
 def _rewritten(text: str) -> str:
-    if _MAY_BE_WORDS.search(text) is not None:
+    words = _WORD.findall(text)
+    if _MARKS.search(text) is not None or True in map(_may_be_number, words):
         text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)
         for pattern, instead in _REWRITTEN:
             text = pattern.sub(instead, text)
         text = _PAST.sub(_past, text)
         text = _BOTH_HALVES.sub(r"\1 \4m\g<join>\3 \4m", text)
         text = _WORD_NUMBER.sub(_in_words, text)
-    text = _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
+    if not _COUNT_WORDS.isdisjoint(map(str.casefold, words)):
+        text = _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
     return _HYPHENED.sub(" ", text)
 
 
@@ -331,88 +357,118 @@ _PHONE = re.compile(
 )
 
 
-def extra_keys(text: str) -> set[str]:
-    """Return keys of what is written in a form that no single number has, of a text in digits."""
-    keys = set(_clock_words(text))
-    for match in _FRACTION.finditer(text):
-        share = int(match[1]) / int(match[2])
-        keys |= {*share_keys(share), f"n:{share:.4g}"}
-    for match in _DOTTED.finditer(text):
-        keys |= set(_clock(int(match[1]), int(match[2]), (match[3] or "").lower()))
-    for match in _PLAIN_CLOCK.finditer(text):
-        keys.add(f"t:{int(match[1])}:{match[2]}")
-    for match in _RANGE.finditer(text):
-        keys |= {f"n:{end.replace(',', '.')}" for end in match.groups()}
-    for match in _SPACED.finditer(text):
-        keys.add(f"n:{match[1].replace(' ', '')}")
-    for match in _PRICE.finditer(text):
-        # "nineteen ninety" is how a price is said.
-        keys.add(f"n:{_ONES[match[1].lower()]}.{_TENS[match[2].lower()] // 10}")
-    for match in _SHORT_DATE.finditer(text):
-        one, two = int(match[1]), int(match[2])
-        keys |= {f"d:{a}-{b}" for a, b in ((one, two), (two, one)) if 0 < a <= 12 and 0 < b <= 31}
-        keys |= {f"in:n:{one}", f"in:n:{two}"}
-    for match in _DECADE.finditer(text):
-        keys.add(f"n:19{match[1]}")
+def extra_keys(text: str, words: frozenset[str]) -> set[str]:
+    """Return keys of what is written in a form that no single number has, of a text in digits.
+
+    ``words`` are those of the text (``words_of``).
+    """
+    keys = set(_clock_words(text, words))
+    if _DIGIT.search(text) is not None:
+        keys.update(_of_digits(text))
+    if not _TENS_WORDS.isdisjoint(words):
+        for match in _PRICE.finditer(text):
+            # "nineteen ninety" is how a price is said.
+            keys.add(f"n:{_ONES[match[1].lower()]}.{_TENS[match[2].lower()] // 10}")
     for match in _DECADE_NAMES.finditer(text):
         keys.add(f"n:{_DECADES[match[0].lower()]}")
-    for match in _PART_OF_MONTH.finditer(text):
-        days = range(28, 32) if match["end"] else range(14, 17) if match["mid"] else range(1, 8)
-        keys |= {f"d:{MONTHS[match['month'].lower()]}-{day}" for day in days}
-    for match in _FIRST_OF.finditer(text):
-        keys.add(f"d:{MONTHS[match[1].lower()]}-1")
-    for match in _QUARTER.finditer(text):
-        keys.add(f"qu:{match[1] or match[2] or match[3]}")
-    months = {MONTHS[name.lower()] for name in _MONTH.findall(text)}
-    months |= {int(m) for m in re.findall(r"\b\d{4}-(\d{2})-\d{2}\b", text)}
-    if re.search(r"\bmonths?\b", text):
-        months |= {int(m) for m in re.findall(r"\b(\d{1,2})\b", text)}
+    months: set[int] = set()
+    if not MONTH_WORDS.isdisjoint(words):
+        for match in _PART_OF_MONTH.finditer(text):
+            days = range(28, 32) if match["end"] else range(14, 17) if match["mid"] else range(1, 8)
+            keys |= {f"d:{MONTHS[match['month'].lower()]}-{day}" for day in days}
+        for match in _FIRST_OF.finditer(text):
+            keys.add(f"d:{MONTHS[match[1].lower()]}-1")
+        months = {MONTHS[name.lower()] for name in _MONTH.findall(text)}
+    months |= {int(m) for m in _DATE_MONTH.findall(text)}
+    if "month" in words or "months" in words:
+        if re.search(r"\bmonths?\b", text):
+            months |= {int(m) for m in re.findall(r"\b(\d{1,2})\b", text)}
     keys |= {f"qu:{q}" for q in range(1, 5) if {3 * q - 2, 3 * q} <= months}
-    keys |= set(_more_dates(text)) | set(_more_measures(text))
-    for match in _SHORT_YEAR.finditer(text):
-        keys.add(f"n:20{match[1]}")
-    keys |= {phone_key(match[0]) for match in _PHONE.finditer(text)}
+    keys.update(_more_measures(text, words))
     return keys
+
+
+_DIGIT = re.compile(r"\d")
+_DATE_MONTH = re.compile(r"\b\d{4}-(\d{2})-\d{2}\b")
+_TENS_WORDS = _folded(_TENS)
+MONTH_WORDS = _folded(MONTHS)
+"""Names of months, as ``words_of`` has them."""
+
+
+_JOINED = re.compile(r"\d(?:\s?[-–—]\s?|[./:h ])\d")
+
+
+def _of_digits(text: str) -> Iterator[str]:
+    """Yield keys of forms that have digits, of a text with some."""
+    if _JOINED.search(text) is not None:
+        yield from _of_joined_digits(text)
+    for match in _PLAIN_CLOCK.finditer(text):
+        yield f"t:{int(match[1])}:{match[2]}"
+    for match in _DECADE.finditer(text):
+        yield f"n:19{match[1]}"
+    for match in _QUARTER.finditer(text):
+        yield f"qu:{match[1] or match[2] or match[3]}"
+    for match in _RUN_TOGETHER.finditer(text):
+        yield from (f"d:{int(match[2])}-{int(match[3])}", f"n:{match[1]}")
+    for match in _SHORT_YEAR.finditer(text):
+        yield f"n:20{match[1]}"
+    for match in _PHONE.finditer(text):
+        yield phone_key(match[0])
+    for match in _COINS.finditer(text):
+        yield f"n:{float(f'{match[1]}.{match[2]}'):g}"
+
+
+def _of_joined_digits(text: str) -> Iterator[str]:
+    """Yield keys of forms in which a mark or a space stands between digits: `3/4`, `14.30`."""
+    for match in _FRACTION.finditer(text):
+        share = int(match[1]) / int(match[2])
+        yield from (*share_keys(share), f"n:{share:.4g}")
+    for match in _DOTTED.finditer(text):
+        yield from _clock(int(match[1]), int(match[2]), (match[3] or "").lower())
+    for match in _RANGE.finditer(text):
+        yield from (f"n:{end.replace(',', '.')}" for end in match.groups())
+    for match in _SPACED.finditer(text):
+        yield f"n:{match[1].replace(' ', '')}"
+    for match in _SHORT_DATE.finditer(text):
+        one, two = int(match[1]), int(match[2])
+        days = ((one, two), (two, one))
+        yield from (f"d:{a}-{b}" for a, b in days if 0 < a <= 12 and 0 < b <= 31)
+        yield from (f"in:n:{one}", f"in:n:{two}")
+    for match in _TWO_DIGIT_YEAR.finditer(text):
+        one, two = int(match[1]), int(match[2])
+        yield from (f"d:{two}-{one}", f"d:{one}-{two}", f"n:20{match[3]}")
+    for match in _PART_OF_UNIT.finditer(text):
+        if match[3].lower() in _UNITS:
+            dimension, size = _UNITS[match[3].lower()]
+            yield measure_key(dimension, size * int(match[1]) / int(match[2]))
+    for match in _HOURS_MINUTES.finditer(text):
+        yield measure_key("duration", 3600 * int(match[1]) + 60 * int(match[2]))
 
 
 _TWO_DIGIT_YEAR = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
 _RUN_TOGETHER = re.compile(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 
-def _more_dates(text: str) -> Iterator[str]:
-    for match in _TWO_DIGIT_YEAR.finditer(text):
-        one, two = int(match[1]), int(match[2])
-        yield from (f"d:{two}-{one}", f"d:{one}-{two}", f"n:20{match[3]}")
-    for match in _RUN_TOGETHER.finditer(text):
-        yield from (f"d:{int(match[2])}-{int(match[3])}", f"n:{match[1]}")
-
-
+_COUNTED = "second|minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr|kilo|mile|ton"
+_UNIT_WORDS = _folded(_COUNTED.split("|"))
 _ONE_UNIT = re.compile(
-    r"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>second|minute|hour|day|week|month|year|"
-    r"stunde|tag|woche|monat|jahr|kilo|mile|ton)\b",
-    re.IGNORECASE,
+    rf"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>{_COUNTED})\b", re.IGNORECASE
 )
 _PART_OF_UNIT = re.compile(r"([1-9])/([2-9]) (?:of )?(?:an?|one|the) (\w+)")
 _COINS = re.compile(r"\b(\d+) (?:euros?|dollars?|pounds?|€) (?:and )?(\d\d)\b", re.IGNORECASE)
 _HOURS_MINUTES = re.compile(r"(?<![\d:])(\d{1,2})(?:h|:)([0-5]\d)(?![\d:])")
 
 
-def _more_measures(text: str) -> Iterator[str]:
-    for match in _ONE_UNIT.finditer(text):
-        dimension, size = _UNITS[match["unit"].lower()]
-        yield measure_key(dimension, size)
-        if match["unit"].lower() in ("month", "monat"):
-            yield measure_key("duration", 30 * 86400)
-    for match in _PART_OF_UNIT.finditer(text):
-        if match[3].lower() in _UNITS:
-            dimension, size = _UNITS[match[3].lower()]
-            yield measure_key(dimension, size * int(match[1]) / int(match[2]))
-    for match in _COINS.finditer(text):
-        yield f"n:{float(f'{match[1]}.{match[2]}'):g}"
-    for match in _HOURS_MINUTES.finditer(text):
-        yield measure_key("duration", 3600 * int(match[1]) + 60 * int(match[2]))
-    for match in _SHARES.finditer(text):
-        yield from _WORDS[match[0].lower()]
+def _more_measures(text: str, words: frozenset[str]) -> Iterator[str]:
+    if not _UNIT_WORDS.isdisjoint(words):
+        for match in _ONE_UNIT.finditer(text):
+            dimension, size = _UNITS[match["unit"].lower()]
+            yield measure_key(dimension, size)
+            if match["unit"].lower() in ("month", "monat"):
+                yield measure_key("duration", 30 * 86400)
+    if not _SHARE_WORDS.isdisjoint(words):
+        for match in _SHARES.finditer(text):
+            yield from _WORDS[match[0].lower()]
 
 
 # Below this, a hundredth of the whole is too much to leave out.
@@ -432,6 +488,7 @@ _WORDS = {
 }
 
 
+_SHARE_WORDS = _folded(_WORDS)
 _SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
@@ -449,16 +506,30 @@ _PARTS = {"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20}
 _HALVES = {"morning": "a", "afternoon": "p", "evening": "p"}
 
 
-def _clock_words(text: str) -> Iterator[str]:
-    for match in _HOUR.finditer(text):
-        hour = _hour(match["hour"])
-        if hour is not None:
-            half = _HALVES.get((match["half"] or "").lower()) or (match["am"] or "").lower()
-            yield from _clock(hour, int(match["minute"] or 0), half)
-    for match in _HOUR_NAMES.finditer(text):
-        hour = _NAMED_HOURS[match[0].lower()]
-        yield f"t:{hour}:00"
-        yield f"n:{hour}"
+def _clock_words(text: str, words: frozenset[str]) -> Iterator[str]:
+    if True in map(_may_tell_hour, words):
+        for match in _HOUR.finditer(text):
+            hour = _hour(match["hour"])
+            if hour is not None:
+                half = _HALVES.get((match["half"] or "").lower()) or (match["am"] or "").lower()
+                yield from _clock(hour, int(match["minute"] or 0), half)
+    if not _HOUR_WORDS.isdisjoint(words):
+        for match in _HOUR_NAMES.finditer(text):
+            hour = _NAMED_HOURS[match[0].lower()]
+            yield f"t:{hour}:00"
+            yield f"n:{hour}"
+
+
+_TELLS_HOUR = re.compile(
+    rf"o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m)", re.IGNORECASE
+)
+_HOUR_WORDS = _folded(_NAMED_HOURS)
+
+
+@lru_cache(maxsize=8192)
+def _may_tell_hour(word: str) -> bool:
+    """Tell a word that makes a time of day of a number: `clock`, `pm`, `7h`, the `m` of `p.m.`."""
+    return _TELLS_HOUR.fullmatch(word) is not None
 
 
 def _past(match: re.Match[str]) -> str:
