@@ -28,9 +28,15 @@ from sqlalchemy import (
 
 from baton.model import InputError
 from baton.server.bodies import BodyGone, FileBodies, get_one
-from baton.server.database import EVERY_PROJECT, NoProject, Unavailable, refuse_without_project
+from baton.server.database import (
+    EVERY_PROJECT,
+    NoProject,
+    Unavailable,
+    add_rows,
+    refuse_without_project,
+)
 from baton.server.migrations import HEAD
-from baton.server.schema import INBOX, INDEX, conversation, dispatch, label, score
+from baton.server.schema import INBOX, INDEX, conversation, dispatch, judging, label, score
 from baton.server.store import Store, open_store
 
 from .postgres import Postgres
@@ -97,6 +103,17 @@ def test_the_database_itself_refuses(store: Store) -> None:
         with pytest.raises(NoProject):
             connection.execute(union_all(select(conversation.c.id), select(dispatch.c.turn)))
         assert connection.execute(select(conversation), execution_options=EVERY_PROJECT).all() == []
+
+
+def test_rows_that_are_added_together_may_leave_out_different_columns(store: Store) -> None:
+    row = {"project": 1, "conversation": 1, "version": 1, "state": "waiting", "attempts": 0}
+    times = {"due": 1.0, "created": 1.0}
+    rows = [{**row, **times, "rule": "a"}, {**row, **times, "rule": "b", "error": "it is down"}]
+    with store.write() as connection:
+        add_rows(connection, judging, rows)
+    with store.read() as connection:
+        query = select(judging.c.rule, judging.c.error).where(judging.c.project == 1)
+        assert connection.execute(query).all() == [("a", None), ("b", "it is down")]
 
 
 def test_a_store_is_opened_again_with_what_it_holds(tmp_path: Path) -> None:

@@ -83,10 +83,16 @@ def number_keys(written: str, scale: str = "", *, percent: bool = False) -> froz
     Spaces and apostrophes group digits. With two kinds of separators the last one divides.
     ``scale`` is what follows (``k``, ``million``); 85 percent is 0.85 as well.
     """
+    if not scale and not percent and len(written) <= _DIGITS_OF_PLAIN and written.isdecimal():
+        return frozenset({f"n:{int(written)}"})
     values = _values(re.sub(r"['’\u00a0\u202f]", "", written))
     times = _SCALES[scale.strip()[0].casefold()] if scale.strip() else 1
     keys = {_key(value * times) for value in values}
     return frozenset(keys | {_key(value / 100) for value in values} if percent else keys)
+
+
+_DIGITS_OF_PLAIN = 15
+"""Digits of a number without marks, as most are, that is known by itself."""
 
 
 def _values(written: str) -> list[Decimal]:
@@ -266,11 +272,19 @@ class Fact(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A text as read: its facts in order, each once, and all that it may be found by."""
+    """A text as read: its facts in order, each once, and all that it may be found by.
+
+    ``start`` is how the text begins, in which its language shows.
+    """
 
     facts: tuple[Fact, ...]
     keys: frozenset[str]
-    language: str | None
+    start: str = ""
+
+    @property
+    def language(self) -> str | None:
+        """The language that the text is probably in; ``None`` = unsure. Few have to know."""
+        return language(self.start)
 
     def holds(self, fact: Fact, *, loosely: bool = False) -> bool:
         """Tell whether the text has this fact, an identifier also as words.
@@ -384,8 +398,7 @@ def read(*texts: str) -> Reading:
     readings = [_read_one(text) for text in dict.fromkeys(texts)]
     facts = {fact.keys: fact for reading in reversed(readings) for fact in reversed(reading.facts)}
     keys = frozenset[str]().union(*(reading.keys for reading in readings))
-    spoken = language("\n".join(texts)[:_SAMPLE]) if texts else None
-    return Reading(tuple(reversed(facts.values())), keys, spoken)
+    return Reading(tuple(reversed(facts.values())), keys, "\n".join(texts)[:_SAMPLE])
 
 
 def _read_one(text: str) -> Reading:
@@ -431,7 +444,7 @@ def _read(text: str) -> Reading:
     if _ONE.search(text):
         keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
-    return Reading(tuple(found.values()), frozenset(keys), language(text))
+    return Reading(tuple(found.values()), frozenset(keys), text[:_SAMPLE])
 
 
 def _inside(name: str) -> set[str]:
@@ -648,6 +661,7 @@ def name_parts(text: str) -> tuple[str, ...]:
     return tuple(stem for part in _PART.findall(text) for stem in _stems(part))
 
 
+@lru_cache(maxsize=4096)
 def language(text: str) -> str | None:
     """Guess the language of a text by its common words, or name its script; ``None`` = unsure."""
     letters = [c for c in text[:_SAMPLE] if c.isalpha()]

@@ -271,7 +271,7 @@ def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fa
     # What was given out before the first of these calls was had from the result.
     before = read(*(piece.text for piece in emitted(trace, trip.after[: fetched[0] + 1])))
     left = [fact for fact in shown if not before.holds(fact, loosely=True)]
-    own, results = Reading((), frozenset(), None), []
+    own, results = Reading((), frozenset()), []
     for step in trip.after[fetched[0] :]:
         if not left or not index_of(trace).spend(1 + len(left) // 100):
             return []
