@@ -13,11 +13,12 @@ from starlette.routing import BaseRoute, Route
 from baton.server.api import ApiState
 from baton.server.process import Pages
 
-from . import conversations, status
+from . import agents, conversations, status
 from .frame import Web
 
 _MODULES = (
     conversations,
+    agents,
     status,
 )
 """What has pages, in the order of the navigation."""

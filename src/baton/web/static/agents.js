@@ -1,0 +1,158 @@
+// The graph of agents, laid out by dagre; and the filter over the list below it.
+
+import { el, shown } from "./report/dom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const NODE = { height: 44, least: 84, most: 210 };
+
+function svg(tag, about, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(about)) if (value !== null) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function text(about, words) {
+  const node = svg("text", about);
+  node.textContent = shown(words);
+  return node;
+}
+
+function short(words, most) {
+  const letters = [...words];
+  return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : words;
+}
+
+function money(value) {
+  return "$" + (value < 0.1 ? value.toFixed(4) : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }));
+}
+
+// A share that reads 100 % only where it is all.
+function percent(part, whole) {
+  const share = (100 * part) / whole;
+  return (part < whole ? Math.min(99, Math.round(share)) : 100) + " %";
+}
+
+const measure = document.createElement("canvas").getContext("2d");
+
+function width(words, font) {
+  measure.font = font + " " + getComputedStyle(document.body).fontFamily;
+  return measure.measureText(words).width;
+}
+
+// Where one score in ten fails, somebody should look: every edge of a busy graph has some.
+function isBad(edge) {
+  return edge.failed > 0.1 * (edge.passed + edge.failed);
+}
+
+function labelOf(edge) {
+  const judged = edge.passed + edge.failed;
+  return [
+    ["count", edge.count.toLocaleString("en-US")],
+    judged > 0 && [isBad(edge) ? "bad" : "good", percent(edge.passed, judged)],
+    edge.cost > 0 && ["cost", money(edge.cost)],
+  ].filter(Boolean);
+}
+
+const USER = " user"; // no agent's name begins with a space where it is drawn
+
+function layout(data, narrow) {
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({ rankdir: narrow ? "TB" : "LR", nodesep: 26, ranksep: narrow ? 46 : 76, edgesep: 16, marginx: 6, marginy: 8 });
+  const add = (id, label, about) => {
+    const wide = Math.min(NODE.most, Math.max(NODE.least, width(label, "600 13px") + 26));
+    graph.setNode(id, { ...about, label, width: wide, height: NODE.height });
+  };
+  const user = data.edges.some((edge) => edge.from === null);
+  if (user) add(USER, "user", { kind: "nobody", runs: null, hue: "", href: null });
+  for (const one of data.agents) add(one.name, short(one.name, 26), { kind: "agent", ...one });
+  for (const [place, edge] of data.edges.entries()) {
+    const parts = labelOf(edge);
+    const wide = width(parts.map(([, words]) => words).join(" · "), "11.5px") + 12;
+    graph.setEdge(edge.from === null ? USER : edge.from, edge.to, { edge, parts, width: wide, height: 18, labelpos: "c", weight: Math.log1p(edge.count) }, String(place));
+  }
+  dagre.layout(graph);
+  return graph;
+}
+
+function path(points) {
+  const [first, ...rest] = points;
+  let line = `M${first.x},${first.y}`;
+  for (let at = 0; at < rest.length - 1; at++) {
+    const [one, next] = [rest[at], rest[at + 1]];
+    const last = at === rest.length - 2;
+    line += `Q${one.x},${one.y} ${last ? next.x : (one.x + next.x) / 2},${last ? next.y : (one.y + next.y) / 2}`;
+  }
+  return rest.length === 1 ? line + `L${rest[0].x},${rest[0].y}` : line;
+}
+
+function edgeNode(about, most) {
+  const { edge, parts, points, x, y } = about;
+  const words = parts.map(([, each]) => each).join(" · ");
+  const said = `${words}: ${edge.from === null ? "user" : edge.from} to ${edge.to}, ${edge.count} dispatches` +
+    (edge.passed + edge.failed ? `, ${edge.passed} scores passed, ${edge.failed} failed` : "");
+  const link = svg("a", { href: edge.href, class: "graph-edge" + (isBad(edge) ? " faults" : ""), "aria-label": shown(said) });
+  const thick = (1 + 2.6 * Math.sqrt(edge.count / most)).toFixed(2);
+  const line = svg("path", { d: path(points), "stroke-width": thick, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" });
+  const title = svg("title", {});
+  title.textContent = shown(said);
+  const label = svg("text", { x, y: y + 4, "text-anchor": "middle" });
+  parts.forEach(([kind, words], place) => {
+    const part = svg("tspan", { class: kind });
+    part.textContent = (place ? " · " : "") + words;
+    label.append(part);
+  });
+  link.append(title, line, svg("rect", { class: "back", x: x - about.width / 2, y: y - 9, width: about.width, height: 18, rx: 4 }), label);
+  return link;
+}
+
+function agentNode(about) {
+  const group = about.href === null ? svg("g", { class: "graph-node nobody" }) : svg("a", { href: about.href, class: "graph-node " + about.hue });
+  const [left, top] = [about.x - about.width / 2, about.y - about.height / 2];
+  group.append(svg("rect", { x: left, y: top, width: about.width, height: about.height, rx: 7 }));
+  const one = about.runs === null;
+  group.append(text({ x: about.x, y: about.y + (one ? 4 : -2), "text-anchor": "middle" }, about.label));
+  if (!one) group.append(text({ x: about.x, y: about.y + 14, "text-anchor": "middle", class: "runs" }, about.runs.toLocaleString("en-US") + (about.runs === 1 ? " run" : " runs")));
+  return group;
+}
+
+function head(id, colour) {
+  const marker = svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8Z" }));
+  marker.firstChild.style.fill = colour;
+  marker.firstChild.style.stroke = "none";
+  return marker;
+}
+
+function draw(data, place) {
+  const graph = layout(data, place.clientWidth < 640);
+  const about = graph.graph();
+  const [wide, high] = [Math.ceil(about.width), Math.ceil(about.height)];
+  const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and the work they hand on" });
+  root.append(svg("defs", {}, head("head", "var(--faint)"), head("head-bad", "var(--failed)")));
+  const most = Math.max(1, ...data.edges.map((edge) => edge.count));
+  for (const id of graph.edges()) root.append(edgeNode(graph.edge(id), most));
+  for (const id of graph.nodes()) root.append(agentNode(graph.node(id)));
+  place.replaceChildren(root);
+  place.scrollLeft = (place.scrollWidth - place.clientWidth) / 2;
+}
+
+const place = document.getElementById("graph");
+if (place) {
+  const data = JSON.parse(document.getElementById("graph-data").textContent);
+  if (data.edges.length) {
+    draw(data, place);
+    let wide = place.clientWidth;
+    addEventListener("resize", () => {
+      if ((wide < 640) !== (place.clientWidth < 640)) draw(data, place);
+      wide = place.clientWidth;
+    });
+  } else place.append(el("p", { class: "empty" }, "No agent handed work to another in this time."));
+}
+
+for (const input of document.querySelectorAll("[data-rows-filter]")) {
+  const rows = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((word) => row.dataset.name.toLowerCase().includes(word));
+  });
+}
