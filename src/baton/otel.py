@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import logging
 import math
 import os
 import threading
@@ -26,13 +27,17 @@ import msgspec
 from baton.http.credentials import plain_address
 from baton.model import InputError
 from baton.model.option_names import option
+from baton.model.visible import exception_line
 from baton.plugins.origin import install, requirement
+from baton.providers.claude_hearing import Messages, conversation_trace, on_conversation
+from baton.readers import Catalog
 
 try:
     from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.sdk._logs import LogRecordProcessor
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import (
         BatchSpanProcessor,
@@ -41,12 +46,14 @@ try:
         SpanExportResult,
     )
 
+    from baton.export.sdk import sdk_spans
     from baton.providers.instrument.hearing import Hearing, watch
     from baton.providers.instrument.instrumentors import record_langchain
 except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
+_LOG = logging.getLogger("baton")
 __all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send", "tag"]
 
 PROJECT, RULES = "baton.project", "baton.rules"
@@ -76,12 +83,41 @@ class FileSpanExporter(SpanExporter):
         return True
 
 
-class Recording:
+class _Listening:
+    """What takes the spans and log records of this program."""
+
+    def __init__(self, spans: SpanProcessor, logs: LogRecordProcessor) -> None:
+        self._to = spans
+        self.hearing = Hearing(spans, logs)
+
+    def record_claude(self, begun: Callable[[str], None], failed: Callable[[str], None]) -> None:
+        """Write each conversation with the Claude Agent SDK as spans, when it has ended.
+
+        Its messages tell more than instrumentors do. ``begun`` gets the name of this recording
+        once the program imports the SDK, ``failed`` why a conversation could not be written.
+        """
+        # Made now: it starts threads, and none can be started at the end of a program.
+        made_by = Resource.create()
+
+        def ended(messages: Messages, agents: Catalog) -> None:
+            try:
+                resource = made_by.merge(Resource(dict(_tagger.attributes)))
+                spans = list(sdk_spans(conversation_trace(messages, agents), resource))
+            except Exception as error:  # noqa: BLE001 - a program never ends by its recording
+                failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
+                return
+            for span in spans:
+                self._to.on_end(span)
+
+        on_conversation(ended, lambda: begun("claude_agent_sdk (Baton's own)"))
+
+
+class Recording(_Listening):
     """A recording under way; it is complete when the program ends, or a ``with`` block does."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._spans = _SpanWriter(path)
-        self.hearing = Hearing(self._spans, _LogWriter(path))
+        super().__init__(self._spans, _LogWriter(path))
         atexit.register(self._spans.write_open)
 
     def flush(self) -> None:
@@ -98,8 +134,8 @@ def record(path: str | os.PathLike[str]) -> Recording:
     """Write all spans and log records of this program to a file from now on.
 
     Tracer providers that the program has set or makes later stay, and get one more processor;
-    without one, one is set. Instrumentation is the program's own affair, before or after; LangChain
-    and LangGraph need none.
+    without one, one is set. Instrumentation is the program's own affair, before or after:
+    LangChain, LangGraph and the Claude Agent SDK need none.
 
     Raises:
         InputError: the tracer provider that is set takes no span processors.
@@ -107,10 +143,11 @@ def record(path: str | os.PathLike[str]) -> Recording:
     recording = Recording(path)
     recording.hearing.install()
     record_langchain(lambda _: None)
+    recording.record_claude(lambda _: None, _LOG.warning)
     return recording
 
 
-class Sending:
+class Sending(_Listening):
     """Spans and log records of this program on their way to a server, in batches."""
 
     def __init__(
@@ -158,9 +195,11 @@ class Sending:
             timeout=_PATIENCE,
             session=session(),
         )
-        self._spans = BatchSpanProcessor(spans, schedule_delay_millis=_DELAY)
+        self._spans = BatchSpanProcessor(
+            spans, schedule_delay_millis=_DELAY, max_queue_size=_WAITING
+        )
         self._logs = BatchLogRecordProcessor(logs, schedule_delay_millis=_DELAY)
-        self.hearing = Hearing(self._spans, self._logs)
+        super().__init__(self._spans, self._logs)
         atexit.register(self.flush)
 
     def flush(self) -> None:
@@ -181,6 +220,8 @@ def _reason(answer: Any) -> str:
 
 _DELAY = 1000
 """Milliseconds that a span waits for others at most."""
+_WAITING = 100_000
+"""Spans that may wait: those of a conversation with Claude come all at once, when it ends."""
 _PATIENCE = 5
 """Seconds that a program waits at its end for a server that does not answer."""
 
@@ -201,6 +242,7 @@ def send(server: str = SERVER, *, key: str | None = None, project: str | None = 
     """
     sending = Sending(server, key=key, project=project)
     sending.hearing.install()
+    sending.record_claude(lambda _: None, _LOG.warning)
     return sending
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.test_init import alone
+from tests.cli.test_record import record
 from tests.providers.conftest import Surroundings, make_provider
 
 from baton.model import Trace
 from baton.model.views import agent_chain
+from baton.readers import load_traces
 from baton.testing.build import case
 
 pytestmark = pytest.mark.heavy
@@ -44,6 +47,25 @@ async def answer(message):
 """
 
 
+CHAT = """
+import asyncio
+from claude_agent_sdk import AgentDefinition
+
+options.agents = {"cashier": AgentDefinition(description="Pays.", prompt="Pay.", tools=["pay"])}
+
+async def chat():
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    for text in ("Refund order 42.", "And order 43."):
+        await client.query(text)
+        async for said in client.receive_response():
+            pass
+    raise SystemExit(5)
+
+asyncio.run(chat())
+"""
+
+
 def said(*blocks: dict[str, Any], by: str = "assistant", inside: str | None = None) -> Any:
     """A message of the stream; ``inside`` names the call that a sub-agent answers."""
     message = {"role": by, "content": list(blocks)}
@@ -59,20 +81,21 @@ def turn(
     agent: str = "cashier",
     task: str = "Refund order 42.",
     answer: str = "Done: R-1001, 19.99 EUR are on their way.",
+    call: str = "t-1",
 ) -> list[Any]:
     """What Claude Code writes: a sub-agent is asked, and its result goes into the answer."""
     asks = {"subagent_type": agent, "description": "Pay back", "prompt": task}
-    result = {"type": "tool_result", "tool_use_id": "t-1", "content": RESULT}
+    result = {"type": "tool_result", "tool_use_id": call, "content": RESULT}
     return [
-        said({"type": "tool_use", "id": "t-1", "name": "Task", "input": asks}),
-        said({"type": "text", "text": task}, by="user", inside="t-1"),
-        said({"type": "text", "text": RESULT}, inside="t-1"),
+        said({"type": "tool_use", "id": call, "name": "Task", "input": asks}),
+        said({"type": "text", "text": task}, by="user", inside=call),
+        said({"type": "text", "text": RESULT}, inside=call),
         said(result, by="user"),
         said({"type": "text", "text": answer}),
         {
             "type": "result", "subtype": "success", "is_error": False, "duration_ms": 1,
             "duration_api_ms": 1, "num_turns": 2, "result": answer, "total_cost_usd": 0.5,
-            "session_id": "s-1", "uuid": "r-1",
+            "session_id": "s-1", "uuid": f"r-{call}",
         },
     ]  # fmt: skip
 
@@ -154,3 +177,55 @@ def test_a_program_that_asks_twice_for_one_message_is_known_by_its_answer_alone(
     trace = played(tmp_path, twice, "Please refund order 42.")
     assert trace.turns[0].runs == []
     assert trace.turns[0].output is not None
+
+
+@pytest.mark.parametrize("program", [QUERY, CLIENT], ids=["query", "client"])
+def test_baton_record_has_what_playing_it_has(tmp_path: Path, claude: Path, program: str) -> None:
+    message = "Please refund order 42."
+    asks = f"import asyncio\nprint(asyncio.run(answer({message!r})))\n"
+    (tmp_path / "program.py").write_text(HEAD + program + asks)
+    done = record(tmp_path, sys.executable, "program.py")
+    assert (done.returncode, done.stdout) == (0, "Done: R-1001, 19.99 EUR are on their way.\n")
+    assert "recorded by claude_agent_sdk (Baton's own)" in done.stderr
+    assert "pip install" not in done.stderr
+    (recorded,) = load_traces(tmp_path / "run.otlp.jsonl")
+    by_playing = played(tmp_path, program, message)
+    assert recorded.id == "s-1"
+    assert recorded.usage == by_playing.usage
+    (turn_,), (twin,) = recorded.turns, by_playing.turns
+    assert turn_.input is not None
+    assert turn_.input.text == f"A customer writes: {message}"
+    for run, other in zip(turn_.runs, twin.runs, strict=True):
+        assert (run.agent, run.input, run.output) == (other.agent, other.input, other.output)
+        assert [type(step) for step in run.steps] == [type(step) for step in other.steps]
+    for made, other_ in zip(turn_.dispatches, twin.dispatches, strict=True):
+        assert (made.to_agent, made.prompt, made.result, made.status) == (
+            other_.to_agent, other_.prompt, other_.result, other_.status,
+        )  # fmt: skip
+
+
+def test_a_chat_is_one_conversation_also_where_nobody_disconnects(
+    tmp_path: Path, claude: Path
+) -> None:
+    second = turn(task="Refund order 43.", answer="R-1002 is on its way, too.", call="t-2")
+    claude.write_text(json.dumps({"turns": [turn(), second]}))
+    (tmp_path / "chat.py").write_text(HEAD + CHAT)
+    assert record(tmp_path, sys.executable, "chat.py").returncode == 5
+    (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
+    assert [each.input and each.input.text for each in trace.turns] == [
+        "Refund order 42.", "And order 43.",
+    ]  # fmt: skip
+    dispatches = [dispatch for each in trace.turns for dispatch in each.dispatches]
+    assert [each.prompt and each.prompt.text for each in dispatches] == [
+        "Refund order 42.", "Refund order 43.",
+    ]  # fmt: skip
+    assert [each.tools_allowed for each in dispatches] == [["pay"], ["pay"]]
+
+
+def test_a_program_that_records_itself_needs_one_line(tmp_path: Path, claude: Path) -> None:
+    begins = "from baton.otel import record\nrecord('own.otlp.jsonl')\n"
+    asks = "import asyncio\nasyncio.run(answer('Please refund order 42.'))\n"
+    (tmp_path / "program.py").write_text(begins + HEAD + QUERY + asks)
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True, capture_output=True)
+    (trace,) = load_traces(tmp_path / "own.otlp.jsonl")
+    assert agent_chain(trace, trace.turns[0]) == ["main", "cashier"]

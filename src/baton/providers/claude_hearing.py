@@ -1,27 +1,32 @@
 """Programs that ask the Claude Agent SDK: the messages that pass tell what its agents did.
 
-``hear_claude`` listens at ``query`` and ``ClaudeSDKClient`` of the SDK, once a program imports it.
-Nothing of it is imported here.
+``hear_claude`` listens at ``query`` and ``ClaudeSDKClient`` of the SDK, once a program imports it:
+for a case that is played (``heard_into``) and for a program that is recorded
+(``on_conversation``). Nothing of the SDK is imported here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
+from baton.formats.claude_agents import sdk_agents
 from baton.model import Source, Trace
 from baton.plugins import is_installed
 from baton.readers import Catalog
 from baton.readers.claude.reader import read_stream
 from baton.readers.claude.wire import from_sdk
 
-from .instrument.instrumentors import after_import
+from .instrument.instrumentors import after_import, is_recorded_or_refused
 
 Messages = list[dict[str, Any]]
 _HEARD: ContextVar[Messages | None] = ContextVar("baton_claude", default=None)
@@ -32,8 +37,8 @@ _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
 
 def hear_claude() -> None:
     """Listen from now on, where the SDK is installed."""
-    if is_installed("claude_agent_sdk"):
-        after_import("claude_agent_sdk", _listen)
+    if is_installed(SDK):
+        after_import(SDK, _listen)
 
 
 @contextmanager
@@ -44,6 +49,33 @@ def heard_into(messages: Messages) -> Iterator[None]:
         yield
     finally:
         _HEARD.reset(before)
+
+
+Ended = Callable[[Messages, Catalog], None]
+"""Takes the messages of a conversation that has ended, and the sub-agents that it was given."""
+_LISTENERS: list[Ended] = []
+SDK = "claude_agent_sdk"
+_OTHERS = ("traceai_claude_agent_sdk", "langsmith.integrations.claude_agent_sdk")
+"""Modules that make spans of the SDK: a program that imports one has its own recording."""
+
+
+def on_conversation(ended: Ended, begun: Callable[[], None]) -> None:
+    """Call ``ended`` at the end of each conversation of this program with Claude, from now on.
+
+    One by ``query`` ends with its messages, one of a client when that disconnects, or is gone.
+    ``begun`` is called once the program imports the SDK. Where something else records it, or the
+    environment refuses instrumentors of it, nothing is called.
+    """
+    if is_installed(SDK) and not is_recorded_or_refused(SDK):
+        _LISTENERS.append(ended)
+        hear_claude()
+        after_import(SDK, lambda _: begun())
+
+
+def conversation_trace(messages: Messages, agents: Catalog) -> Trace:
+    """Read a conversation; its id is that of the session of Claude Code."""
+    source = Source(format="claude-stream", framework="claude-agent-sdk")
+    return read_stream(messages, id_=uuid4().hex, source=source, catalog=agents)
 
 
 def trace_of(
@@ -61,60 +93,109 @@ def trace_of(
     return trace if len(trace.turns) == turns else None
 
 
+class _Conversation:
+    """What passes in one call of ``query``, or while one client is connected."""
+
+    def __init__(self, options: Any) -> None:
+        self._options = options
+        self._messages: Messages = []
+
+    def asked(self, prompt: Any) -> Any:
+        """Note what the user says, which the SDK does not repeat; messages to come, as they do."""
+        if isinstance(prompt, str):
+            self._note({"type": "user", "message": {"role": "user", "content": prompt}})
+        elif isinstance(prompt, AsyncIterable):
+            return self._each_noted(prompt)
+        return prompt
+
+    async def _each_noted(self, prompts: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        async for prompt in prompts:
+            if isinstance(prompt, dict):
+                self._note(prompt)
+            yield prompt
+
+    def take(self, message: Any) -> None:
+        """Note what Claude Code sent."""
+        kind = type(message).__name__
+        if kind not in _FOLDED:
+            self._note(from_sdk({"_type": kind, **dataclasses.asdict(message)}))
+
+    def _note(self, message: dict[str, Any]) -> None:
+        timed = {"timestamp": time.time(), **message}
+        heard = _HEARD.get()
+        if heard is not None:
+            heard.append(timed)
+        if _LISTENERS:
+            self._messages.append(timed)
+
+    def end(self) -> None:
+        """Hand on what was said, once."""
+        messages, self._messages = self._messages, []
+        if messages and sys.modules.keys().isdisjoint(_OTHERS):
+            defined = getattr(self._options, "agents", None) or {}
+            agents = sdk_agents({name: dataclasses.asdict(each) for name, each in defined.items()})
+            for ended in _LISTENERS:
+                ended(messages, agents)
+
+
+class _Client:
+    """The conversation of a client, which ends also where nobody disconnects it."""
+
+    def __init__(self, client: Any) -> None:
+        self.conversation = _Conversation(getattr(client, "options", None))
+        # Also at the end of the program. The conversation does not hold the client.
+        self.end = weakref.finalize(client, self.conversation.end)
+
+
 @functools.cache
 def _listen(sdk: ModuleType) -> None:
     client = sdk.ClaudeSDKClient
     ask, connect, receive, query = client.query, client.connect, client.receive_messages, sdk.query
+    disconnect = client.disconnect
+    clients: weakref.WeakKeyDictionary[Any, _Client] = weakref.WeakKeyDictionary()
+
+    def conversation_of(client: Any) -> _Conversation:
+        if client not in clients:
+            clients[client] = _Client(client)
+        return clients[client].conversation
 
     @functools.wraps(query)
-    async def queries(*, prompt: Any, **options: Any) -> AsyncIterator[Any]:
-        async with aclosing(query(prompt=_asked(prompt), **options)) as messages:
-            async for message in messages:
-                _take(message)
-                yield message
+    async def queries(*, prompt: Any, options: Any = None, **more: Any) -> AsyncIterator[Any]:
+        conversation = _Conversation(options)
+        asked = query(prompt=conversation.asked(prompt), options=options, **more)
+        try:
+            async with aclosing(asked) as messages:
+                async for message in messages:
+                    conversation.take(message)
+                    yield message
+        finally:
+            conversation.end()
 
     @functools.wraps(connect)
     async def connects(self: Any, prompt: Any = None) -> None:
-        await connect(self, _asked(prompt))
+        await connect(self, conversation_of(self).asked(prompt))
 
     @functools.wraps(ask)
     async def asks(self: Any, prompt: Any, *arguments: Any, **options: Any) -> None:
-        await ask(self, _asked(prompt), *arguments, **options)
+        await ask(self, conversation_of(self).asked(prompt), *arguments, **options)
 
     @functools.wraps(receive)
     async def receives(self: Any) -> AsyncIterator[Any]:
+        conversation = conversation_of(self)
         async with aclosing(receive(self)) as messages:
             async for message in messages:
-                _take(message)
+                conversation.take(message)
                 yield message
+
+    @functools.wraps(disconnect)
+    async def disconnects(self: Any) -> None:
+        try:
+            await disconnect(self)
+        finally:
+            ended = clients.pop(self, None)
+            if ended is not None:
+                ended.end()
 
     sdk.query = queries  # type: ignore[attr-defined]
     client.connect, client.query, client.receive_messages = connects, asks, receives
-
-
-def _asked(prompt: Any) -> Any:
-    """Note what the user says, which the SDK does not repeat; messages that come, as they do."""
-    if isinstance(prompt, str):
-        _note({"type": "user", "message": {"role": "user", "content": prompt}})
-    elif isinstance(prompt, AsyncIterable):
-        return _each_noted(prompt)
-    return prompt
-
-
-async def _each_noted(prompts: AsyncIterable[Any]) -> AsyncIterator[Any]:
-    async for prompt in prompts:
-        if isinstance(prompt, dict):
-            _note(prompt)
-        yield prompt
-
-
-def _take(message: Any) -> None:
-    kind = type(message).__name__
-    if kind not in _FOLDED:
-        _note(from_sdk({"_type": kind, **dataclasses.asdict(message)}))
-
-
-def _note(message: dict[str, Any]) -> None:
-    messages = _HEARD.get()
-    if messages is not None:
-        messages.append({"timestamp": time.time(), **message})
+    client.disconnect = disconnects

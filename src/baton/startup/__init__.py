@@ -41,11 +41,14 @@ def start() -> None:
 
     set_environment()
     try:
+        listening: Sending | Recording
         if server:
             project = os.environ.get(PROJECT)
-            Sending(server, project=project, answered=_answered).hearing.install_before()
+            listening = Sending(server, project=project, answered=_answered)
         else:
-            Recording(str(file)).hearing.install_before()
+            listening = Recording(str(file))
+        listening.hearing.install_before()
+        listening.record_claude(lambda name: _note(on=name), lambda why: _note(problem=why))
         activate("auto", lambda name: _note(on=name))
     except InputError as error:
         _note(problem=str(error))
@@ -68,12 +71,14 @@ _AGAIN = (429, 502, 503, 504)
 
 def _note_unrecorded() -> None:
     """Note the frameworks that the program has imported, and those that nothing recorded."""
+    from baton.providers.claude_hearing import SDK
     from baton.providers.instrument.frameworks import frameworks_in, unrecorded
 
     used = frameworks_in(list(sys.modules))
     for each in used:
         _note(used=each.name)
-    for name, package in unrecorded(used).items():
+    # What passes between a program and Claude is heard without an instrumentor.
+    for name, package in unrecorded(each for each in used if each.module != SDK).items():
         _note(unrecorded=name, package=package)
 
 

@@ -87,8 +87,7 @@ def record_langchain(note: Callable[[str], None]) -> None:
 
     ``note`` gets its name once the program runs something of LangChain.
     """
-    installed = {entry.name for entry in entry_points(group=GROUP)}
-    if "langchain" in installed | _refused():
+    if is_recorded_or_refused("langchain"):
         return
 
     def imported(_: ModuleType) -> None:
@@ -99,6 +98,11 @@ def record_langchain(note: Callable[[str], None]) -> None:
 
     # Where LangChain keeps the handlers of all runs: it is imported before the first of them.
     after_import("langchain_core.tracers.context", imported)
+
+
+def is_recorded_or_refused(name: str) -> bool:
+    """Tell whether an instrumentor of this name is installed, or the environment refuses one."""
+    return name in {entry.name for entry in entry_points(group=GROUP)} | _refused()
 
 
 def _refused() -> set[str]:
