@@ -138,6 +138,103 @@ def reread(
     return 0
 
 
+@serve_command.command
+def rescore(
+    settings: Path | None = None,
+    *,
+    rule: str,
+    since: str | None = None,
+    until: str | None = None,
+    filter: str | None = None,
+    project: str | None = None,
+    backend: Literal["local", "ray"] = "local",
+    jobs: Whole | None = None,
+    db: Database = None,
+    folder: Folder = None,
+) -> int:
+    """Apply a rule to conversations that are stored already, such as one that is new or changed.
+
+    Scores that come out otherwise take the place of earlier ones, which stay as versions; alerts
+    hear of none. Judges are asked by the server, within the budget of the rule. The server may run
+    meanwhile. What was interrupted goes on when the same command is given again.
+
+    Parameters
+    ----------
+    settings
+        The file with the settings of the server, and the rule.
+    rule
+        The name of the rule.
+    since
+        Only conversations that began then or later: a date, or a time as 2026-11-01T09:00:00Z.
+    until
+        Only conversations that began before.
+    filter
+        Only conversations that meet it, such as `to:refund-* service:support`.
+    project
+        Only this project; every one that the rule is for if nothing else is said.
+    backend
+        Where scores are computed: local (processes), or ray.
+    jobs
+        How many processes compute, or workers of Ray.
+    db
+        The database of the server.
+    folder
+        The folder of its store.
+    """
+    given = {"db": db, "folder": None if folder is None else str(folder)}
+    with _server():
+        from baton.server.rescores import projects_of, rescore_here, stand_back
+        from baton.server.rescoring import Counts, RescoreRequest
+        from baton.server.settings import load_settings
+
+        stated = load_settings(settings, given)
+        request = RescoreRequest(rule=rule, since=since, until=until, filter=filter)
+        spec: dict[str, Any] = {"type": backend}
+        if jobs is not None or backend == "local":
+            spec["workers"] = jobs or 1
+        told = time.monotonic()
+
+        def tell(counts: Counts) -> None:
+            nonlocal told
+            if time.monotonic() - told > _TELL_EVERY:
+                told = time.monotonic()
+                note(f"{_rescored(counts)}, and it goes on")
+
+        stand_back()
+        with _store(stated.store) as store:
+            for name in projects_of(store, stated, request, project):
+                done = rescore_here(store, stated, store.project(name), request, spec, tell)
+                print(f"project {name}: {_rescored(done)}")
+                if done.waiting:
+                    note(f"{counted(done.waiting, 'conversation')} wait for a judge")
+                if done.error is not None:
+                    note(f"the last error: {done.error}")
+    return 0
+
+
+_TELL_EVERY = 5.0
+"""Seconds between two lines about how far a rescore is."""
+
+
+def _rescored(counts: Any) -> str:
+    said = [
+        f"{counted(counts.conversations, 'conversation')}",
+        f"{counted(counts.added, 'score')} added, {counts.replaced} replaced",
+    ]
+    for name, why in _LEFT_OUT.items():
+        if count := getattr(counts, name):
+            said.append(f"{count} {why}")
+    return "; ".join(said)
+
+
+_LEFT_OUT = {
+    "deleted": "deleted by retention",
+    "moved": "changed meanwhile, and scored as they arrive",
+    "untold": "left out: their rules were not kept when they arrived",
+    "failed": "could not be scored",
+}
+
+
 keys_command = App(
     name="keys",
     default_parameter=Parameter(negative=""),

@@ -218,6 +218,7 @@ def axes(
                 score.c.project == project,
                 score.c.conversation == query.c.conversation,
                 score.c.version == conversation.c.version,
+                score.c.replaced_by.is_(None),
                 score.c.to_agent == agent,
                 score.c.sampled,
                 score.c.status.in_(("passed", "failed")),
@@ -310,6 +311,7 @@ def worst_dispatches(
             score.c.project == project,
             score.c.conversation.in_(ids),
             score.c.version == conversation.c.version,
+            score.c.replaced_by.is_(None),
             score.c.to_agent == agent,
             score.c.status.in_(("failed", "error")),
         )

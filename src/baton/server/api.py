@@ -46,13 +46,14 @@ from baton.session.server_rows import (
     Point,
     Queued,
     Records,
+    Rescore,
     Review,
     Rows,
     ScoreRow,
     UnreadTrace,
 )
 
-from . import agents, exports, jobs, queries, sums
+from . import agents, exports, jobs, queries, rescores, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
@@ -60,6 +61,7 @@ from .database import EVERY_PROJECT, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
+from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
 from .rubrics import evaluator_of
 from .schema import inbox, judging, trace
@@ -420,6 +422,26 @@ def _submit(call: Call) -> Any:
     )
 
 
+def _rescore(call: Call) -> Any:
+    state = call.state
+    request = rescores.read_request(call.body)
+    return rescores.ask(
+        state.store, call.caller.project, call.caller.name, request, state.live_settings()
+    )
+
+
+def _rescores(call: Call) -> Any:
+    return Listed(items=rescores.rescores_of(call.state.store, call.caller.project))
+
+
+def _one_rescore(call: Call) -> Any:
+    try:
+        return rescores.rescore_of(call.state.store, call.caller.project, call.path["id"])
+    except KeyError:
+        message = f"there is no rescore {call.path['id']} in this project"
+        raise Denied(404, message, f"{API}/rescores lists them") from None
+
+
 def _evaluations(call: Call) -> Any:
     return Listed(items=jobs.jobs_of(call.state.store, call.caller.project))
 
@@ -697,6 +719,24 @@ ENDPOINTS = (
         Listed[Any],
         _case,
     ),
+    Endpoint(
+        "POST",
+        "/rescores",
+        "admin",
+        "Apply a rule to conversations that are stored already",
+        Rescore,
+        _rescore,
+        body=RescoreRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/rescores",
+        "read",
+        "Rules that are or were applied to stored conversations, the latest first",
+        Listed[Rescore],
+        _rescores,
+    ),
+    Endpoint("GET", "/rescores/{id:int}", "read", "One of them", Rescore, _one_rescore),
     Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
 )
 

@@ -463,7 +463,7 @@ class _Task(msgspec.Struct):
 
 def _play(task: _Task) -> None:
     """Evaluate, and leave the answer in the folder; this runs in a process of its own."""
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         answer = _evaluated(task)
     except BatonError as error:
@@ -481,8 +481,8 @@ def _play(task: _Task) -> None:
     draft.rename(task.folder / _ANSWER)
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process once the worker was killed: the next one begins the evaluation again."""
+def end_with_parent(parent: int) -> None:
+    """End this process once the worker was killed: the next one begins its work again."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -28,6 +28,7 @@ from .database import EVERY_PROJECT, Unavailable, add_rows
 from .inbox import Inbox, Item
 from .jobs import Jobs
 from .live import Live
+from .rescores import Rescores
 from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
@@ -544,13 +545,15 @@ def run(settings: Settings, stop: threading.Event) -> None:
     ]
     beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
     beside.start()
-    jobs = Jobs(store, settings)
+    jobs, rescores = Jobs(store, settings), Rescores(store, settings)
+    asked = [Task("evaluations", 0.2, jobs.work), Task("rescores", 1.0, rescores.work)]
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
-        loop([*tasks_of(worker, settings), Task("evaluations", 0.2, jobs.work)], stop)
+        loop([*tasks_of(worker, settings), *asked], stop)
     finally:
         jobs.stop()
+        rescores.stop()
         beside.join(_ENDING)  # what a judge was asked and has not answered is asked again
         store.close()
 

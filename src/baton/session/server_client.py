@@ -37,6 +37,7 @@ from .server_rows import (
     Page,
     Point,
     Records,
+    Rescore,
     Rows,
     ScoreRow,
     UnreadTrace,
@@ -327,6 +328,33 @@ class Server:
         path = f"{_API}/evaluations"
         return self._ask("POST", path, {}, EvaluationJob, body, "application/json")
 
+    def rescore(
+        self,
+        rule: str,
+        *,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+    ) -> Rescore:
+        """Have the server apply a rule to conversations that are stored already; returns at once.
+
+        Args:
+            rule: its name in the settings of the server.
+            since: only conversations that began then or later: RFC 3339, or a date.
+            until: only those that began before.
+            filter: only those that meet it, such as ``to:refund-*``.
+
+        Raises:
+            InputError: there is no such rule, or the filter is wrong.
+        """
+        asked = {"rule": rule, "since": _when(since), "until": _when(until), "filter": filter}
+        body = msgspec.json.encode(asked)
+        return self._ask("POST", f"{_API}/rescores", {}, Rescore, body, "application/json")
+
+    def rescores(self) -> list[Rescore]:
+        """Return the rescores that were asked for, the latest first, with how far they are."""
+        return self._get("/rescores", Listed[Rescore], {}).items
+
     def evaluations(self) -> list[EvaluationJob]:
         """Return evaluations that the server was asked for, the latest first."""
         return self._get("/evaluations", Listed[EvaluationJob], {}).items
@@ -456,6 +484,10 @@ def _exactly(key: str) -> str:
     """Return a filter for one conversation; keys with quotes are found by what they begin with."""
     before = key.partition('"')[0]
     return f'conversation:"{before}*"' if before != key else f'conversation="{key}"'
+
+
+def _when(at: When) -> str | None:
+    return None if at is None else _text(at)
 
 
 def _text(value: object) -> str:

@@ -412,6 +412,39 @@ class Failure(msgspec.Struct, kw_only=True):
     do: str
 
 
+class Rescore(msgspec.Struct, kw_only=True):
+    """A rule that is applied to stored conversations, those that ``filter`` and times choose.
+
+    ``by`` is ``None`` for one of the command line. ``state`` is ``waiting``, ``running``,
+    ``stopped`` (the same command goes on), ``done``, or ``failed``. So many ``conversations`` were
+    looked at, scores ``added`` and ``replaced``; judges are ``asked`` about some conversations, of
+    which ``waiting`` are still to be asked. Left out are conversations that retention ``deleted``,
+    that ``moved``, as a late span made a new version of them meanwhile, ``untold`` ones of which
+    is not known what rules their program named, and those that ``failed`` to be scored; ``error``
+    is that of the last one.
+    """
+
+    id: int
+    created: datetime
+    by: str | None
+    rule: str
+    since: str | None
+    until: str | None
+    filter: str | None
+    state: Literal["waiting", "running", "stopped", "done", "failed"]
+    conversations: int
+    added: int
+    replaced: int
+    asked: int
+    waiting: int
+    deleted: int
+    moved: int
+    untold: int
+    failed: int
+    error: str | None = None
+    ended: datetime | None = None
+
+
 class EvaluationJob(msgspec.Struct, kw_only=True):
     """An evaluation that a server was asked for.
 

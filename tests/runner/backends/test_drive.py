@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from baton.model import CaseResult, InputError
-from baton.runner.backends.distribute import AHEAD, RETRIES, finished, in_order
+from baton.runner.backends.distribute import AHEAD, RETRIES, finished, in_order, read_outcome
 from baton.runner.backends.protocol import Done, Job, Outcome, Play, Recipe
 
 RECIPE = Recipe(baton="0", folder="/")
@@ -62,14 +62,14 @@ def jobs(count: int) -> Iterator[Job]:
 
 def test_every_job_comes_once_though_some_are_lost_and_some_answered_twice() -> None:
     backend = Flaky(6, {3: 1, 40: RETRIES, 41: 2})
-    found = [each.number for each in finished(backend, jobs(200))]
+    found = [each.number for each in finished(backend, jobs(200), read_outcome)]
     assert sorted(found) == list(range(200))
     assert backend.seen.count(40) == RETRIES + 1
     assert backend.most <= 6
 
 
 def test_a_job_that_is_lost_again_and_again_is_given_up_and_the_others_go_on() -> None:
-    found = list(finished(Flaky(4, {2: 99}), jobs(10)))
+    found = list(finished(Flaky(4, {2: 99}), jobs(10), read_outcome))
     assert len(found) == 10
     given_up = [each for each in found if each.outcome is None]
     assert [each.number for each in given_up] == [2]
@@ -81,7 +81,7 @@ def test_jobs_are_made_only_when_there_is_room_for_them() -> None:
     endless = (
         Job(recipe=RECIPE, play=Play(position=next(made), case="c")) for _ in itertools.count()
     )
-    done = finished(Flaky(5), endless)
+    done = finished(Flaky(5), endless, read_outcome)
     for _ in range(100):
         next(done)
     assert next(made) <= 105
@@ -97,7 +97,7 @@ def test_nobody_runs_far_ahead_of_a_job_that_takes_its_time() -> None:
             return super().take()
 
     backend = Slow(4)
-    order = [each.number for each in in_order(finished(backend, jobs(1000)))]
+    order = [each.number for each in in_order(finished(backend, jobs(1000), read_outcome))]
     assert order == list(range(1000))
     first = backend.seen.index(AHEAD * 4 - 1)
     assert backend.seen[first] == AHEAD * 4 - 1
@@ -109,7 +109,7 @@ def test_a_worker_that_cannot_work_stops_the_run_with_its_reason() -> None:
             return Done(0, msgspec.json.encode(Outcome(fault="cases.yaml: no such file")))
 
     with pytest.raises(InputError, match=r"a worker cannot work: cases.yaml: no such file"):
-        list(finished(Broken(2), jobs(3)))
+        list(finished(Broken(2), jobs(3), read_outcome))
 
 
 def test_what_a_job_says_survives_json() -> None:

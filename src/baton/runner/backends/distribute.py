@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -36,32 +36,44 @@ AHEAD = 8
 """How many times its room a backend may be ahead of the oldest job that is not done."""
 
 _OUTCOMES = msgspec.json.Decoder(Outcome)
+J = TypeVar("J")
+R = TypeVar("R")
 
 
-class Finished(NamedTuple):
+def read_outcome(text: bytes) -> Outcome:
+    """Read what came of a job; raises InputError where its worker cannot work."""
+    outcome = _OUTCOMES.decode(text)
+    if outcome.fault is not None:
+        raise InputError(f"a worker cannot work: {outcome.fault}")
+    return outcome
+
+
+class Finished(NamedTuple, Generic[J, R]):
     """A job that is done, or (``lost`` says how) given up; exactly one of both."""
 
     number: int
-    job: Job
-    outcome: Outcome | None
+    job: J
+    outcome: R | None
     lost: str
 
 
-class _Out(NamedTuple):
-    job: Job
+class _Out(NamedTuple, Generic[J]):
+    job: J
     losses: int = 0
 
 
-def finished(backend: Backend, jobs: Iterable[Job]) -> Iterator[Finished]:
+def finished(
+    backend: Backend, jobs: Iterable[J], read: Callable[[bytes], R]
+) -> Iterator[Finished[J, R]]:
     """Yield each job once, in the order they come to an end.
 
-    Jobs are made when there is room for them. One whose worker is lost is handed out again; an
-    outcome that comes a second time is dropped.
+    Jobs are made when there is room for them, and go out as JSON; ``read`` decodes outcomes. One
+    whose worker is lost is handed out again; an outcome that comes a second time is dropped.
 
     Raises:
         InputError: a worker cannot work: it lacks files, or has another version of Baton.
     """
-    out: dict[int, _Out] = {}
+    out: dict[int, _Out[J]] = {}
     source = enumerate(jobs)
     started = 0
     while True:
@@ -86,15 +98,12 @@ def finished(backend: Backend, jobs: Iterable[Job]) -> Iterator[Finished]:
             lost = f"its worker was lost {RETRIES + 1} times: {done.lost}"
             yield Finished(done.number, job, None, lost)
         else:
-            outcome = _OUTCOMES.decode(done.outcome)
-            if outcome.fault is not None:
-                raise InputError(f"a worker cannot work: {outcome.fault}")
-            yield Finished(done.number, job, outcome, "")
+            yield Finished(done.number, job, read(done.outcome), "")
 
 
-def in_order(done: Iterable[Finished]) -> Iterator[Finished]:
+def in_order(done: Iterable[Finished[J, R]]) -> Iterator[Finished[J, R]]:
     """Yield finished jobs by number; those that come early wait, bounded by ``AHEAD``."""
-    early: dict[int, Finished] = {}
+    early: dict[int, Finished[J, R]] = {}
     expected = 0
     for each in done:
         early[each.number] = each
@@ -146,14 +155,14 @@ def evaluate_on(
     with backend:
         writer = to.open(planned, options.repeat, notices_of(provider))
         with FolderResults(plan, writer, planned=planned, kept=to.kept) as results:
-            for each in finished(backend, jobs):
+            for each in finished(backend, jobs, read_outcome):
                 for result in _played(each, dataset):
                     results.add(result)
                     to.on_result(result)
     return writer.folder
 
 
-def _played(done: Finished, dataset: Dataset) -> list[CaseResult]:
+def _played(done: Finished[Job, Outcome], dataset: Dataset) -> list[CaseResult]:
     play = done.job.play
     if done.outcome is not None or play is None:
         return done.outcome.results if done.outcome is not None else []
@@ -193,7 +202,7 @@ def score_on(
     with ExitStack() as entered:
         entered.enter_context(backend)
         jobs = (Job(recipe=recipe, shard=shard) for shard in shards)
-        for done in in_order(finished(backend, jobs)):
+        for done in in_order(finished(backend, jobs, read_outcome)):
             shard, outcome = done.job.shard, done.outcome
             if shard is None:
                 continue

@@ -15,8 +15,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.safe_output import safe_output
 
-from .protocol import Done, Waiting
-from .work import JobWorker
+from .protocol import Done, JobDoer, Waiting
 
 Workers = Annotated[int, msgspec.Meta(ge=1)]
 _GRACE = 5.0
@@ -39,7 +38,7 @@ class Local(Waiting):
 
     options_type: ClassVar[type[LocalOptions]] = LocalOptions
 
-    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobWorker]) -> None:
+    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobDoer]) -> None:
         """``worker`` makes one in each process. Raises InputError for wrong options."""
         self._workers = checked(dict(options), LocalOptions).workers
         super().__init__()
@@ -107,7 +106,7 @@ class Local(Waiting):
                 continue  # it is gone: whoever waits for its answer learns that
 
 
-def _serve(connection: Connection, make_worker: Callable[[], JobWorker]) -> None:
+def _serve(connection: Connection, make_worker: Callable[[], JobDoer]) -> None:
     """Do jobs until nobody has any more; what agents print is no part of a report."""
     os.dup2(2, 1)
     if hasattr(signal, "SIGHUP"):  # a terminal that closes tells all; who drives ends this

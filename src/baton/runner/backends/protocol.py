@@ -132,6 +132,16 @@ class Backend(Protocol):
         """Wait for any of the jobs that are out."""
 
 
+class JobDoer(Protocol):
+    """What a worker does jobs with, one after the other."""
+
+    def do(self, text: bytes, /) -> bytes:
+        """Do a job (JSON); return its outcome (JSON). What cannot be done is in there."""
+
+    def close(self) -> None:
+        """Let go of what is held for further jobs."""
+
+
 class Waiting(ABC):
     """A backend whose jobs wait here, in their order, until a worker is free."""
 

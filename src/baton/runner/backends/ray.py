@@ -14,8 +14,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.model import InputError
 
-from .protocol import Done, Waiting
-from .work import JobWorker
+from .protocol import Done, JobDoer, Waiting
 
 _GRACE = 5.0
 _PATIENCE = 10.0
@@ -44,7 +43,7 @@ class Ray(Waiting):
 
     options_type: ClassVar[type[RayOptions]] = RayOptions
 
-    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobWorker]) -> None:
+    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobDoer]) -> None:
         """``worker`` makes one in each actor.
 
         Raises:
@@ -151,7 +150,7 @@ class Ray(Waiting):
 class RayWorker:
     """A worker, as an actor."""
 
-    def __init__(self, make_worker: Callable[[], JobWorker]) -> None:
+    def __init__(self, make_worker: Callable[[], JobDoer]) -> None:
         self._worker = make_worker()
 
     def ready(self) -> int:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baton.formats.explain import checked
 from baton.model import InputError, Problem, suggestion
 from baton.plugins import Entry
 from baton.plugins.user_code import load_function
 
-from .protocol import Backend
-
-if TYPE_CHECKING:
-    from .work import JobWorker
+from .protocol import Backend, JobDoer
 
 
 @cache
@@ -57,7 +54,7 @@ def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], JobWorker]) -> Backend:
+def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], JobDoer]) -> Backend:
     """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
 
     That is called with all options but the type, and returns a :class:`Backend`; ``worker`` makes

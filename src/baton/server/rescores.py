@@ -1,0 +1,307 @@
+"""Rescores that are asked for: over the API, where a worker does them, or by the command line.
+
+One is done at a time in a store. What was interrupted goes on where it was, as soon as somebody
+does it again: the server by itself, or the command when it is given once more.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import func, insert, select, text, update
+
+from baton.model import InputError
+from baton.session.server_rows import Rescore
+
+from .database import EVERY_PROJECT, available
+from .jobs import end_with_parent
+from .rescoring import Counts, RescoreRequest, run_rescore
+from .schema import judging, rescore
+from .settings import Settings
+from .store import Store, open_store
+
+LOG = logging.getLogger("baton.server")
+_ATTEMPTS = 3
+"""Times that one is begun without getting on: then it has failed."""
+_NICE = 10
+"""How much rescores stand back: receiving, reading and answering get the processor first."""
+_HERE = {"type": "local", "workers": 1}
+
+
+def ask(
+    store: Store, project: int, by: str | None, request: RescoreRequest, settings: Settings
+) -> Rescore:
+    """Note that a rescore is asked for; ``by`` is ``None`` where it is done by who asks.
+
+    Raises:
+        InputError: there is no such rule, or the filter is wrong.
+    """
+    names = {number: name for name, number in store.projects().items()}
+    rule = request.rule_in(settings, names[project])
+    _ = request.chosen
+    row = {
+        "project": project,
+        "created": time.time(),
+        "by": by,
+        "request": msgspec.json.encode(request).decode(),
+        "made_by": rule.made_by,
+        "state": "waiting",
+        "attempts": 0,
+        "counts": msgspec.json.encode(Counts()).decode(),
+    }
+    with store.write() as connection:
+        number = connection.execute(insert(rescore).values(row).returning(rescore.c.id))
+        made = number.scalar_one()
+    return rescore_of(store, project, made)
+
+
+def read_request(body: bytes) -> RescoreRequest:
+    """Read what is asked for; raises InputError for something else."""
+    try:
+        return msgspec.json.decode(body, type=RescoreRequest)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InputError(f"not a request for a rescore: {error}") from None
+
+
+def rescore_of(store: Store, project: int, number: int) -> Rescore:
+    """Return a rescore; raises KeyError where there is none of this number."""
+    for one in rescores_of(store, project, number=number):
+        return one
+    raise KeyError(number)
+
+
+def rescores_of(
+    store: Store, project: int, limit: int = 200, number: int | None = None
+) -> list[Rescore]:
+    """Return rescores, the latest first; with what of each still waits for a judge."""
+    query = select(rescore).where(rescore.c.project == project)
+    if number is not None:
+        query = query.where(rescore.c.id == number)
+    waits = select(judging.c.rescore, func.count()).where(
+        judging.c.project == project,
+        judging.c.state != "done",
+        judging.c.rescore.is_not(None),
+    )
+    with store.read() as connection:
+        rows = connection.execute(query.order_by(rescore.c.id.desc()).limit(limit)).mappings()
+        listed = [dict(row) for row in rows]
+        waiting = {
+            int(each): int(count)
+            for each, count in connection.execute(waits.group_by(judging.c.rescore))
+        }
+    return [_shown(row, waiting.get(row["id"], 0)) for row in listed]
+
+
+def _shown(row: Mapping[str, Any], waiting: int) -> Rescore:
+    request = msgspec.json.decode(row["request"], type=RescoreRequest)
+    counts = msgspec.json.decode(row["counts"], type=Counts)
+    return Rescore(
+        id=row["id"],
+        created=datetime.fromtimestamp(row["created"], UTC),
+        by=row["by"],
+        state=row["state"],
+        error=row["error"],
+        ended=None if row["ended"] is None else datetime.fromtimestamp(row["ended"], UTC),
+        waiting=waiting,
+        **msgspec.structs.asdict(request),
+        **msgspec.structs.asdict(counts),
+    )
+
+
+@contextmanager
+def alone(store: Store, settings: Settings) -> Iterator[bool]:
+    """Be the only one who rescores in a store, if nobody else is; tells whether that is so.
+
+    What was begun and has not ended is stopped then: who did it was killed.
+    """
+    with ExitStack() as opened:
+        if store.is_postgresql:
+            lock = text("SELECT pg_try_advisory_lock(hashtext('baton rescore'))")
+            with available():
+                connection = opened.enter_context(store.index.connect())
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                is_alone = bool(connection.execute(lock).scalar())
+            # The lock is that of the connection, and would go back into the pool with it.
+            opened.callback(connection.invalidate)
+        else:
+            import fcntl
+
+            file = opened.enter_context((Path(settings.folder) / "rescore.lock").open("ab"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_alone = True
+            except BlockingIOError:
+                is_alone = False
+        if is_alone:
+            with store.write() as connection_:
+                stopped = update(rescore).where(rescore.c.state == "running")
+                connection_.execute(
+                    stopped.values(state="stopped"), execution_options=EVERY_PROJECT
+                )
+        yield is_alone
+
+
+def projects_of(
+    store: Store, settings: Settings, request: RescoreRequest, project: str | None
+) -> list[str]:
+    """Return the projects that are meant: the one that is named, or all that the rule is for.
+
+    Raises:
+        InputError: there is no such rule or project, or the filter is wrong.
+    """
+    _ = request.chosen
+    if project is not None:
+        store.project(project)
+        request.rule_in(settings, project)
+        return [project]
+    rule = settings.live_rules.named(request.rule)
+    own = None if rule is None else rule.spec.project
+    names = [own] if own is not None else list(store.projects())
+    for name in names:
+        store.project(name)
+        request.rule_in(settings, name)
+    return names
+
+
+def stand_back() -> None:
+    """Let others of this machine have the processor first, from now on; for a whole process."""
+    os.nice(_NICE)
+
+
+def rescore_here(
+    store: Store,
+    settings: Settings,
+    project: int,
+    request: RescoreRequest,
+    backend: Mapping[str, Any],
+    tell: Callable[[Counts], None],
+) -> Rescore:
+    """Rescore now, in this process; what was asked for before and was stopped goes on.
+
+    Raises:
+        InputError: there is no such rule, the filter is wrong, or another rescore is under way.
+        Unavailable: the store is away for a long time; it goes on when this is called again.
+    """
+    with alone(store, settings) as is_alone:
+        if not is_alone:
+            raise InputError("another rescore of this store is under way: try again when it ended")
+        same = select(rescore.c.id).where(
+            rescore.c.project == project,
+            rescore.c.by.is_(None),
+            rescore.c.request == msgspec.json.encode(request).decode(),
+            rescore.c.state.in_(("waiting", "stopped")),
+        )
+        with store.read() as connection:
+            number = connection.execute(same.order_by(rescore.c.id.desc()).limit(1)).scalar()
+        if number is None:
+            number = ask(store, project, None, request, settings).id
+        _set(store, number, state="running")
+        try:
+            run_rescore(store, settings, number, backend, tell)
+        except BaseException:
+            _set(store, number, state="stopped")
+            raise
+    return rescore_of(store, project, number)
+
+
+def _set(store: Store, number: int, **values: Any) -> None:
+    change = update(rescore).where(rescore.c.id == number).values(**values)
+    with store.write() as connection:
+        connection.execute(change, execution_options=EVERY_PROJECT)
+
+
+class Rescores:
+    """Does what the API was asked for, one after the other, in a process of its own."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._holding: ExitStack | None = None
+        self._process: SpawnProcess | None = None
+        self._number = 0
+
+    def work(self, now: float) -> bool:
+        """Begin the next one, or look whether the one that runs has ended.
+
+        Raises:
+            Unavailable: the store is not there now.
+        """
+        if self._process is not None:
+            if self._process.exitcode is None:
+                return False
+            if self._process.exitcode != 0:
+                LOG.warning("rescore %d ended with %d", self._number, self._process.exitcode)
+            self._let_go()
+            return True
+        waiting = select(rescore.c.id, rescore.c.attempts).where(
+            rescore.c.by.is_not(None), rescore.c.state.in_(("waiting", "running", "stopped"))
+        )
+        with self._store.read() as connection:
+            row = connection.execute(
+                waiting.order_by(rescore.c.id).limit(1), execution_options=EVERY_PROJECT
+            ).one_or_none()
+        if row is None:
+            return False
+        holding = ExitStack()
+        if not holding.enter_context(alone(self._store, self._settings)):
+            holding.close()
+            return False
+        self._holding, self._number = holding, row.id
+        if row.attempts >= _ATTEMPTS:
+            message = f"it ended {_ATTEMPTS} times at the same place, perhaps for lack of memory"
+            _set(self._store, row.id, state="failed", error=message, ended=now)
+            self._let_go()
+            return True
+        _set(self._store, row.id, state="running", attempts=row.attempts + 1)
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=_rescore, args=(self._settings, row.id)
+        )
+        self._process.start()
+        return False
+
+    def stop(self) -> None:
+        """End what runs; it goes on with the next start."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        self._process.join(2)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        begun = update(rescore).where(rescore.c.id == self._number, rescore.c.state == "running")
+        try:
+            with self._store.write() as connection:
+                waits = begun.values(state="waiting", attempts=0)
+                connection.execute(waits, execution_options=EVERY_PROJECT)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._process = None
+        if self._holding is not None:
+            self._holding.close()
+        self._holding = None
+
+
+def _rescore(settings: Settings, number: int) -> None:
+    """Do a rescore; this runs in a process of its own."""
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    stand_back()
+    store = open_store(settings.store)
+    try:
+        run_rescore(store, settings, number, _HERE)
+    except InputError as error:
+        _set(store, number, state="failed", error=str(error), ended=time.time())
+    finally:
+        store.close()

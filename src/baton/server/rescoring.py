@@ -1,0 +1,436 @@
+"""Rescores: a rule is applied to conversations that are stored already.
+
+Conversations are read here, the newest first, scored by the workers of a backend
+(:mod:`baton.runner.backends`) with the function that scores what arrives, and written here: some
+of them in a transaction, with the place to go on from. What needs a judge goes into its queue.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, select, update
+
+from baton import __version__
+from baton.model import InputError
+from baton.model.filter import Filter, filter_of, term_of
+from baton.model.subjects import Origin
+from baton.runner.backends.distribute import finished, in_order
+from baton.runner.backends.registry import make_backend
+
+from . import queries
+from .bodies import Place
+from .conversations import decode
+from .database import EVERY_PROJECT, Unavailable
+from .judging import agent_versions, is_up_to_date, wait_for_judge
+from .rows import Row, Sums
+from .rules import Rule, read_rules
+from .schema import rescore, score
+from .score_rows import Key, current_scores, key_of, lock, replace_scores
+from .scoring import score_rule
+from .settings import Settings
+from .spans import crash
+from .store import Store
+
+T = TypeVar("T")
+_PAGE = 200
+"""Conversations that are looked up together."""
+_WEIGHT = 2000
+"""Spans, runs and dispatches that are scored and written together: about a megabyte."""
+_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds between attempts while the store is away."""
+_LONGEST_REST = 1.0
+_OF_JUDGES = ("model", "samples", "temperature")
+"""What of a judge decides how scores were made; see ``made_by`` of rules."""
+_UNDIGESTED = 60
+"""Letters of an id that rows hold as they are; see :func:`baton.server.rows.narrow`."""
+
+
+class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which rule is applied, and to which conversations: by default to all.
+
+    ``since`` and ``until`` are dates or times (RFC 3339) between which they began, ``filter`` is
+    one over conversations, as lists have it.
+    """
+
+    rule: str
+    since: str | None = None
+    until: str | None = None
+    filter: str | None = None
+
+    @property
+    def chosen(self) -> Filter:
+        """The filter that says all of it; raises InputError for one that is wrong."""
+        fields = queries.CONVERSATION_FIELDS
+        terms = [*filter_of(self.filter, fields).terms]
+        for sign, at in ((">=", self.since), ("<", self.until)):
+            if at is not None:
+                terms.append(term_of(f"started:{sign}{at}", fields))
+        return Filter(terms=tuple(terms))
+
+    def rule_in(self, settings: Settings, project: str) -> Rule:
+        """Return the rule that is meant; raises InputError where the project has no such rule."""
+        rules = settings.live_rules
+        rule = rules.named(self.rule)
+        if rule is None or rule.spec.project not in (None, project):
+            names = [each.name for each in rules.rules if each.spec.project in (None, project)]
+            known = ", ".join(f"`{name}`" for name in names) or "none"
+            raise InputError(f"project `{project}` has no rule `{self.rule}`; it has: {known}")
+        return rule
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """What came of conversations, so far.
+
+    ``conversations`` were looked at; ``asked`` are those of which judges are asked something. Left
+    out are ``deleted`` ones, whose records retention deleted, ``moved`` ones, which a late span
+    changed meanwhile and which are scored as they arrive, ``untold`` ones of which is not known
+    which rules their program named, and ``failed`` ones, which could not be scored.
+    """
+
+    conversations: int = 0
+    added: int = 0
+    replaced: int = 0
+    asked: int = 0
+    deleted: int = 0
+    moved: int = 0
+    untold: int = 0
+    failed: int = 0
+
+
+class _SentRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker makes a rule of; keys and addresses of judges are not among it."""
+
+    baton: str
+    folder: str
+    file: str
+    rule: dict[str, Any]
+    judges: dict[str, dict[str, Any]]
+
+
+class _Sent(msgspec.Struct, kw_only=True):
+    """A conversation on its way to a worker; ``failed`` is what other rules failed of it."""
+
+    id: int
+    version: int
+    body: bytes
+    service: str | None
+    versions: dict[str, str]
+    open: bool
+    failed: list[dict[str, Any]]
+
+
+class _Batch(msgspec.Struct, kw_only=True):
+    """Some conversations; ``cursor`` is behind the last of them, ``counts`` those left out."""
+
+    rule: _SentRule
+    conversations: list[_Sent]
+    cursor: str
+    counts: Counts
+    now: float
+
+
+class _Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The scores of a conversation; without ``rows`` the rule leaves it out, or there is an error.
+
+    ``unsettled`` is what a judge has to be asked about.
+    """
+
+    rows: list[dict[str, Any]] | None = None
+    unsettled: list[Key] = []
+    error: str | None = None
+
+
+class _Answers(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What came of a batch, in its order; a ``fault`` is of the worker."""
+
+    answers: list[_Answer] = []
+    fault: str | None = None
+
+
+class RescoreWorker:
+    """Scores batches, in a process of a backend."""
+
+    def __init__(self) -> None:
+        self._sent: _SentRule | None = None
+        self._rule: Rule | None = None
+
+    def do(self, text: bytes) -> bytes:
+        """Score a batch (JSON); return the answers (JSON)."""
+        try:
+            batch = msgspec.json.decode(text, type=_Batch)
+            if self._rule is None or batch.rule != self._sent:
+                self._rule, self._sent = _rule_of(batch.rule), batch.rule
+        except (InputError, OSError, msgspec.DecodeError) as error:
+            return msgspec.json.encode(_Answers(fault=str(error)))
+        answers = [_answer(self._rule, each, batch.now) for each in batch.conversations]
+        return msgspec.json.encode(_Answers(answers=answers))
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _rule_of(sent: _SentRule) -> Rule:
+    if sent.baton != __version__:
+        raise InputError(f"Baton is {__version__} here, and {sent.baton} where it was started")
+    os.chdir(sent.folder)  # where paths in rules start, also on other machines
+    stated = {"rules": [sent.rule], "judges": sent.judges}
+    return read_rules(None, stated, file=sent.file).rules[0]
+
+
+def _answer(rule: Rule, sent: _Sent, now: float) -> _Answer:
+    origin = Origin(service=sent.service, versions=sent.versions, open=sent.open)
+    try:
+        scored = score_rule(decode(sent.body), rule, origin, sent.failed, now=now)
+    except Exception as error:  # noqa: BLE001 - it is noted, and others go on
+        return _Answer(error=crash(error))
+    if scored is None:
+        return _Answer()
+    return _Answer(rows=scored.rows, unsettled=list(scored.unsettled))
+
+
+def _read_answers(text: bytes) -> _Answers:
+    """Read what a worker answers; raises InputError where it cannot work."""
+    answers = msgspec.json.decode(text, type=_Answers)
+    if answers.fault is not None:
+        raise InputError(f"a worker cannot work: {answers.fault}")
+    return answers
+
+
+def run_rescore(
+    store: Store,
+    settings: Settings,
+    number: int,
+    backend: Mapping[str, Any],
+    tell: Callable[[Counts], None] = lambda _: None,
+) -> Counts:
+    """Do a rescore, or go on where it was interrupted; returns what came of it in all.
+
+    A rule that was changed since it was begun makes it begin anew. ``tell`` hears of the progress
+    after each transaction.
+
+    Raises:
+        InputError: there is no such rule any more, or workers cannot work.
+        Unavailable: the store is away for a long time.
+    """
+    of = select(rescore).where(rescore.c.id == number)
+    with store.read() as connection:
+        row = connection.execute(of, execution_options=EVERY_PROJECT).mappings().one()
+    project = int(row["project"])
+    names = {each: name for name, each in store.projects().items()}
+    request = msgspec.json.decode(row["request"], type=RescoreRequest)
+    rule = request.rule_in(settings, names[project])
+    counts, cursor = msgspec.json.decode(row["counts"], type=Counts), row["cursor"]
+    if row["made_by"] != rule.made_by:
+        counts, cursor = Counts(), None
+        _note(store, project, number, made_by=rule.made_by, counts=counts)
+    run = _Run(store, settings, project, rule, number)
+    with make_backend(backend, Path(), RescoreWorker) as workers:
+        batches = run.batches(request.chosen, cursor)
+        for done in in_order(finished(workers, batches, _read_answers)):
+            answers = done.outcome.answers if done.outcome is not None else None
+            began = time.monotonic()
+            counts = _patiently(lambda: run.keep(done.job, answers, done.lost, counts))  # noqa: B023
+            tell(counts)
+            # Others write as well: with SQLite one at a time, and whoever waits is not next.
+            time.sleep(min(time.monotonic() - began, _LONGEST_REST))
+    _note(store, project, number, state="done", ended=time.time())
+    return counts
+
+
+def _note(store: Store, project: int, number: int, **values: Any) -> None:
+    with store.write() as connection:
+        _write_note(connection, project, number, values)
+
+
+def _write_note(connection: Connection, project: int, number: int, values: dict[str, Any]) -> None:
+    if "counts" in values:
+        values["counts"] = msgspec.json.encode(values["counts"]).decode()
+    mine = (rescore.c.project == project) & (rescore.c.id == number)
+    connection.execute(update(rescore).where(mine).values(**values))
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    """Do something as soon as the store is there; raises Unavailable after a minute or so."""
+    for pause in _PAUSES:
+        try:
+            return work()
+        except Unavailable:
+            time.sleep(pause)
+    return work()
+
+
+class _Run:
+    """A rescore under way: what it reads and writes."""
+
+    def __init__(
+        self, store: Store, settings: Settings, project: int, rule: Rule, number: int
+    ) -> None:
+        self._store = store
+        self._project = project
+        self._rule = rule
+        self._number = number
+        spec = msgspec.to_builtins(msgspec.structs.replace(rule.spec, alert=None))
+        self._sent = _SentRule(
+            baton=__version__,
+            folder=str(Path.cwd()),
+            file=settings.file or "server.yaml",
+            rule=spec,
+            judges={
+                name: {"model": stated}
+                if isinstance(stated, str)
+                else {key: stated[key] for key in _OF_JUDGES if key in stated}
+                for name, stated in settings.judges.items()
+            },
+        )
+
+    def batches(self, chosen: Filter, cursor: str | None) -> Iterator[_Batch]:
+        """Yield what is to be scored, as far as it is asked for."""
+        while True:
+            rows = _patiently(lambda: self._page(chosen, cursor))  # noqa: B023
+            some: list[RowMapping] = []
+            weight = 0
+            for row in rows:
+                some.append(row)
+                weight += row["spans"] + row["runs"] + row["dispatches"] + 1
+                if weight >= _WEIGHT:
+                    yield _patiently(lambda: self._batch(some))  # noqa: B023
+                    some, weight = [], 0
+            if some:
+                yield _patiently(lambda: self._batch(some))  # noqa: B023
+            if len(rows) < _PAGE:
+                return
+            cursor = queries.after_row(rows[-1])
+
+    def _page(self, chosen: Filter, cursor: str | None) -> list[RowMapping]:
+        return queries.conversation_rows(
+            self._store, self._project, chosen, limit=_PAGE, cursor=cursor
+        )
+
+    def _batch(self, rows: Sequence[RowMapping]) -> _Batch:
+        """Read some conversations, without those that the rule leaves out."""
+        counts = Counts(conversations=len(rows))
+        wanted = []
+        for row in rows:
+            if row["state"] == "open" and not self._rule.spec.open:
+                continue
+            if self._rule.spec.tagged:
+                if row["named_rules"] is None:
+                    counts.untold += 1
+                    continue
+                if self._rule.name not in msgspec.json.decode(row["named_rules"]):
+                    continue
+            wanted.append(row)
+        ids = {row["id"]: row["version"] for row in wanted}
+        with self._store.read() as connection:
+            versions = agent_versions(connection, self._project, list(ids))
+            failed = self._failed_by_others(connection, ids) if self._rule.sample < 1 else {}
+        wanted = [
+            row
+            for row in wanted
+            if failed.get(row["id"])
+            or len(row["key"]) > _UNDIGESTED
+            or self._rule.samples(row["key"])
+        ]
+        bodies = self._store.bodies.get([Place(row["day"], row["place"]) for row in wanted])
+        sent = []
+        for row in wanted:
+            body = bodies.get(Place(row["day"], row["place"]))
+            if body is None:
+                counts.deleted += 1
+                continue
+            sent.append(
+                _Sent(
+                    id=row["id"],
+                    version=row["version"],
+                    body=body,
+                    service=row["service"],
+                    versions=versions.get(row["id"], {}),
+                    open=row["state"] == "open",
+                    failed=failed.get(row["id"], []),
+                )
+            )
+        cursor = queries.after_row(rows[-1])
+        return _Batch(
+            rule=self._sent, conversations=sent, cursor=cursor, counts=counts, now=time.time()
+        )
+
+    def _failed_by_others(
+        self, connection: Connection, versions: Mapping[int, int]
+    ) -> dict[int, list[dict[str, Any]]]:
+        """Return what other rules failed, by conversation: beyond its sample a rule scores that."""
+        names = ("conversation", "version", "rule", "status", "unit", "subject")
+        query = select(*(score.c[name] for name in names)).where(
+            score.c.project == self._project,
+            score.c.conversation.in_(list(versions)),
+            score.c.rule != self._rule.name,
+            score.c.status == "failed",
+            score.c.replaced_by.is_(None),
+        )
+        failed: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for row in connection.execute(query).mappings():
+            if row["version"] == versions[row["conversation"]]:
+                failed[row["conversation"]].append(dict(row))
+        return failed
+
+    def keep(
+        self, batch: _Batch, answers: Sequence[_Answer] | None, lost: str, before: Counts
+    ) -> Counts:
+        """Write what came of a batch; all of it or nothing. Returns the counts with it."""
+        counts = msgspec.structs.replace(before)
+        for name in counts.__struct_fields__:
+            setattr(counts, name, getattr(counts, name) + getattr(batch.counts, name))
+        if answers is None:
+            answers = [_Answer(error=lost) for _ in batch.conversations]
+        values: dict[str, Any] = {"cursor": batch.cursor, "counts": counts, "attempts": 0}
+        ids = {each.id: each.version for each in batch.conversations}
+        sums = Sums()
+        with self._store.write() as connection:
+            locked = lock(connection, self._project, list(ids))
+            current = current_scores(connection, self._project, self._rule.name, ids.items())
+            for sent, answer in zip(batch.conversations, answers, strict=True):
+                of = locked.get(sent.id)
+                if answer.error is not None:
+                    counts.failed += 1
+                    values["error"] = f"conversation {sent.id}: {answer.error}"[:2000]
+                elif of is None or of["version"] != sent.version:
+                    counts.moved += 1
+                elif answer.rows is not None:
+                    self._keep_one(connection, of, current.get(sent.id, []), answer, sums, counts)
+            sums.write(connection, self._project)
+            _write_note(connection, self._project, self._number, values)
+        return counts
+
+    def _keep_one(
+        self,
+        connection: Connection,
+        of: Row,
+        current: Sequence[Row],
+        answer: _Answer,
+        sums: Sums,
+        counts: Counts,
+    ) -> None:
+        unsettled = set(answer.unsettled)
+        change = replace_scores(
+            connection, of, current, answer.rows or (), unsettled, sums, self._number
+        )
+        counts.added += change.added
+        counts.replaced += change.replaced
+        judged = {key_of(row) for row in current if is_up_to_date(row, self._rule)}
+        if unsettled - judged:
+            counts.asked += 1
+            wait_for_judge(
+                connection,
+                self._project,
+                of["id"],
+                of["version"],
+                self._rule.name,
+                time.time(),
+                self._number,
+            )
