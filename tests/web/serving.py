@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 
 from baton.server.process import application
 from baton.server.settings import LiveSettings
@@ -19,6 +20,15 @@ from baton.web.app import pages
 @contextmanager
 def web(store: Store, settings: Mapping[str, Any] | None = None, port: int = 0) -> Iterator[str]:
     """Serve receiving, API and pages of a store as `baton serve` does; return the address."""
+    with serving(store, settings, port) as (address, _):
+        yield address
+
+
+@contextmanager
+def serving(
+    store: Store, settings: Mapping[str, Any] | None = None, port: int = 0
+) -> Iterator[tuple[str, Starlette]]:
+    """The same; return the application as well."""
     live = LiveSettings(None, dict(settings or {}), print)
     app = application(store, live, "all", pages)
     # No `log_config`: that of uvicorn would take the handlers of other tests.
@@ -31,7 +41,7 @@ def web(store: Store, settings: Mapping[str, Any] | None = None, port: int = 0) 
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", app
     finally:
         server.should_exit = True
         thread.join()

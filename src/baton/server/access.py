@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from sqlalchemy import exists, insert, select, update
+from sqlalchemy.exc import IntegrityError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -29,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from baton.model import InputError, Problem, suggestion
 
 from .database import EVERY_PROJECT, Unavailable
-from .schema import api_key, project
+from .schema import api_key, project, web_secret
 from .store import DEFAULT, Store
 
 Right = Literal["ingest", "read", "review", "run", "admin"]
@@ -193,6 +194,23 @@ def revoke_key(store: Store, project_name: str, name: str, now: float | None = N
         raise InputError(f"project `{project_name}` has no key `{name}`; {suggestion(name, names)}")
 
 
+def cookie_secret(store: Store) -> bytes:
+    """Return what the cookies of the pages are signed with, and make it where there is none."""
+    query = select(web_secret.c.value).where(web_secret.c.id == 1)
+    with store.read() as connection:
+        there = connection.execute(query).scalar()
+    if there is None:
+        try:
+            with store.write() as connection:
+                row = {"id": 1, "value": secrets.token_bytes(32)}
+                connection.execute(insert(web_secret).values(row))
+        except IntegrityError:  # another process made it meanwhile
+            pass
+        with store.read() as connection:
+            there = connection.execute(query).scalar_one()
+    return bytes(there)
+
+
 class Access:
     """Decides who asks. One for a process; it may be used by several threads."""
 
@@ -209,7 +227,7 @@ class Access:
         own = {*_LOCAL_NAMES, socket.gethostname()}
         self._hosts = {name.casefold() for name in (*own, *self.settings.hosts)}
         self._lock = threading.Lock()
-        self._callers: dict[bytes, tuple[Caller, float]] = {}
+        self._callers: dict[bytes | int, tuple[Caller, float]] = {}
         self._keys: tuple[bool, float] = (False, 0.0)
 
     def check_address(self, host: str) -> None:
@@ -218,7 +236,7 @@ class Access:
         Raises:
             InputError: the address is not of this machine alone, and there are no keys.
         """
-        if not (host.casefold() == "localhost" or _is_loopback(host) or self._has_keys()):
+        if not (host.casefold() == "localhost" or _is_loopback(host) or self.has_keys()):
             raise InputError(
                 Problem(
                     path="--host",
@@ -280,12 +298,7 @@ class Access:
         wanted = project_name or headers.get(PROJECT_HEADER)
         key = _key_of(headers)
         if key is not None:
-            caller = self._by_key(key)
-            # What other projects there are is nothing that a key of this one tells.
-            if wanted is not None and self._number(wanted) != caller.project:
-                message = f"this key is not of project `{wanted}`"
-                raise Denied(403, message, "use a key of that project")
-            return caller
+            return self._in_project(self._by_key(key), wanted)
         proxied = peer is not None and _inside(peer, self._proxies)
         who = headers.get(self._identity) if proxied else None
         if who:
@@ -294,7 +307,7 @@ class Access:
             )
             return Caller(self._project(wanted or DEFAULT), who[:200], given, proxied=True)
         # Revoking the last key does not open a server again: a key that was counts, too.
-        if self._has_keys():
+        if self.has_keys():
             raise Denied(
                 401,
                 "this server needs an API key",
@@ -308,7 +321,52 @@ class Access:
                 "make a key with baton serve keys create NAME, or list the proxy in "
                 "`trusted_proxies:` of server.yaml",
             )
-        return Caller(self._project(wanted or DEFAULT), "local", _INCLUDES["admin"])
+        return self.owner(wanted)
+
+    def key_number(self, text: str) -> int:
+        """Return the number of a key, with which who has the key may be remembered.
+
+        Raises:
+            Denied: 401 for one that is not valid.
+        """
+        self._by_key(text)
+        query = select(api_key.c.id).where(api_key.c.sha256 == _hash(text))
+        with self._store.read() as connection:
+            return int(connection.execute(query, execution_options=EVERY_PROJECT).scalar_one())
+
+    def by_number(self, number: int, project_name: str | None = None) -> Caller:
+        """Return who has a key of this number, which was shown earlier.
+
+        Raises:
+            Denied: 401 where the key was revoked; 403 for another project than that of the key.
+        """
+        return self._in_project(self._known(number), project_name)
+
+    def owner(self, project_name: str | None = None) -> Caller:
+        """Return who started the server, or was let in by them: with all rights.
+
+        Raises:
+            Denied: 404, there is no such project.
+        """
+        return Caller(self._project(project_name or DEFAULT), "local", _INCLUDES["admin"])
+
+    def has_keys(self) -> bool:
+        """Tell whether there is, or was, a key: then every request needs one."""
+        there, asked = self._keys
+        now = time.monotonic()
+        if not there and (asked == 0.0 or now - asked >= _FRESH):
+            with self._store.read() as connection:
+                query = select(exists(select(api_key.c.id)))
+                there = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
+            self._keys = (there, now)
+        return there
+
+    def _in_project(self, caller: Caller, wanted: str | None) -> Caller:
+        # What other projects there are is nothing that a key of this one tells.
+        if wanted is not None and self._number(wanted) != caller.project:
+            message = f"this key is not of project `{wanted}`"
+            raise Denied(403, message, "use a key of that project")
+        return caller
 
     def _project(self, name: str) -> int:
         number = self._number(name)
@@ -325,19 +383,28 @@ class Access:
 
     def _by_key(self, text: str) -> Caller:
         """Look a key up by its hash, so that the time it takes tells nothing of the key."""
-        digest = _hash(text)
+        return self._known(_hash(text))
+
+    def _known(self, key: bytes | int) -> Caller:
+        """Return who has the key of a hash or number.
+
+        Raises:
+            Denied: 401, there is none, or it was revoked.
+        """
         now = time.monotonic()
         with self._lock:
-            known = self._callers.get(digest)
+            known = self._callers.get(key)
         if known is not None and now - known[1] < _FRESH:
             return known[0]
-        query = select(api_key).where(api_key.c.sha256 == digest)
+        column = api_key.c.id if isinstance(key, int) else api_key.c.sha256
+        query = select(api_key).where(column == key)
         with self._store.read() as connection:
             row = connection.execute(query, execution_options=EVERY_PROJECT).mappings().first()
-        valid = row is not None and hmac.compare_digest(row["sha256"], digest)
-        if row is None or not valid or row["revoked"] is not None:
+        if isinstance(key, bytes) and row is not None:
+            row = row if hmac.compare_digest(row["sha256"], key) else None
+        if row is None or row["revoked"] is not None:
             with self._lock:
-                self._callers.pop(digest, None)
+                self._callers.pop(key, None)
             message = "this API key is not valid, or it was revoked"
             raise Denied(401, message, "baton serve keys list shows the keys that there are")
         rights = frozenset[str]().union(*(_INCLUDES[each] for each in row["rights"].split(",")))
@@ -348,18 +415,8 @@ class Access:
                 used = update(api_key).where(api_key.c.project == row["project"])
                 connection.execute(used.where(api_key.c.id == row["id"]).values(used=time.time()))
         with self._lock:
-            self._callers[digest] = (caller, now)
+            self._callers[key] = (caller, now)
         return caller
-
-    def _has_keys(self) -> bool:
-        there, asked = self._keys
-        now = time.monotonic()
-        if not there and (asked == 0.0 or now - asked >= _FRESH):
-            with self._store.read() as connection:
-                query = select(exists(select(api_key.c.id)))
-                there = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
-            self._keys = (there, now)
-        return there
 
 
 class CheckSource:

@@ -51,11 +51,14 @@ Tell = Callable[[str], None]
 class Pages(NamedTuple):
     """What is shown to browsers, of a layer above.
 
-    ``nowhere`` answers a request for a path that there is not, unless it comes from a program.
+    ``nowhere`` answers a request for a path that there is not, unless it comes from a program;
+    ``link`` is the path that who started the server may open: where keys are needed it lets in the
+    first who does, for some minutes.
     """
 
     routes: Sequence[BaseRoute]
     nowhere: Callable[[Request], Response | None]
+    link: Callable[[], str]
 
 
 PagesOf = Callable[[ApiState], Pages]
@@ -110,6 +113,7 @@ def application(
     app.state.access = access
     app.state.settings = settings
     app.state.receiver = receiver
+    app.state.pages = shown
     return app
 
 
@@ -220,6 +224,8 @@ async def _answer(
     address = _address(listening)
     where = settings.folder if settings.db is None else "PostgreSQL"
     tell(f"listening on {address}, store in {where}")
+    if app.state.pages is not None:
+        tell(f"its pages: {address}{app.state.pages.link()}")
     if role in ("all", "receive"):
         tell(f"let your agents send there: OTEL_EXPORTER_OTLP_ENDPOINT={address}")
         over = f"; grpc on port {grpc_port}" if stop_grpc is not None else ""

@@ -2,7 +2,8 @@
 
 One definition for SQLite and PostgreSQL. Bodies of conversations are not here: they lie in
 segments of a day (:mod:`baton.server.bodies`), and rows name their places. Every table but
-``deletion`` has a ``project``; :mod:`baton.server.store` refuses a statement that does not name it.
+``deletion`` and ``web_secret`` has a ``project``; :mod:`baton.server.store` refuses a statement
+that does not name it.
 
 Times are seconds since the epoch, UTC, as in the record. JSON is kept as text.
 """
@@ -491,6 +492,28 @@ rescore = Table(
     Column("error", Text),
     Column("ended", Double),
     Index("rescore_by_state", "state", "id"),
+)
+
+saved_view = Table(
+    "saved_view",
+    INDEX,
+    # A filter of a page that somebody gave a name; all who read the project see it.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("page", Text, nullable=False),  # its address, such as /conversations
+    Column("name", Text, nullable=False),
+    Column("query", Text, nullable=False),  # of the address, without the project
+    Column("by", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    UniqueConstraint("project", "page", "name"),
+)
+
+web_secret = Table(
+    "web_secret",
+    INDEX,
+    # What the cookies of the pages are signed with: one row, of all processes of a server.
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("value", LargeBinary, nullable=False),
 )
 
 gap = Table(

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from baton.server.api import ApiState
 from baton.server.process import Pages
 
-from . import agents, conversations, status
+from . import agents, conversations, signin, status
 from .frame import Web
 
 _MODULES = (
@@ -27,10 +27,16 @@ _MODULES = (
 def pages(state: ApiState) -> Pages:
     """Return the pages of a server."""
     web = Web(state, [each.NAV for each in _MODULES])
-    routes: list[BaseRoute] = [web.assets.route(), Route("/", _start)]
+    routes: list[BaseRoute] = [web.assets.route(), Route("/", _start), *signin.routes(web)]
     for each in _MODULES:
         routes += each.routes(web)
-    return Pages(routes, web.nowhere)
+
+    def link() -> str:
+        if not state.access.has_keys():
+            return "/"
+        return f"/sign-in?token={web.sessions.link_token()}"
+
+    return Pages(routes, web.nowhere, link)
 
 
 async def _start(request: Request) -> Response:

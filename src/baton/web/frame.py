@@ -48,6 +48,7 @@ _PACKED = 2000
 """Bytes from which an answer is packed."""
 _FORM = 2 << 20
 """Bytes of a form: a file of cases that is edited."""
+_JSON = "application/json"
 CSRF = "csrf"
 CSRF_HEADER = "x-baton-csrf"
 
@@ -119,7 +120,7 @@ class Visit(NamedTuple):
 
     def json(self, value: Any, status_code: int = 200) -> Response:
         """Answer with data for a script."""
-        return Response(msgspec.json.encode(value), status_code, media_type="application/json")
+        return Response(msgspec.json.encode(value), status_code, media_type=_JSON)
 
     def redirect(self, path: str, **given: Any) -> Response:
         """Go to another page after a form was sent."""
@@ -136,17 +137,17 @@ class Web:
         self.state = state
         self.assets = Assets()
         self.templates = environment(self.assets.path)
-        self.sessions = Sessions(state)
+        self.sessions = Sessions(state.store, state.access)
         self._nav = nav
 
-    def page(self, path: str, run: Handler, right: Right = "read") -> Route:
-        """Return the route of a page, or of a part of one."""
+    def page(self, path: str, run: Handler, right: Right | None = "read") -> Route:
+        """Return the route of a page, or of a part of one; without a right it is open to all."""
         return Route(path, self._handler(run, right), methods=["GET"])
 
     data = page
     """The route of JSON that a script asks for; it answers with :meth:`Visit.json`."""
 
-    def action(self, path: str, run: Handler, right: Right) -> Route:
+    def action(self, path: str, run: Handler, right: Right | None) -> Route:
         """Return the route of a form: with a token that only pages of this server know."""
         return Route(path, self._handler(run, right), methods=["POST"])
 
@@ -170,8 +171,11 @@ class Web:
         form: Mapping[str, list[str]],
     ) -> Response:
         try:
-            visit = self.visit(request, form)
-            if right is not None:
+            if right is None:
+                session = self.sessions.session(request)
+                visit = Visit(self, request, _NOBODY, DEFAULT, session, form)
+            else:
+                visit = self._visit(request, form)
                 visit.caller.need(right)
             if request.method == "POST":
                 given = (form.get(CSRF) or [request.headers.get(CSRF_HEADER, "")])[-1]
@@ -182,7 +186,10 @@ class Web:
                         "load the page again and repeat what you did",
                     )
             answer = run(visit)
-            return self.finish(visit, self.render(visit, answer))
+            response = answer if isinstance(answer, Response) else self._render(visit, answer)
+            if "set-cookie" not in response.headers:
+                self.sessions.keep(request, visit.session, response)
+            return _with_headers(request, response)
         except (InputError, Unfit) as error:
             return self.failed(request, 400, "That does not work", str(error))
         except Unavailable as error:
@@ -191,49 +198,40 @@ class Web:
                 request, 503, "The store does not answer", said, "try again in a few seconds"
             )
 
-    def visit(self, request: Request, form: Mapping[str, list[str]] | None = None) -> Visit:
-        """Return who asks, from the key or cookie that came with a request.
-
-        Raises:
-            Denied: nobody who may.
-        """
+    def _visit(self, request: Request, form: Mapping[str, list[str]]) -> Visit:
         session, caller = self.sessions.visitor(request)
         names = {number: name for name, number in self.state.store.projects().items()}
-        return Visit(self, request, caller, names[caller.project], session, form or {})
+        return Visit(self, request, caller, names[caller.project], session, form)
 
-    def render(self, visit: Visit, answer: View | Response) -> Response:
-        """Turn what a handler returned into a response."""
-        if isinstance(answer, Response):
-            return answer
+    def _render(self, visit: Visit, view: View) -> Response:
+        here = f"{visit.request.url.path}/"
+        known = visit.caller is not _NOBODY
+        # A key opens only one project.
+        choice = known and visit.session.by != "key"
         context = {
             "visit": visit,
             "link": visit.link,
             "may": visit.may,
             "csrf": visit.session.csrf,
-            "title": answer.title,
-            "nav": self._navigation(visit.request),
-            "projects": self._projects(visit),
+            "title": view.title,
+            "nav": [(each, here.startswith(f"{each.path}/")) for each in self._nav if known],
+            "projects": sorted(self.state.store.projects()) if choice else [],
             "version": __version__,
-            "signed_in": visit.session.key is not None,
-            **answer.context,
+            "signed_in": known and visit.session.signed_in,
+            **view.context,
         }
-        text = self.templates.get_template(answer.template).render(context)
-        return Response(text, answer.status, media_type="text/html")
-
-    def finish(self, visit: Visit, response: Response) -> Response:
-        """Add what every answer has: headers, the cookie of the session, and packing."""
-        self.sessions.keep(visit.request, visit.session, response)
-        return _with_headers(visit.request, response)
+        text = self.templates.get_template(view.template).render(context)
+        return Response(text, view.status, media_type="text/html")
 
     def denied(self, request: Request, denied: Denied) -> Response:
         """Answer a request that is refused: with the way to sign in, where that would help."""
-        if denied.status_code == 401 and request.method == "GET" and _from_address_bar(request):
+        asked = request.method == "GET" and _from_address_bar(request)
+        if denied.status_code == 401 and asked and self.state.access.has_keys():
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/sign-in?next={quote(here, safe='')}", 303, HEADERS)
-        return self.failed(
-            request, denied.status_code, _TITLES.get(denied.status_code, "That does not work"),
-            str(denied.detail), denied.advice,
-        )  # fmt: skip
+        title = _TITLES.get(denied.status_code, "That does not work")
+        said = str(denied.detail)
+        return self.failed(request, denied.status_code, title, said, denied.advice)
 
     def failed(
         self, request: Request, status_code: int, title: str, said: str, advice: str = ""
@@ -244,12 +242,8 @@ class Web:
         """
         if not _wants_html(request):
             body = {"error": said, "do": advice}
-            return _with_headers(
-                request,
-                Response(
-                    msgspec.json.encode(body), status_code, media_type="application/json"
-                ),
-            )  # fmt: skip
+            data = msgspec.json.encode(body)
+            return _with_headers(request, Response(data, status_code, media_type=_JSON))
         template = self.templates.get_template("error.html")
         text = template.render(
             title=title, said=said, advice=advice, status=status_code, nav=[], version=__version__
@@ -266,17 +260,8 @@ class Web:
         said = f"there is nothing at {request.url.path[:200]}"
         return self.failed(request, 404, "Not found", said, "the navigation has every page")
 
-    def _navigation(self, request: Request) -> list[tuple[NavItem, bool]]:
-        here = request.url.path
-        return [(each, f"{here}/".startswith(f"{each.path}/")) for each in self._nav]
 
-    def _projects(self, visit: Visit) -> list[str]:
-        """Return the projects that who looks may choose from: a key opens only one."""
-        if visit.session.key is not None:
-            return [visit.project]
-        return sorted(self.state.store.projects())
-
-
+_NOBODY = Caller(0, "", frozenset())
 _TITLES = {401: "Sign in first", 403: "Not allowed", 404: "Not found"}
 
 
