@@ -13,7 +13,7 @@ from baton.server.settings import LimitSettings, Settings
 from .pages import ROOT
 
 PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
-WRITTEN_OTHERWISE = {"quiet", "keep_inbox", "retention", "limits"}
+WRITTEN_OTHERWISE = {"quiet", "keep_inbox", "retention", "limits", "trials"}
 
 
 def rows() -> Iterator[tuple[str, str]]:

@@ -50,6 +50,7 @@ from baton.session.server_rows import (
     Review,
     Rows,
     ScoreRow,
+    Trial,
     UnreadTrace,
 )
 
@@ -63,10 +64,19 @@ from .labels import add_label, labels_of
 from .paging import MOST
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
-from .rubrics import evaluator_of
+from .rubrics import (
+    ChangedMeanwhileError,
+    RubricText,
+    ToSave,
+    evaluator_of,
+    own_files,
+    rubric_text,
+    save_rubric,
+)
 from .schema import inbox, judging, trace
 from .settings import Settings
 from .store import Store
+from .trials import TrialRequest, start_trial, trial_of
 
 T = TypeVar("T")
 API = "/api/v1"
@@ -147,6 +157,10 @@ class _Agent(_Project, kw_only=True):
 class _Axes(_Range, kw_only=True):
     agent: Annotated[str, _said("The name of the agent.")]
     interval: Annotated[Interval, _said("How long a step is.")] = "day"
+
+
+class _Rubrics(_Project, kw_only=True):
+    name: Annotated[str | None, _said("One rubric, also of those that come with Baton.")] = None
 
 
 class _Review(_Project, kw_only=True):
@@ -375,6 +389,38 @@ def _take(call: Call) -> Any:
             if one is not None
         ]
     )
+
+
+def _rubrics(call: Call) -> Any:
+    settings = call.state.live_settings()
+    if call.params.name is not None:
+        return Listed(items=[rubric_text(settings, call.params.name)])
+    return Listed(items=[rubric_text(settings, each.name) for each in own_files(settings)])
+
+
+def _save_rubric(call: Call) -> Any:
+    given = Document("body", call.body, "json").decode(ToSave)
+    try:
+        return save_rubric(call.state.live_settings(), given)
+    except ChangedMeanwhileError as error:
+        advice = "GET /api/v1/rubrics?name=NAME has the text and the digest of now"
+        raise Denied(409, str(error), advice) from None
+
+
+def _try_rubric(call: Call) -> Any:
+    request = Document("body", call.body, "json").decode(TrialRequest)
+    store, caller = call.state.store, call.caller
+    settings = call.state.live_settings()
+    number = start_trial(store, caller.project, caller.name, request, settings)
+    return trial_of(store, caller.project, number)
+
+
+def _trial(call: Call) -> Any:
+    try:
+        return trial_of(call.state.store, call.caller.project, call.path["id"])
+    except KeyError:
+        message = f"there is no trial {call.path['id']} in this project"
+        raise Denied(404, message, f"POST {API}/rubrics/trials starts one") from None
 
 
 def _skip(call: Call) -> Any:
@@ -621,6 +667,41 @@ ENDPOINTS = (
     ),
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
+    Endpoint(
+        "GET",
+        "/rubrics",
+        "read",
+        "Rubrics of the server's folder, with their texts",
+        Listed[RubricText],
+        _rubrics,
+        _Rubrics,
+    ),
+    Endpoint(
+        "POST",
+        "/rubrics",
+        "run",
+        "Write a rubric into the folder, over the text that it was made of",
+        RubricText,
+        _save_rubric,
+        body=ToSave,
+    ),
+    Endpoint(
+        "POST",
+        "/rubrics/trials",
+        "run",
+        "Try a rubric on dispatches before it is saved, as far as `trials:` allows the cost",
+        Trial,
+        _try_rubric,
+        body=TrialRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/rubrics/trials/{id:int}",
+        "read",
+        "A trial as far as it is: answers, and the agreement with people",
+        Trial,
+        _trial,
+    ),
     Endpoint(
         "GET",
         "/review",

@@ -28,7 +28,7 @@ from baton.runner.loop import run_anywhere
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
 from .rows import Sums
-from .rules import Part, Rule, Rules, listed
+from .rules import Budget, Part, Rule, Rules, listed
 from .schema import conversation, judging, run, score, spending
 from .score_rows import add_scores, current_scores, key_of, lock, made_alike, replace_scores
 from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
@@ -210,7 +210,7 @@ def _ask(
     for part in rule.judged:
         left = None
         if rule.budget is not None:
-            left = rule.budget.cost_usd - spent(store, project, rule, now)
+            left = rule.budget.cost_usd - spent(store, project, rule.name, rule.budget, now)
             if left <= 0:
                 for one in work:
                     before = asked[one.item.id]
@@ -226,7 +226,7 @@ def _ask(
             answers = run_anywhere(_ask_all(rule, part, judge, work, now))
         finally:
             if rule.budget is not None and judge.spent > 0:
-                _spend(store, project, rule, judge.spent, now)
+                spend(store, project, rule.name, rule.budget, judge.spent, now)
         for one, answer in zip(work, answers, strict=True):
             before = asked[one.item.id]
             asked[one.item.id] = _Asked(
@@ -411,22 +411,22 @@ def wait_for_judge(
         connection.execute(insert(judging).values(row))
 
 
-def spent(store: Store, project: int, rule: Rule, now: float) -> float:
-    """Return what the judges of a rule cost in this period of its budget, in USD."""
-    if rule.budget is None:
+def spent(store: Store, project: int, name: str, budget: Budget | None, now: float) -> float:
+    """Return what the judges of a rule (its name) cost in this period of its budget, in USD."""
+    if budget is None:
         return 0.0
     query = select(spending.c.cost_usd).where(
         spending.c.project == project,
-        spending.c.rule == rule.name,
-        spending.c.period == rule.budget.period(now),
+        spending.c.rule == name,
+        spending.c.period == budget.period(now),
     )
     with store.read() as connection:
         return connection.execute(query).scalar() or 0.0
 
 
-def _spend(store: Store, project: int, rule: Rule, cost: float, now: float) -> None:
-    assert rule.budget is not None  # noqa: S101 - asked for rules with a budget only
-    key = {"project": project, "rule": rule.name, "period": rule.budget.period(now)}
+def spend(store: Store, project: int, name: str, budget: Budget, cost: float, now: float) -> None:
+    """Add to what the judges of a rule cost in this period, in USD."""
+    key = {"project": project, "rule": name, "period": budget.period(now)}
     add = update(spending).where(*(spending.c[name] == value for name, value in key.items()))
     add = add.values(cost_usd=spending.c.cost_usd + cost)
     with store.write() as connection:
@@ -491,7 +491,7 @@ def judging_status(store: Store, rules: Rules, now: float, project: str) -> list
                 "over_budget": states.get("budget", {}).get("count", 0),
                 "oldest": None if since is None else datetime.fromtimestamp(since, UTC).isoformat(),
                 "error": next((each["error"] for each in states.values() if each["error"]), None),
-                "spent_usd": spent(store, number, rule, now) if rule and budget else None,
+                "spent_usd": spent(store, number, name, budget, now) if budget else None,
                 "budget_usd": budget.cost_usd if budget else None,
                 "per": budget.per if budget else None,
             }

@@ -17,6 +17,7 @@ from .rows import Row, State
 from .scoring import score
 from .settings import Settings
 from .store import Store
+from .trials import work_on_trials
 
 _VERDICTS = "verdicts.sqlite"
 """Where verdicts of judges are kept, in the folder of the server: nothing is asked twice."""
@@ -32,6 +33,7 @@ class Live:
             InputError: they are wrong.
         """
         self._store = store
+        self._settings = settings
         self._rules = settings.live_rules
         self._addresses = settings.alert_addresses
         self._cache = Path(settings.folder) / _VERDICTS
@@ -61,6 +63,10 @@ class Live:
         """Ask judges what waits for them; tells whether there was anything."""
         asked = judge_waiting(self._store, self._rules, now, read=record_of, cache=self._cache)
         return asked > 0
+
+    def try_rubrics(self, now: float) -> bool:
+        """Ask judges for rubrics that are tried; tells whether there was anything."""
+        return work_on_trials(self._store, self._settings, now, cache=self._cache)
 
     def alert(self, now: float) -> bool:
         """Look at new scores, and send messages that are due; tells whether there was anything."""

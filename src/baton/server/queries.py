@@ -493,6 +493,11 @@ def dispatch_filter(text: str | None) -> Filter:
     return filter_of(text, DISPATCH_FIELDS)
 
 
+def conversation_filter(text: str | None) -> Filter:
+    """Read a filter over ``CONVERSATION_FIELDS``; raises InputError for one that is wrong."""
+    return filter_of(text, CONVERSATION_FIELDS)
+
+
 def _of_dispatches(
     connection: Connection, project: int, chosen: Filter
 ) -> tuple[_Condition, list[Term]]:

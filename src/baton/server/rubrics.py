@@ -1,13 +1,33 @@
-"""The rubrics that a server knows: those of its rules, those of its folder, and those that ship."""
+"""The rubrics that a server knows: those of its rules, those of its folder, and those that ship.
+
+Those of the folder are the files that ``baton rubrics`` reads. They are written only over the text
+that was read before, so that what somebody edits by hand meanwhile is not lost; each text that was
+replaced is kept in ``.history``.
+"""
 
 from __future__ import annotations
 
+import re
+import threading
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import PLACE, load_rubric, names_of, shipped
+from baton.evaluators.judging.load import (
+    FOLDER,
+    PLACE,
+    load_rubric,
+    names_of,
+    rubric_in,
+    shipped,
+)
 from baton.evaluators.judging.rubric import Rubric
+from baton.formats.document import Document, read_bytes
+from baton.formats.own_files import write_whole
 from baton.model import InputError, Problem, suggestion
 from baton.plugins import RUBRIC_SUFFIXES
 
@@ -95,3 +115,208 @@ def evaluator_of(settings: Settings, project: str, name: str) -> Judged:
         if name in (evaluator.type, *names_of(evaluator.shape)):
             return evaluator
     raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
+
+
+_NAME = re.compile(r"[A-Za-z][\w-]{0,99}", re.ASCII)
+_HISTORY = ".history"
+_WRITING = threading.Lock()
+"""Between the look at a file and its writing nobody else of this process writes."""
+_MOST_TEXT = 200_000
+"""Characters of a rubric; the longest that ships has 6,000."""
+
+
+class RubricText(msgspec.Struct, kw_only=True):
+    """The text of a rubric; ``digest`` tells it from any other, and is empty for a new one.
+
+    ``own`` is whether it can be written. ``problems`` say what is wrong with it.
+    """
+
+    name: str
+    text: str
+    digest: str
+    file: str
+    own: bool
+    problems: list[str] = []
+
+
+class Former(msgspec.Struct, kw_only=True):
+    """A text that was replaced: its version, and when it was."""
+
+    version: str
+    at: datetime
+    text: str
+
+
+class ToSave(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A rubric to write.
+
+    ``digest`` is that of the text it was made of, empty for a new rubric. ``next_version`` has the
+    version counted up.
+    """
+
+    text: Annotated[str, msgspec.Meta(max_length=_MOST_TEXT)]
+    digest: str = ""
+    next_version: bool = False
+
+
+class ChangedMeanwhileError(InputError):
+    """A file that is not what was read before: somebody else wrote it. ``there`` is what it is."""
+
+    def __init__(self, there: RubricText) -> None:
+        self.there = there
+        super().__init__(
+            Problem(
+                file=there.file,
+                message="was changed meanwhile: look at the other text, and save again over it",
+            )
+        )
+
+
+def digest_of(text: str) -> str:
+    """Return what tells a text from others."""
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def rubric_of_text(text: str) -> Rubric:
+    """Return the rubric that a text is.
+
+    Raises:
+        InputError: every fault, with its line.
+    """
+    if len(text) > _MOST_TEXT:
+        raise InputError(f"a rubric has at most {_MOST_TEXT:,} characters, this has {len(text):,}")
+    return rubric_in(Document("rubric", text.encode(), "yaml"))
+
+
+def rubric_text(settings: Settings, name: str) -> RubricText:
+    """Return the text of a rubric by its name, also of a file with faults.
+
+    Raises:
+        InputError: there is none; with the nearest names.
+    """
+    for each in own_files(settings):
+        if each.name == name:
+            return _read(each.file, name, [str(problem) for problem in each.problems])
+    if name in shipped():
+        text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+        return RubricText(name=name, text=text, digest="", file="", own=False)
+    known = [*(each.name for each in own_files(settings)), *shipped()]
+    raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
+
+
+def former_texts(settings: Settings, name: str) -> list[Former]:
+    """Return the texts of a rubric that were replaced, the last one first."""
+    if settings.rubrics is None or not _NAME.fullmatch(name):
+        return []
+    texts = []
+    for file in (Path(settings.rubrics) / _HISTORY / name).glob("*.yaml"):
+        stamp, _, version = file.stem.partition("_")
+        at = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+        texts.append(Former(version=version, at=at, text=file.read_text(encoding="utf-8")))
+    return sorted(texts, key=lambda each: each.at, reverse=True)
+
+
+def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) -> RubricText:
+    """Write a rubric into the folder, and return it as it stands there.
+
+    The question may change only together with the version, as verdicts and calibrations are told
+    apart by that.
+
+    Raises:
+        ChangedMeanwhileError: the file is another one than it was made of.
+        InputError: no folder was named at the start, the rubric is faulty, or its name is taken.
+    """
+    if settings.rubrics is None:
+        message = "no folder of rubrics was named at the start: baton serve --rubrics FOLDER"
+        raise InputError(message)
+    rubric = rubric_of_text(given.text)
+    if not _NAME.fullmatch(rubric.name):
+        message = f"`{rubric.name}` is no name of a file: use letters, digits, `_` and `-`"
+        raise InputError(Problem(path="name", message=message))
+    taken = {name for each in shipped().values() for name in names_of(each)}
+    if twice := next((name for name in names_of(rubric) if name in taken), None):
+        message = f"a rubric that comes with Baton is called `{twice}`: choose another name"
+        raise InputError(Problem(path="name", message=message))
+    folder = Path(settings.rubrics)
+    with _WRITING:
+        file = folder / f"{rubric.name}.yaml"
+        for each in own_files(settings):
+            if each.name == rubric.name:
+                file = each.file
+            elif each.rubric is not None and set(names_of(each.rubric)) & set(names_of(rubric)):
+                message = f"{each.file.name} has a rubric of that name"
+                raise InputError(Problem(path="name", message=message))
+        if file.is_symlink() and file.resolve().parent != folder.resolve():
+            raise InputError(Problem(file=str(file), message="is a link out of the folder"))
+        text = given.text if given.text.endswith("\n") else given.text + "\n"
+        mode: int | None = None
+        if file.exists():
+            mode = file.stat().st_mode
+            before = _read(file, rubric.name)
+            if before.digest != given.digest:
+                raise ChangedMeanwhileError(before)
+            text = _versioned(before.text, text, rubric, next_version=given.next_version)
+            if text != before.text:
+                _keep(folder, before, now or datetime.now(UTC))
+        elif given.digest:
+            there = RubricText(name=rubric.name, text="", digest="", file=str(file), own=True)
+            raise ChangedMeanwhileError(there)
+        write_whole(file, text.encode(), sync=True)
+        if mode is not None:
+            file.chmod(mode & 0o777)
+    return _read(file, rubric.name)
+
+
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+_VERSION = re.compile(r"^(version:[ \t]*)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s#]+)", re.MULTILINE)
+
+
+def _read(file: Path, name: str, problems: list[str] | None = None) -> RubricText:
+    # What is not UTF-8 is shown with marks in its place; saving over it is a change all the same.
+    text = read_bytes(file).decode("utf-8", "replace")
+    digest = digest_of(text)
+    return RubricText(
+        name=name, text=text, digest=digest, file=str(file), own=True, problems=problems or []
+    )
+
+
+def _keep(folder: Path, before: RubricText, now: datetime) -> None:
+    try:
+        version = re.sub(r"[^\w.+-]+", "-", rubric_of_text(before.text).version)[:60]
+    except InputError:
+        version = "faulty"
+    kept = folder / _HISTORY / before.name
+    kept.mkdir(parents=True, exist_ok=True)
+    write_whole(kept / f"{now.strftime(_STAMP)}_{version}.yaml", before.text.encode())
+
+
+def _versioned(before: str, text: str, rubric: Rubric, *, next_version: bool) -> str:
+    """Return a text with the version that it needs; raises InputError where that is of before."""
+    try:
+        old = rubric_of_text(before)
+    except InputError:
+        return text  # it judged nothing
+    if rubric.version != old.version or _question(old) == _question(rubric):
+        return text
+    new = following(old.version)
+    if not next_version:
+        message = (
+            f"the question changed, and the version is still {old.version}: verdicts and "
+            f"calibrations are told apart by it; write {new}"
+        )
+        raise InputError(Problem(path="version", message=message))
+    changed = _VERSION.sub(lambda match: f'{match[1]}"{new}"', text, count=1)
+    if rubric_of_text(changed).version != new:
+        raise InputError(Problem(path="version", message=f"write the version {new} by hand"))
+    return changed
+
+
+def following(version: str) -> str:
+    """Count a version up: `2` to `3`, `1.9` to `1.10`, `draft` to `draft.1`."""
+    before, number = re.fullmatch(r"(.*?)(\d*)", version, re.DOTALL).groups()  # type: ignore[union-attr]
+    return f"{before}{int(number) + 1}" if number else f"{version}.1"
+
+
+def _question(rubric: Rubric) -> Rubric:
+    """Return what a judge is asked, and what is made of its answer."""
+    return msgspec.structs.replace(rubric, version="", summary="", aliases=[], tests=[])

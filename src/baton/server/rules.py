@@ -228,6 +228,20 @@ def read_rules(
     return Rules(rules=tuple(rules))
 
 
+def read_judges(stated: object) -> dict[str, JudgeSettings]:
+    """Return the judges of `judges:`, by name.
+
+    Raises:
+        InputError: everything that is wrong with them.
+    """
+    problems: list[Problem] = []
+    document = Document("server.yaml", b"", "yaml").part({"judges": stated}, ())
+    judges = _judges(stated, {}, document, problems)
+    if problems:
+        raise InputError(problems)
+    return judges
+
+
 def _judges(
     stated: object, written: Mapping[str, Any], document: Document, problems: list[Problem]
 ) -> dict[str, JudgeSettings]:

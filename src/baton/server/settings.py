@@ -18,13 +18,14 @@ from baton.config.load import interpolate
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.spelling import snake
+from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 
 from .access import AccessSettings, Right, network_of
 from .alerts import NOWHERE, Addresses, read_addresses
 from .retention import Retention
-from .rules import Rules, read_rules
+from .rules import Budget, Rules, read_judges, read_rules
 
 MIB = 1 << 20
 _LAST_PORT = 65535
@@ -73,8 +74,9 @@ class Settings(_Strict):
     after it was read. ``projects`` are made at the start; spans that were sent without a project
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
     `baton submit`; ``rubrics`` is a folder with rubrics of one's own, which starts where this file
-    is. Results go to the OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules``
-    what the record proves is scored. ``file`` is that of the settings, where paths in rules start.
+    is; trying these may cost what ``trials`` says, in each project. Results go to the OpenTelemetry
+    endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record proves is scored.
+    ``file`` is that of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -100,6 +102,7 @@ class Settings(_Strict):
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     rubrics: str | None = None
+    trials: Budget = Budget(cost_usd=1.0)
     otlp: str | None = None
     otlp_headers: dict[str, str] = msgspec.field(default_factory=dict)
     file: str | None = None
@@ -130,6 +133,11 @@ class Settings(_Strict):
         stated = {"rules": self.rules, "judges": self.judges}
         channels = self.alert_addresses.channels
         return read_rules(None, stated, channels=channels, file=self.file or "server.yaml")
+
+    @property
+    def judge_settings(self) -> dict[str, JudgeSettings]:
+        """The judges that rules name, by name."""
+        return read_judges(self.judges or None)
 
     @property
     def access(self) -> AccessSettings:

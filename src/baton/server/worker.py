@@ -539,6 +539,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     )
     # Judges take seconds to answer, and reading does not wait for them.
     tasks = [
+        Task("trying rubrics", 0.5, live.try_rubrics),
         Task("asking judges", 1.0, live.judge),
         Task("alerts", 1.0, live.alert),
         Task("sending results", 1.0, live.send),

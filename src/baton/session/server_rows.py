@@ -7,8 +7,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from baton.model import AgentCard, Trace
-from baton.stats.calibration import Together
+from baton.model import AgentCard, Status, Trace
+from baton.stats.calibration import Quality, Together
 from baton.stats.intervals import Estimate
 
 T = TypeVar("T")
@@ -182,6 +182,53 @@ class Review(msgspec.Struct, kw_only=True):
     disputed: int
     unknown: int
     agreement: list[Together]
+
+
+class TrialAnswer(msgspec.Struct, kw_only=True):
+    """What a judge said of one thing when a rubric was tried, and what was said before.
+
+    ``people`` are the labels of people, by person, ``before`` the last verdict of the rubric as it
+    is saved. ``trouble`` is why there is no verdict.
+    """
+
+    conversation_id: int
+    trace: str
+    subject: str
+    agent: str | None
+    status: Status
+    label: str | None = None
+    value: float | None = None
+    reason: str = ""
+    quote: str = ""
+    model: str | None = None
+    version: str = ""
+    trouble: str | None = None
+    people: dict[str, str | float] = {}
+    before: str | None = None
+
+
+class Trial(msgspec.Struct, kw_only=True):
+    """A rubric that is tried: how many things were ``asked`` about, and what was answered.
+
+    ``quality`` compares the judge with people on what both labelled; it is ``None`` where there is
+    nothing such, or ``incomparable`` says why not. ``changed`` is how many verdicts are not those
+    of before.
+    """
+
+    id: int
+    rubric: str
+    version: str
+    judge: str
+    by: str
+    created: datetime
+    state: Literal["waiting", "running", "done", "failed", "stopped"]
+    asked: int
+    answers: list[TrialAnswer]
+    cost_usd: float
+    error: str | None
+    quality: Quality | None = None
+    incomparable: str | None = None
+    changed: int = 0
 
 
 class ScoreRow(msgspec.Struct, kw_only=True):

@@ -31,7 +31,15 @@ def load_rubric(file: Path) -> Rubric:
     Raises:
         InputError: every fault, with its line.
     """
-    document = Document(str(file), read_bytes(file), "yaml")
+    return rubric_in(Document(str(file), read_bytes(file), "yaml"))
+
+
+def rubric_in(document: Document) -> Rubric:
+    """Return the rubric of a YAML document.
+
+    Raises:
+        InputError: every fault, with its line.
+    """
     value = document.value()
     if not isinstance(value, dict):
         raise InputError(document.problem("a rubric is a mapping with `name:` and `prompt:`", 1))
