@@ -256,6 +256,45 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     return _judged(trace, turn, case, result, limits)
 
 
+class FactUse(NamedTuple):
+    """A fact of a result, and the ids of what gave it out again, in order.
+
+    ``own``: the caller's own calls had returned it by then, so its use proves nothing.
+    """
+
+    text: str
+    ids: list[str]
+    own: bool
+
+
+def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | None:
+    """Return what a result told that its caller had not already, and where that came up again.
+
+    Numbers, names and paths come before words. ``None``: nothing came back, or there is more to
+    read than is read of one trace.
+    """
+    try:
+        index = index_of(trace)
+        trip = round_trip(trace, dispatch)
+        if trip.result is None:
+            return None
+        pieces = given_out(trace, turn, trip)
+        before = had_before(trace, turn, dispatch)
+        if not index.spend(1 + len(pieces) + len(before)):
+            return None
+        had = read(*(piece.text for piece in before))
+        facts = read(plain_text(trip.result)).without(had)
+        said = [(piece.id, read(piece.text)) for piece in pieces]
+        uses = {
+            fact: [id_ for id_, reading in said if reading.holds(fact, loosely=True)]
+            for fact in sorted(facts, key=lambda fact: fact.weight, reverse=True)
+        }
+        own = _fetched_itself(trace, trip, [fact for fact, ids in uses.items() if ids])
+    except TooMuchTextError:
+        return None
+    return [FactUse(fact.text, list(dict.fromkeys(ids)), fact in own) for fact, ids in uses.items()]
+
+
 def _is_fetched(step: Step) -> bool:
     return isinstance(step, ToolCall) and step.dispatch is None and step.result is not None
 

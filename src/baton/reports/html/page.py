@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from html import escape
 from typing import IO, Any
 
@@ -13,39 +14,28 @@ import msgspec
 
 from baton.model import (
     STATUSES,
-    AgentRun,
     CaseResult,
-    Content,
-    Dispatch,
-    GotBack,
-    HandedOff,
-    Said,
     Score,
     Status,
-    Step,
-    ToolCall,
     Trace,
-    Turn,
     chain_turns,
-    known,
 )
-from baton.model.views import TreeNode, dispatch_costs, turn_tree
 from baton.model.visible import visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
 from baton.reports.text import one_line
-from baton.reports.trace import dollars, gaps, tokens_line
 from baton.runner.prices import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
 
+from .run import Plain, cut, trace_view
 from .scripts import asset, one_script, one_style
 
 _BLOCK = 256 * 1024
+_WITH_FACTS = {"passed": 50, "skipped": 50, "failed": 200, "error": 200}
+"""Cases of a status whose cards tell what of a result came up again: it takes 5 ms a dispatch, and
+without a bound a report of 5,000 cases as long as scoring them."""
 _ENCODER = msgspec.json.Encoder()
-Plain = dict[str, Any]
-MOST = 20_000
-"""Characters of one text that the page holds."""
 
 
 def write_html(evaluation: Reportable, out: IO[str]) -> None:
@@ -73,7 +63,7 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
     views: list[bytes] = []
-    alike = _Alike()
+    alike, counted = _Alike(), Counter[str]()
     prices = evaluation.header.prices
     for result, trace_or_why in evaluation.with_traces():
         if trace_or_why.trace is not None and prices is not None:
@@ -81,7 +71,9 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
             trace_or_why = FoundTrace(priced, trace_or_why.why)  # noqa: PLW2901 - it was read again
         place = {"block": number, "place": len(views)}
         rows.append(list_row(result, trace_or_why.trace, tables) | place | alike(result, len(rows)))
-        views.append(_ENCODER.encode(case_view(result, trace_or_why, needed)))
+        counted[result.status] += 1
+        facts = counted[result.status] <= _WITH_FACTS[result.status]
+        views.append(_ENCODER.encode(case_view(result, trace_or_why, needed, facts)))
         size += len(views[-1])
         if size >= _BLOCK:
             yield _packed(views)
@@ -157,183 +149,6 @@ def summary(evaluation: Reportable) -> dict[str, Any]:
     }
 
 
-def trace_tree(trace: Trace) -> Plain:
-    """Return turns with their runs nested, and what was not recorded; empty fields are left out."""
-    dispatches = {d.id: d for turn in trace.turns for d in turn.dispatches}
-    costs = dispatch_costs(trace)
-    return _told(
-        id=trace.id,
-        turns=[_turn(trace, turn, dispatches, costs) for turn in trace.turns],
-        gaps=list(gaps(trace)),
-        state=_json(trace.state),
-    )
-
-
-def text_of(content: Content | None) -> str | None:
-    """Return text, or data as JSON, and what is attached; cut to ``MOST`` characters."""
-    if content is None:
-        return None
-    text = content.text if content.text is not None else _json(content.data)
-    attached = ", ".join(f"[{part.mime or part.type}]" for part in content.parts or ())
-    return cut("\n".join(part for part in (text, attached) if part))
-
-
-def cut(text: str) -> str:
-    """Cut a text that is too long for a page, and say so."""
-    if len(text) <= MOST:
-        return text
-    return f"{text[:MOST]}\n… {len(text) - MOST:,} more characters"
-
-
-def _json(value: Any) -> str | None:
-    if value is None:
-        return None
-    return cut(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def _told(**fields: Any) -> Plain:
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
-
-
-def _tree_seconds(started: float | None, ended: float | None) -> float | None:
-    return None if started is None or ended is None else round(ended - started, 3)
-
-
-def _turn(
-    trace: Trace, turn: Turn, dispatches: dict[str, Dispatch], costs: Mapping[str, float]
-) -> Plain:
-    placed: set[str] = set()
-    runs = [_run(node, dispatches, placed, costs) for node in turn_tree(trace, turn)]
-    loose = [_dispatch(d, costs) for d in turn.dispatches if d.id not in placed]
-    return _told(
-        id=turn.id,
-        input=text_of(turn.input),
-        input_unknown=not known(trace, turn, "input") or None,
-        output=text_of(turn.output),
-        status=turn.status,
-        error=turn.error,
-        seconds=_tree_seconds(turn.started, turn.ended),
-        runs=runs,
-        loose=loose,
-    )
-
-
-def _run(
-    node: TreeNode,
-    dispatches: dict[str, Dispatch],
-    placed: set[str],
-    costs: Mapping[str, float],
-) -> Plain:
-    run = node.run
-    children = {id_: child for child in node.children for id_ in child.run.started_by}
-    shown: set[str] = set()
-    steps = []
-    for step in run.steps:
-        if isinstance(step, ToolCall) and step.dispatch in dispatches:
-            continue
-        plain = _step(step, dispatches, costs)
-        if isinstance(step, HandedOff):
-            placed.add(step.dispatch)
-            child = children.get(step.dispatch)
-            if child is not None and child.run.id not in shown:
-                shown.add(child.run.id)
-                plain["run"] = _run(child, dispatches, placed, costs)
-        steps.append(plain)
-    rest = [_run(c, dispatches, placed, costs) for c in node.children if c.run.id not in shown]
-    placed.update(d.id for d in node.started_by)
-    return _told(
-        **_of_run(run),
-        arrivals=[_dispatch(d, costs) for d in node.started_by if d.kind in ("sequence", "return")],
-        input=_given(run, node.started_by),
-        steps=steps,
-        runs=rest,
-    )
-
-
-def _of_run(run: AgentRun) -> Plain:
-    return {
-        "id": run.id,
-        "agent": run.agent,
-        "node": run.node if run.node != run.agent else None,
-        "inside": " > ".join(run.inside),
-        "model": run.model,
-        "tokens": tokens_line(run.usage) if run.usage else None,
-        "seconds": _tree_seconds(run.started, run.ended),
-        "status": run.status,
-        "error": run.error,
-        "unknown": run.unknown,
-    }
-
-
-def _given(run: AgentRun, started_by: list[Dispatch]) -> str | None:
-    """Return what a run was given where that is not what its sender said."""
-    if run.input is None or run.input in [d.prompt for d in started_by]:
-        return None
-    return text_of(run.input) if started_by else None
-
-
-def _step(step: Step, dispatches: dict[str, Dispatch], costs: Mapping[str, float]) -> Plain:
-    if isinstance(step, Said):
-        text = text_of(step.content) or "(nothing)"
-        return _told(type="said", id=step.id, text=text, thought=step.thought or None)
-    if isinstance(step, ToolCall):
-        return _call(step)
-    dispatch = dispatches.get(step.dispatch)
-    if dispatch is None:
-        return {"type": "lost", "id": step.id, "dispatch": step.dispatch}
-    if isinstance(step, GotBack):
-        return _told(
-            type="back",
-            id=step.id,
-            dispatch=dispatch.id,
-            agent=dispatch.to_agent,
-            text=text_of(dispatch.result),
-            status=dispatch.status,
-            error=dispatch.error,
-        )
-    return {"type": "dispatch", "id": step.id, "dispatch": _dispatch(dispatch, costs)}
-
-
-def _call(call: ToolCall) -> Plain:
-    return _told(
-        type="call",
-        id=call.id,
-        name=call.name,
-        arguments=_json(call.arguments),
-        result=text_of(call.result),
-        status=call.status,
-        refused_by=call.refused_by,
-        error=call.error,
-        seconds=_tree_seconds(call.at, call.ended),
-        unknown=call.unknown,
-    )
-
-
-def _dispatch(dispatch: Dispatch, costs: Mapping[str, float]) -> Plain:
-    tools = dispatch.tools_allowed
-    return _told(
-        id=dispatch.id,
-        kind=dispatch.kind,
-        mode=dispatch.mode if dispatch.mode != "foreground" else None,
-        basis=dispatch.basis if dispatch.basis != "stated" else None,
-        sender=dispatch.from_agent,
-        to=dispatch.to_agent,
-        to_kind=dispatch.to_kind if dispatch.to_kind != "agent" else None,
-        call=dispatch.call,
-        prompt=text_of(dispatch.prompt),
-        description=dispatch.description,
-        context=_json(dispatch.context) if dispatch.context else None,
-        group=dispatch.group,
-        tools=", ".join(tools) if isinstance(tools, list) else tools,
-        cost=dollars(costs[dispatch.id]) if dispatch.id in costs else None,
-        continues=dispatch.continues,
-        status=dispatch.status,
-        error=dispatch.error,
-        seconds=_tree_seconds(dispatch.started, dispatch.ended),
-        unknown=dispatch.unknown,
-    )
-
-
 _RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
 _SHOWN_APART = {"findings", "invocation_results", "fix"}
 
@@ -397,8 +212,10 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
     }
 
 
-def case_view(result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None) -> Plain:
-    """Return all that the page shows of a case."""
+def case_view(
+    result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None, facts: bool = True
+) -> Plain:
+    """Return all that the page shows of a case; ``facts`` as :func:`trace_view` has it."""
     scores = [score_view(score) for score in result.scores]
     view: Plain = {
         "scores": sorted(scores, key=lambda score: _RANK[score["status"]]),
@@ -410,7 +227,8 @@ def case_view(result: CaseResult, trace_or_why: FoundTrace, mean_needed: float |
     if mean_needed is not None and result.mean is not None:
         view["mean"] = [result.mean, mean_needed]
     if trace_or_why.trace is not None:
-        view["trace"] = trace_tree(trace_or_why.trace)
+        at_fault = {id_ for s in result.scores if s.status == "failed" for id_ in s.subject}
+        view["trace"] = trace_view(trace_or_why.trace, failed=at_fault, facts=facts)
     view["untold"] = trace_or_why.why
     return view
 
@@ -456,7 +274,7 @@ def _dicts(details: Plain, name: str) -> list[Plain]:
 
 def _first_input(trace: Trace | None) -> str:
     turn = trace.turns[0] if trace is not None and trace.turns else None
-    return one_line(text_of(turn.input) or "", 160) if turn else ""
+    return one_line(turn.input.plain(), 160) if turn and turn.input else ""
 
 
 def _reason(result: CaseResult) -> str:

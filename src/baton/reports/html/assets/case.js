@@ -1,14 +1,13 @@
 // One case: its verdicts with their reasons and evidence, then what happened.
 
 import { el, fill, pill, score, sentence } from "./dom.js";
-import { traceTree } from "./tree.js";
+import { RunView } from "./run.js";
 import { scorePart } from "./verdict.js";
 
 // `alike` are the repeats of the case of which the same is said, this one among them.
 export function showCase(view, row, alike, names, repeats) {
-  const places = new Map();
   const status = names.statuses[row.status];
-  const tree = view.trace ? traceTree(view.trace, places) : null;
+  const drawn = view.trace ? new RunView(view.trace, view.scores, { address: (id) => "#case" + row.number + "/" + id }) : null;
   const about = [
     repeats > 1 && "repeat " + (row.repeat + 1) + " of " + repeats,
     view.where, view.recorded && view.recorded.location, view.spent,
@@ -22,10 +21,10 @@ export function showCase(view, row, alike, names, repeats) {
     row.tags.length > 0 && el("p", { class: "tags" }, row.tags.map((tag) => el("span", { dir: "auto" }, names.tags[tag]))),
     view.error && el("p", { class: "callout error", dir: "auto" }, sentence(view.error)),
     el("h4", {}, "Scores"),
-    view.scores.length ? view.scores.map((one) => scorePart(one, places)) : el("p", { class: "dim" }, "Nothing was scored."),
-    el("h4", {}, "What happened"),
-    tree || el("p", { class: "gap", dir: "auto" }, "No trace is shown: " + (view.untold || "nothing was recorded") + "."),
+    view.scores.length ? (drawn ? drawn.verdicts : view.scores.map((one) => scorePart(one, null))) : el("p", { class: "dim" }, "Nothing was scored."),
+    drawn ? drawn.node : el("p", { class: "gap", dir: "auto" }, "No trace is shown: " + (view.untold || "nothing was recorded") + "."),
   );
+  return drawn;
 }
 
 function repeatLinks(row, alike, status, repeats) {

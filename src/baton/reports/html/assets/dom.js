@@ -27,7 +27,7 @@ export function el(tag, about, ...children) {
 }
 
 export function add(node, ...children) {
-  for (const child of children.flat(2)) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false || child === "") continue;
     node.append(child instanceof Node ? child : document.createTextNode(shown(child)));
   }
@@ -53,6 +53,11 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+// A number with its word: "1 step", "2 steps".
+export function counted(count, word, words) {
+  return number(count) + " " + (count === 1 ? word : words || word + "s");
+}
+
 export function seconds(value) {
   if (value === null || value === undefined) return "";
   if (value >= 120) return number(Math.round(value / 60)) + " min";
@@ -65,6 +70,15 @@ export function percent(part, whole) {
   const share = (100 * part) / whole;
   const told = part < whole ? Math.min(99, Math.round(share)) : 100;
   return (part > 0 ? Math.max(1, told) : told) + " %";
+}
+
+// Seconds as short as they can be read: 0.02 s, 4.1 s, 3 min 20 s, 2 h 5 min.
+export function duration(value) {
+  if (value === null || value === undefined) return "";
+  if (value < 0.01) return "0 s";
+  if (value < 120) return seconds(value);
+  const [hours, minutes, rest] = [Math.floor(value / 3600), Math.floor(value / 60) % 60, Math.round(value % 60)];
+  return hours ? hours + " h " + minutes + " min" : minutes + " min" + (rest && minutes < 10 ? " " + rest + " s" : "");
 }
 
 export function score(value) {
@@ -99,18 +113,46 @@ export function sentence(text) {
   });
 }
 
-// A text of any length; what is long opens with a button.
-export function prose(text, name) {
+// What a page that has more than this one text at hand fetches the rest of a text with.
+export const REST = { fetch: null };
+
+// A text that a page cut is an object: its beginning, how many characters more, and where it is.
+export function textOf(value) {
+  return typeof value === "object" && value !== null ? value.text : String(value ?? "");
+}
+
+// The first characters of a text in one line.
+export function line(value, most = 140) {
+  const text = textOf(value).slice(0, 4 * most).replace(/\s+/g, " ").trim();
+  return text.length > most || (value && value.more) ? text.slice(0, most - 1) + "…" : text;
+}
+
+// A text of any length; what is long opens with a button, what was cut is fetched.
+export function prose(value, name) {
+  const text = textOf(value);
   const body = el("div", { class: "prose " + (name || ""), dir: "auto" }, text);
-  if (text.length < 480 && text.split("\n").length < 9) return body;
+  const left = value && value.more;
+  if (!left && text.length < 480 && text.split("\n").length < 9) return body;
   body.classList.add("long");
   const more = el("button", { class: "more", type: "button", "aria-expanded": "false" }, "show all");
-  more.addEventListener("click", () => {
+  const note = left && el("p", { class: "gap" }, "… " + number(left) + " more characters");
+  if (note) note.hidden = true;
+  let whole = !left || !REST.fetch || !value.at;
+  more.addEventListener("click", async () => {
+    if (!whole) {
+      more.textContent = "loading…";
+      const all = await REST.fetch(value.at);
+      if (all === null) return void (more.textContent = "it could not be loaded; try again");
+      fill(body, all);
+      whole = true;
+      note.remove();
+    }
     const open = body.classList.toggle("open");
+    if (note) note.hidden = !open;
     more.textContent = open ? "show less" : "show all";
     more.setAttribute("aria-expanded", String(open));
   });
-  return el("div", {}, body, more);
+  return el("div", {}, body, note, more);
 }
 
 // A bar with a part for each status.

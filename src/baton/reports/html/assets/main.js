@@ -7,6 +7,7 @@ import { showHead, showSummary } from "./summary.js";
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const BLOCKS = new Map();
+const SHOWN = { drawn: null };
 
 async function unpack(block) {
   if (!BLOCKS.has(block)) {
@@ -19,19 +20,25 @@ async function unpack(block) {
   return BLOCKS.get(block);
 }
 
-async function open(number_) {
+// Opens a case, and in it the card of a dispatch where one is named.
+async function open(number_, part) {
   const row = DATA.rows[number_];
   if (!row) return;
   LIST.mark(number_);
   const views = await unpack(row.block);
   if (LIST.current !== number_) return;
-  showCase(views[row.place], row, DATA.rows.filter((one) => one.first === row.first), DATA.names, DATA.summary.repeats);
+  const drawn = showCase(views[row.place], row, DATA.rows.filter((one) => one.first === row.first), DATA.names, DATA.summary.repeats);
   document.getElementById("view").scrollTop = 0;
+  SHOWN.drawn = drawn;
+  if (part && drawn) drawn.show(part);
 }
 
 function follow() {
-  const found = /^#case(\d+)$/.exec(location.hash);
-  if (found) open(Number(found[1])).then(() => narrow() && document.getElementById("view").scrollIntoView());
+  const found = /^#case(\d+)(?:\/(.+))?$/.exec(location.hash);
+  if (!found) return;
+  const part = found[2] && decodeURIComponent(found[2]);
+  if (part && SHOWN.drawn && LIST.current === Number(found[1])) SHOWN.drawn.show(part);
+  else open(Number(found[1]), part).then(() => narrow() && document.getElementById("view").scrollIntoView());
 }
 
 // Tells whether the view of a case stands below the list, not beside it.
@@ -48,6 +55,8 @@ function keys(event) {
     event.preventDefault();
     LIST.search.focus();
   }
+  const beside = { n: 1, p: -1 }[event.key];
+  if (beside && SHOWN.drawn) SHOWN.drawn.beside(beside);
   const inList = event.target.closest("#list") || event.target === document.body;
   const step = { j: 1, k: -1, ArrowDown: inList ? 1 : 0, ArrowUp: inList ? -1 : 0 }[event.key];
   const next = step ? LIST.beside(step) : null;
@@ -65,6 +74,6 @@ const LIST = new CaseList(DATA.rows, DATA.names, DATA.summary.repeats);
 showSummary(DATA.summary, (filter) => LIST.choose(filter));
 addEventListener("hashchange", follow);
 addEventListener("keydown", keys);
-if (/^#case\d+$/.test(location.hash)) follow();
+if (/^#case\d+/.test(location.hash)) follow();
 else if (LIST.matching.length && !narrow()) open(LIST.matching[0].number);
 document.documentElement.dataset.ready = "true";

@@ -1,9 +1,10 @@
 // A verdict: its value and reason, chains side by side, evidence with the steps, and the judge.
 
-import { agent, el, mark, number, score, sentence } from "./dom.js";
+import { agent, el, mark, number, score, sentence, textOf } from "./dom.js";
+import { isPlaced } from "./record.js";
 
-// Draws a score; `places` has the elements by the ids that evidence names.
-export function scorePart(one, places) {
+// Draws a score; `about` has the index of the trace, and leads to its parts.
+export function scorePart(one, about) {
   const loud = one.status === "failed" || one.status === "error";
   const value = one.value === null || one.value === undefined ? null : score(one.value);
   const needs = one.threshold === undefined || value === null ? null : " / " + score(one.threshold);
@@ -23,9 +24,9 @@ export function scorePart(one, places) {
       el("p", { class: each.warning ? "finding warning" : "finding", dir: "auto" }, sentence(each.says))),
     (one.chains || []).map(chainPart),
     one.fix && el("p", { class: "fix", dir: "auto" }, el("b", {}, "To fix it: "), sentence(one.fix)),
-    evidencePart(one, places),
-    one.judge && judgePart(one.judge),
-    one.details && el("details", { class: "raw" }, el("summary", {}, "details"), el("pre", { dir: "auto" }, one.details)),
+    evidencePart(one, about),
+    one.judge && judgePart(one),
+    one.details && el("details", { class: "raw" }, el("summary", {}, "details"), el("pre", { dir: "auto" }, textOf(one.details))),
   );
 }
 
@@ -51,16 +52,16 @@ function chainPart(chain) {
   );
 }
 
-function evidencePart(one, places) {
+function evidencePart(one, about) {
   const quotes = (one.evidence || []).map((each) =>
     el(
       "li",
       {},
       each.quote && el("q", { dir: "auto" }, each.quote),
-      el("span", { class: "ids" }, each.ids.map((id) => jump(id, places))),
+      el("span", { class: "ids" }, each.ids.map((id) => jump(id, about))),
     ),
   );
-  const subject = (one.subject || []).map((id) => jump(id, places));
+  const subject = (one.subject || []).map((id) => jump(id, about));
   if (!quotes.length && !subject.length) return null;
   return el(
     "div",
@@ -70,24 +71,25 @@ function evidencePart(one, places) {
   );
 }
 
-function jump(id, places) {
-  const target = places.get(id);
-  if (!target) return el("code", { title: "not in the trace that is shown", dir: "auto" }, id);
-  return el("button", { type: "button", class: "jump", dir: "auto", onclick: () => reveal(target) }, id);
+// Leads to a part of the trace.
+export function jump(id, about, label) {
+  if (!about || !isPlaced(about.index, id)) return el("code", { title: "not in the trace that is shown", dir: "auto" }, label || id);
+  return el("button", { type: "button", class: "jump", dir: "auto", title: "show in the tree", onclick: () => about.reveal(id) }, label || id);
 }
 
-function reveal(target) {
-  for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
-  target.scrollIntoView({ block: "center" });
-  target.classList.remove("flash");
-  requestAnimationFrame(() => target.classList.add("flash"));
-}
-
-function judgePart(judge) {
+// Who judged, what it was asked, and how often this rubric agrees with people.
+function judgePart(one) {
+  const { judge, calibration } = one;
   const parts = [
     judge.model, judge.rubric_version && "rubric " + judge.rubric_version,
     judge.samples > 1 && judge.samples + " samples", judge.tokens && number(judge.tokens) + " tokens",
     typeof judge.cost_usd === "number" && "$" + judge.cost_usd.toFixed(4), judge.cached && "cached",
   ].filter(Boolean);
-  return el("p", { class: "judge" }, el("span", { class: "label" }, "judge"), parts.map((text) => el("span", { dir: "auto" }, text)));
+  return el(
+    "div",
+    { class: "judge" },
+    el("p", {}, el("span", { class: "label" }, "judge"), parts.map((text) => el("span", { dir: "auto" }, text))),
+    calibration && el("p", {}, el("span", { class: "label" }, "calibration"), calibration),
+    one.question && el("details", { class: "raw" }, el("summary", {}, "its question, as it was sent"), el("pre", { dir: "auto" }, textOf(one.question))),
+  );
 }

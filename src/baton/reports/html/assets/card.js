@@ -1,0 +1,218 @@
+// The card of a dispatch: what led to it, what was asked and what arrived, tools, the result and its use.
+
+import { agent, counted, duration, el, line, number, prose, shown, textOf } from "./dom.js";
+import { wordDiff } from "./diff.js";
+import { basis, state, stepLine } from "./tree.js";
+import { jump, scorePart } from "./verdict.js";
+
+const DIFF = 60000; // characters of two texts that are compared
+
+// Draws the card. `about` has the index, leads to parts of the trace, and knows what a page adds.
+export function dispatchCard(id, about) {
+  const { index } = about;
+  const dispatch = index.dispatches.get(id);
+  const told = index.cards[id] || {};
+  const turn = index.turnOf.get(id);
+  const about_ = [
+    dispatch.kind, dispatch.mode, dispatch.to_kind, dispatch.group !== undefined && "group " + dispatch.group,
+    dispatch.seconds !== undefined && duration(dispatch.seconds), dispatch.cost,
+  ].filter(Boolean);
+  const scores = (index.verdicts.get(id) || []).map((place) => index.scores[place]);
+  return el(
+    "article",
+    { class: "dispatch-card", "aria-label": "Dispatch to " + dispatch.to },
+    el(
+      "header",
+      {},
+      el(
+        "h3", {}, dispatch.sender ? agent(dispatch.sender) : el("span", { class: "dim" }, "the program"),
+        el("span", { class: "arrow" }, "→"), agent(dispatch.to), state(dispatch.status, "completed"),
+      ),
+      el("button", { type: "button", class: "close", "aria-label": "Close the card", onclick: () => about.close() }, "✕"),
+    ),
+    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), el("span", {}, el("a", { href: about.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
+    about.actions && about.actions(dispatch),
+    dispatch.error && el("p", { class: "callout error", dir: "auto" }, dispatch.error),
+    scores.length > 0 && row("Verdicts", verdicts(scores, about)),
+    row("What led to it", led(told, turn, about)),
+    row("Asked", asked(dispatch)),
+    row("Received", received(dispatch, told, about)),
+    row("Tools", tools(told)),
+    row("Its work", work(dispatch, told, about)),
+    row("Result", result(dispatch, told, index)),
+    told.facts && row("Used again", facts(told, about)),
+    row("Then", lines(told.after, about, told.later, "The caller did nothing after it.")),
+  );
+}
+
+function row(title, ...content) {
+  return el("section", { class: "card-row" }, el("h4", {}, title), el("div", {}, content));
+}
+
+function verdicts(scores, about) {
+  const draw = (one) => scorePart(one, about);
+  const skipped = scores.filter((one) => one.status === "skipped");
+  return [
+    scores.filter((one) => one.status !== "skipped").map(draw),
+    skipped.length > 0 && el("details", { class: "raw" }, el("summary", {}, number(skipped.length) + " could not be told"), skipped.map(draw)),
+  ];
+}
+
+function led(told, turn, about) {
+  const user = turn && turn.input
+    ? el("button", { type: "button", class: "step-line", onclick: () => about.reveal(turn.id) }, el("span", { class: "label" }, "user"), line(turn.input, 200))
+    : el("p", { class: "gap" }, turn && turn.input_unknown ? "The user's message is not recorded." : "No user message.");
+  return [user, told.earlier && el("p", { class: "dim" }, "… " + counted(told.earlier, "step") + " before"), lines(told.before, about)];
+}
+
+function lines(ids, about, left, none) {
+  if (!ids || !ids.length) return none && el("p", { class: "dim" }, none);
+  return [
+    ids.map((id) => el("button", { type: "button", class: "step-line", dir: "auto", onclick: () => about.reveal(id) }, stepLine(about.index, id))),
+    left && el("p", { class: "dim" }, "… " + counted(left, "step") + " more"),
+  ];
+}
+
+function asked(dispatch) {
+  const unknown = (dispatch.unknown || []).includes("prompt");
+  return [
+    dispatch.description && el("p", { class: "dim", dir: "auto" }, dispatch.description),
+    dispatch.prompt ? prose(dispatch.prompt) : el("p", { class: unknown ? "gap" : "dim" }, unknown ? "What was asked is not recorded." : "Nothing was said with it."),
+    dispatch.context && el("details", { class: "raw" }, el("summary", {}, "sent along"), prose(dispatch.context, "mono")),
+  ];
+}
+
+// What the receiver really got, held against what its sender said.
+function received(dispatch, told, about) {
+  const run = (told.runs || []).map((id) => about.index.runs.get(id)).find(Boolean);
+  const said = {
+    nobody: "Nobody was set to work.",
+    unknown: "What the receiver got is not recorded.",
+    nothing: "The receiver got no message.",
+    same: "✓ Exactly what was asked.",
+  }[told.got];
+  const held = (told.held || []).map((one) => heldPart(one, about));
+  return [
+    said ? el("p", { class: told.got === "unknown" ? "gap" : "dim" }, said) : run && run.input && compared(dispatch.prompt, run.input),
+    held.length > 0 && el("details", { class: "raw" }, el("summary", {}, "and with it: " + counted(held.length, "earlier text")), held),
+    told.held_unknown && told.got !== "unknown" && el("p", { class: "gap" }, "What else it was given is not recorded."),
+  ];
+}
+
+function heldPart(one, about) {
+  if (one.left) return el("p", { class: "dim" }, "… " + number(one.left) + " more");
+  if (one.id === undefined) return prose(one.text, "quote");
+  const turn = about.index.turns.get(one.id);
+  const text = turn ? [el("span", { class: "label" }, "user"), line(turn.input)] : stepLine(about.index, one.id);
+  return el("button", { type: "button", class: "step-line", dir: "auto", onclick: () => about.reveal(one.id) }, text);
+}
+
+function compared(prompt, input) {
+  const [before, after] = [textOf(prompt), textOf(input)];
+  const cut = (prompt && prompt.more) || input.more;
+  if (!prompt || cut || before.length + after.length > DIFF) return prose(input);
+  const parts = wordDiff(before, after);
+  const count = (kind) => parts.filter((each) => each[0] === kind && each[1].trim()).length;
+  const [lost, added] = [count("lost"), count("added")];
+  const same = parts.filter((each) => each[0] === "same").reduce((sum, each) => sum + each[1].length, 0);
+  // Where next to nothing is in both, marks word by word tell nothing.
+  if (2 * same < Math.min(before.length, after.length)) return [el("p", { class: "dim" }, "Other words than those that were asked:"), prose(input)];
+  return [
+    el("p", { class: "dim" }, lost + added ? [lost > 0 && el("span", { class: "lost-note" }, number(lost) + " lost"), lost > 0 && added > 0 && " · ", added > 0 && el("span", { class: "added-note" }, number(added) + " added")] : "The same words, spaced otherwise."),
+    el("div", { class: "prose diff", dir: "auto" }, parts.map(([kind, text]) => (kind === "same" ? text : el(kind === "lost" ? "del" : "ins", { title: kind }, shown(text))))),
+  ];
+}
+
+// One row for each tool: allowed, offered, used, refused.
+function tools(told) {
+  const { allowed, offered, used = [], source, used_unknown } = told.tools || {};
+  const patterns = Array.isArray(allowed) ? allowed : [];
+  const names = [...new Set([...used.map((one) => one.name), ...patterns, ...(offered || [])])];
+  const notes = [
+    allowed === "all" && "All tools are allowed" + (source ? " (" + source + ")" : "") + ".",
+    allowed === undefined && "Which tools were allowed is not recorded.",
+    patterns.length === 0 && Array.isArray(allowed) && "No tool is allowed.",
+    offered === undefined && "Which tools it was offered is not recorded.",
+    used_unknown && "Its calls are not recorded in full.",
+    !used.length && !used_unknown && "It used no tool.",
+  ].filter(Boolean);
+  const note = notes.length > 0 && el("p", { class: "gap" }, notes.join(" "));
+  if (!names.length) return note;
+  const yes = (is, known) => el("td", { class: "figure" }, known ? (is ? el("span", { title: "yes" }, "✓") : el("span", { class: "dim", title: "no" }, "–")) : el("span", { class: "dim", title: "not recorded" }, "?"));
+  const shownNames = names.slice(0, 30);
+  return [
+    el(
+      "div", { class: "scroll" },
+      el(
+        "table", { class: "compact tools" },
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "tool"), ["allowed", "offered", "used", "refused", "failed"].map((title) => el("th", { scope: "col" }, title)))),
+        el("tbody", {}, shownNames.map((name) => {
+          const one = used.find((each) => each.name === name);
+          return el(
+            "tr", {}, el("th", { scope: "row", class: "tool", dir: "auto" }, name),
+            yes(allowed === "all" || patterns.includes(name), allowed !== undefined && (allowed === "all" || patterns.includes(name) || !patterns.some((each) => /[*(]/.test(each)))),
+            yes(offered && offered.includes(name), offered !== undefined),
+            el("td", { class: "figure" }, one ? number(one.count) + "×" : "–"),
+            el("td", { class: "figure " + (one && one.refused ? "failed" : "") }, one && one.refused ? number(one.refused) + "×" : ""),
+            el("td", { class: "figure " + (one && one.failed ? "failed" : "") }, one && one.failed ? number(one.failed) + "×" : ""),
+          );
+        })),
+      ),
+    ),
+    names.length > 30 && el("p", { class: "dim" }, "and " + number(names.length - 30) + " more"),
+    note,
+  ];
+}
+
+function work(dispatch, told, about) {
+  const runs = (told.runs || []).map((id) => about.index.runs.get(id)).filter(Boolean);
+  if (!runs.length) return el("p", { class: "dim" }, "Nothing was started.");
+  return [
+    about.child && about.child(dispatch),
+    runs.slice(0, 6).map((run) => {
+      const steps = run.steps || [];
+      const calls = steps.filter((step) => step.type === "call");
+      const handed = steps.filter((step) => step.type === "dispatch");
+      const counts = [
+        counted(steps.length, "step"), calls.length > 0 && counted(calls.length, "tool call"),
+        handed.length > 0 && counted(handed.length, "dispatch", "dispatches"), run.seconds !== undefined && duration(run.seconds), run.tokens, run.model,
+      ].filter(Boolean);
+      const trouble = run.error || (calls.find((call) => call.error) || {}).error;
+      return el(
+        "div", { class: "work" },
+        el("p", {}, agent(run.agent), " ", counts.map((text) => el("span", { class: "dim part" }, text)), state(run.status, "completed"), " ", jump(run.id, about, "show")),
+        trouble && el("p", { class: "trouble", dir: "auto" }, line(trouble, 300)),
+        handed.map((step) => el("button", { type: "button", class: "step-line", onclick: () => about.open(step.dispatch.id) }, el("span", { class: "arrow" }, "→ "), agent(step.dispatch.to), " ", line(step.dispatch.prompt))),
+      );
+    }),
+    runs.length > 6 && el("p", { class: "dim" }, "and " + number(runs.length - 6) + " more runs"),
+  ];
+}
+
+function result(dispatch, told, index) {
+  const back = told.back && index.dispatches.get(told.back);
+  const text = (back && (back.result || back.prompt)) || dispatch.result;
+  if (text) return prose(text);
+  if (told.result_unknown) return el("p", { class: "gap" }, "What came back is not recorded.");
+  return el("p", { class: "dim" }, told.runs && dispatch.kind !== "delegate" ? "Control moved on; nothing had to come back." : "Nothing came back.");
+}
+
+// The facts of the result, each with the steps that gave it out again.
+function facts(told, about) {
+  const used = told.facts.filter((one) => one.ids);
+  const unused = told.facts.filter((one) => !one.ids);
+  return [
+    el("p", { class: "dim" }, number(used.length) + " of " + number(told.facts.length) + (told.more_facts ? "+" : "") + (told.facts.length === 1 ? " fact" : " facts") + " that the caller had not before came up again" + (used.some((one) => one.own) ? "; those marked * its own calls had returned as well" : "")),
+    used.length > 0 && el("ul", { class: "facts" }, used.map((one) =>
+      el("li", {}, el("b", { dir: "auto" }, one.text + (one.own ? " *" : "")), " ", one.ids.slice(0, 3).map((id) => jump(id, about, where(about.index, id))), one.ids.length > 3 && el("span", { class: "dim" }, "+" + (one.ids.length - 3))))),
+    unused.length > 0 && el("p", { class: "facts unused" }, el("span", { class: "label" }, "not again"), unused.map((one) => el("span", { class: "fact", dir: "auto" }, one.text))),
+  ];
+}
+
+function where(index, id) {
+  const step = index.steps.get(id);
+  if (index.turns.has(id)) return "the answer";
+  if (index.dispatches.has(id)) return "→ " + index.dispatches.get(id).to;
+  if (step && step.type === "call") return step.name;
+  return step ? "said" : id;
+}

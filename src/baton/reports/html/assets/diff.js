@@ -1,0 +1,52 @@
+// What two texts have in common, and what was lost and added between them, word by word.
+
+const MOST = 4e6; // pairs of words that are compared; texts that differ more are shown whole
+
+// Returns parts in order: [kind, text], of which kind is "same", "lost" or "added".
+export function wordDiff(before, after) {
+  const [a, b] = [words(before), words(after)];
+  let [from, left, right] = [0, a.length, b.length];
+  while (from < left && from < right && a[from] === b[from]) from++;
+  while (left > from && right > from && a[left - 1] === b[right - 1]) [left, right] = [left - 1, right - 1];
+  const parts = [];
+  put(parts, "same", a.slice(0, from));
+  for (const part of middle(a.slice(from, left), b.slice(from, right))) put(parts, ...part);
+  put(parts, "same", a.slice(left));
+  return parts.map(([kind, list]) => [kind, list.join("")]);
+}
+
+function words(text) {
+  return text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
+}
+
+function put(parts, kind, list) {
+  if (!list.length) return;
+  const last = parts[parts.length - 1];
+  if (last && last[0] === kind) last[1].push(...list);
+  else parts.push([kind, [...list]]);
+}
+
+// The longest row of words that both have, by the usual table.
+function middle(a, b) {
+  if (a.length * b.length > MOST) return [["lost", a], ["added", b]];
+  const width = b.length + 1;
+  const table = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      table[i * width + j] = a[i] === b[j]
+        ? table[(i + 1) * width + j + 1] + 1
+        : Math.max(table[(i + 1) * width + j], table[i * width + j + 1]);
+    }
+  }
+  const parts = [];
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      put(parts, "same", [a[i++]]);
+      j++;
+    } else if (j >= b.length || (i < a.length && table[(i + 1) * width + j] >= table[i * width + j + 1])) {
+      put(parts, "lost", [a[i++]]);
+    } else put(parts, "added", [b[j++]]);
+  }
+  return parts;
+}

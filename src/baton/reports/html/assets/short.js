@@ -1,0 +1,106 @@
+// A run in short: who worked, who handed to whom and why, loops, the branch that failed, what it cost.
+
+import { agent, duration, el, number, sentence } from "./dom.js";
+import { jump } from "./verdict.js";
+
+const ROWS = 8; // rows of a table that are shown before "show all"
+
+export function shortPart(trace, about) {
+  const short = trace.short || {};
+  const edges = short.edges || [];
+  const trouble = [short.failing && failingPart(short.failing, about), ...(short.loops || []).map((one) => loopPart(one, about))].filter(Boolean);
+  return el(
+    "section",
+    { class: "short-view", "aria-label": "In short" },
+    el("h4", {}, "In short"),
+    trouble.length > 0 && el("div", { class: "callouts" }, trouble),
+    el(
+      "div",
+      { class: "short-parts" },
+      edges.length > 0 && part("Who handed to whom", folded(edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
+      part(edges.length ? "Agents" : "One agent, no dispatch", folded((short.agents || []).map(agentRow), ["", "runs", "tool calls", "spent"])),
+      short.branches && part("What the branches took", branches(short.branches, about)),
+    ),
+  );
+}
+
+function part(title, node) {
+  return el("div", { class: "short-part" }, el("h5", {}, title), node);
+}
+
+// A table of which the first rows are shown.
+function folded(rows, titles) {
+  const body = el("tbody", {}, rows.slice(0, ROWS));
+  const heads = titles.map((title) => (title ? el("th", { scope: "col" }, title) : el("td", {})));
+  const table = el("div", { class: "scroll" }, el("table", { class: "compact" }, el("thead", {}, el("tr", {}, heads)), body));
+  if (rows.length <= ROWS) return table;
+  const more = el("button", { type: "button", class: "more", onclick: () => {
+    body.append(...rows.slice(ROWS));
+    more.remove();
+  } }, "show all " + number(rows.length));
+  return [table, more];
+}
+
+function edgeRow(one, about) {
+  return el(
+    "tr",
+    {},
+    el("td", {}, one.sender ? agent(one.sender) : el("span", { class: "dim" }, "the program")),
+    el("td", { class: "dim" }, (one.background ? "⇢ " : "→ ") + one.kind + (one.background ? ", background" : "")),
+    el("th", { scope: "row" }, agent(one.to)),
+    el("td", { class: "figure" }, number(one.count), one.bad && el("span", { class: "trouble" }, " ✗ " + number(one.bad))),
+    el("td", { class: "said" }, el("button", { type: "button", class: "plain ellipsis", dir: "auto", title: "open the first of them", onclick: () => about.open(one.ids[0]) }, one.why || el("span", { class: "dim" }, "nothing was said"))),
+  );
+}
+
+function agentRow(one) {
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, agent(one.name)),
+    el("td", { class: "figure" }, number(one.runs), one.bad && el("span", { class: "trouble" }, " ✗ " + number(one.bad))),
+    el("td", { class: "figure" }, number(one.calls)),
+    el("td", { class: "figure dim" }, one.spent || "not recorded"),
+  );
+}
+
+function failingPart(one, about) {
+  return el(
+    "p",
+    { class: "callout error", dir: "auto" },
+    el("b", {}, "The branch that failed: "),
+    one.start ? agent(one.start) : "the program",
+    one.path.map((each) => [" → ", el("button", { type: "button", class: "plain", onclick: () => about.open(each.id) }, agent(each.to))]),
+    " ", one.says ? [one.status + ": ", one.says] : one.status,
+    one.others && el("span", { class: "dim" }, " · " + number(one.others) + " more failed elsewhere"),
+  );
+}
+
+function loopPart(one, about) {
+  return el("p", { class: "callout error", dir: "auto" }, el("b", {}, "Going round: "), sentence(one.says), " ", (one.ids || []).slice(1, 2).map((id) => jump(id, about, "show")));
+}
+
+// Cost, else tokens, else time, each branch with its share as a bar.
+function branches(rows, about) {
+  const measure = ["cost", "tokens", "seconds"].find((name) => rows.some((one) => one[name]));
+  if (!measure) return el("p", { class: "dim" }, "not recorded");
+  const all = rows.reduce((sum, one) => sum + (one[measure] || 0), 0);
+  const sorted = [...rows].sort((a, b) => (b[measure] || 0) - (a[measure] || 0));
+  return folded(
+    sorted.map((one) => {
+      const share = all ? (100 * (one[measure] || 0)) / all : 0;
+      const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("i", {}));
+      meter.firstChild.style.width = share.toFixed(1) + "%";
+      const name = one.id ? el("button", { type: "button", class: "plain", onclick: () => about.open(one.id) }, agent(one.to)) : el("span", { class: "dim" }, "outside of them");
+      return el(
+        "tr", {},
+        el("th", { scope: "row" }, name),
+        el("td", { class: "wide" }, meter),
+        el("td", { class: "figure" }, one.money || ""),
+        el("td", { class: "figure dim" }, one.tokens ? number(one.tokens) : ""),
+        el("td", { class: "figure dim" }, one.seconds !== undefined ? duration(one.seconds) : ""),
+      );
+    }),
+    ["", "", measure === "cost" ? "cost" : "", "tokens", "time"],
+  );
+}

@@ -1,0 +1,492 @@
+"""A trace as the scripts draw it: the tree of its runs, a card for each dispatch, and it in short.
+
+Texts stand once: a card names the steps and dispatches whose texts it shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from baton.findings.handoff_loops import loops
+from baton.findings.result_used import fact_uses
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    known,
+)
+from baton.model.views import (
+    TreeNode,
+    dispatch_costs,
+    dispatch_view,
+    in_short,
+    index_of,
+    indexed,
+    round_trip,
+    sum_usage,
+    turn_tree,
+)
+from baton.reports.text import one_line
+from baton.reports.trace import dollars, gaps, tokens_line
+
+Plain = dict[str, Any]
+MOST = 20_000
+"""Characters of one text that a page holds."""
+_AROUND = 4
+"""Steps before and after a dispatch that its card shows."""
+_FACTS = 40
+_CONTEXT = 12
+"""Earlier texts of a shared history that a card names."""
+_PROVEN = 300
+"""Dispatches of one trace whose facts are looked for: the work grows with their square."""
+_WORD = 160
+_BAD = ("failed", "refused", "unanswered")
+
+
+def trace_view(
+    trace: Trace, *, most: int = MOST, failed: Collection[str] = (), facts: bool = True
+) -> Plain:
+    """Return all that is drawn of a trace; empty fields are left out.
+
+    ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
+    an object: its beginning, how many characters ``more`` it has, and where it is (``at``, see
+    :func:`text_at`). Without ``facts`` cards leave out what of a result came up again, which takes
+    most of the time that a card takes. Times are seconds from the beginning of the trace.
+    """
+    with indexed(trace):
+        drawn = _Drawn(trace, most)
+        return told(
+            id=trace.id,
+            turns=[drawn.turn(turn) for turn in trace.turns],
+            gaps=list(gaps(trace)),
+            state=_json(trace.state, most),
+            cards=_cards(trace, most, _PROVEN if facts else 0),
+            short=_short(trace, failed),
+        )
+
+
+def text_at(trace: Trace, at: str) -> str | None:
+    """Return a text of a trace that a page cut, by its place; ``None`` where there is none."""
+    id_, _, field = at.rpartition("/")
+    for turn in trace.turns:
+        steps = [step for run in turn.runs for step in run.steps]
+        holders: tuple[Turn | Dispatch | AgentRun | Step, ...]
+        holders = (turn, *turn.dispatches, *turn.runs, *steps)
+        for one in holders:
+            if one.id == id_ and field in one.__struct_fields__:
+                return _whole(getattr(one, field))
+    return None
+
+
+def told(**fields: Any) -> Plain:
+    """Return fields without those that are empty."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
+    """Cut a text that is too long for a page, and say so."""
+    if len(text) <= most:
+        return text
+    return told(text=text[:most], more=len(text) - most, at=at)
+
+
+def _whole(value: Any) -> str:
+    if isinstance(value, Content):
+        text = value.text if value.text is not None else _pretty(value.data)
+        attached = ", ".join(f"[{part.mime or part.type}]" for part in value.parts or ())
+        return "\n".join(part for part in (text, attached) if part)
+    return value if isinstance(value, str) else _pretty(value)
+
+
+def _pretty(value: Any) -> str:
+    if value is None:
+        return ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _json(value: Any, most: int, at: str | None = None) -> str | Plain | None:
+    return None if value is None else cut(_pretty(value), at, most)
+
+
+def _seconds(started: float | None, ended: float | None) -> float | None:
+    return None if started is None or ended is None else round(ended - started, 3)
+
+
+class _Drawn:
+    """A trace being written down as a tree."""
+
+    def __init__(self, trace: Trace, most: int) -> None:
+        self.trace = trace
+        self.most = most
+        self.dispatches = index_of(trace).dispatches
+        self.costs = dispatch_costs(trace)
+        self.zero = min(_times(trace), default=None)
+
+    def at(self, time: float | None) -> float | None:
+        return None if time is None or self.zero is None else round(time - self.zero, 3)
+
+    def text(self, content: Content | None, id_: str, field: str) -> str | Plain | None:
+        return None if content is None else cut(_whole(content), f"{id_}/{field}", self.most)
+
+    def turn(self, turn: Turn) -> Plain:
+        placed: set[str] = set()
+        runs = [self.run(node, placed) for node in turn_tree(self.trace, turn)]
+        return told(
+            id=turn.id,
+            input=self.text(turn.input, turn.id, "input"),
+            input_unknown=not known(self.trace, turn, "input") or None,
+            output=self.text(turn.output, turn.id, "output"),
+            status=turn.status,
+            error=turn.error,
+            at=self.at(turn.started),
+            seconds=_seconds(turn.started, turn.ended),
+            runs=runs,
+            loose=[self.dispatch(d) for d in turn.dispatches if d.id not in placed],
+        )
+
+    def run(self, node: TreeNode, placed: set[str]) -> Plain:
+        run = node.run
+        children = {id_: child for child in node.children for id_ in child.run.started_by}
+        shown: set[str] = set()
+        steps = []
+        for step in run.steps:
+            if isinstance(step, ToolCall) and step.dispatch in self.dispatches:
+                continue
+            plain = self.step(step)
+            if isinstance(step, HandedOff):
+                placed.add(step.dispatch)
+                child = children.get(step.dispatch)
+                if child is not None and child.run.id not in shown:
+                    shown.add(child.run.id)
+                    plain["run"] = self.run(child, placed)
+            steps.append(plain)
+        rest = [self.run(c, placed) for c in node.children if c.run.id not in shown]
+        placed.update(d.id for d in node.started_by)
+        arrived = [d for d in node.started_by if d.kind in ("sequence", "return")]
+        return told(
+            id=run.id,
+            agent=run.agent,
+            node=run.node if run.node != run.agent else None,
+            inside=" > ".join(run.inside),
+            model=run.model,
+            tokens=tokens_line(run.usage) if run.usage else None,
+            at=self.at(run.started),
+            seconds=_seconds(run.started, run.ended),
+            status=run.status,
+            error=run.error,
+            unknown=run.unknown,
+            arrivals=[self.dispatch(d) for d in arrived],
+            input=self.given(run, node.started_by),
+            steps=steps,
+            runs=rest,
+        )
+
+    def given(self, run: AgentRun, started_by: list[Dispatch]) -> str | Plain | None:
+        """Return what a run was given where that is not what its sender said."""
+        if not started_by or run.input is None or run.input in [d.prompt for d in started_by]:
+            return None
+        return self.text(run.input, run.id, "input")
+
+    def step(self, step: Step) -> Plain:
+        if isinstance(step, Said):
+            return told(
+                type="said",
+                id=step.id,
+                text=self.text(step.content, step.id, "content") or "(nothing)",
+                thought=step.thought or None,
+                at=self.at(step.at),
+            )
+        if isinstance(step, ToolCall):
+            return told(
+                type="call",
+                id=step.id,
+                name=step.name,
+                arguments=_json(step.arguments, self.most, f"{step.id}/arguments"),
+                result=self.text(step.result, step.id, "result"),
+                status=step.status,
+                refused_by=step.refused_by,
+                error=step.error,
+                at=self.at(step.at),
+                seconds=_seconds(step.at, step.ended),
+                unknown=step.unknown,
+            )
+        dispatch = self.dispatches.get(step.dispatch)
+        if dispatch is None:
+            return {"type": "lost", "id": step.id, "dispatch": step.dispatch}
+        if isinstance(step, GotBack):
+            return told(type="back", id=step.id, dispatch=dispatch.id, at=self.at(step.at))
+        return told(
+            type="dispatch", id=step.id, dispatch=self.dispatch(dispatch), at=self.at(step.at)
+        )
+
+    def dispatch(self, dispatch: Dispatch) -> Plain:
+        tools = dispatch.tools_allowed
+        return told(
+            id=dispatch.id,
+            kind=dispatch.kind,
+            mode=dispatch.mode if dispatch.mode != "foreground" else None,
+            basis=dispatch.basis if dispatch.basis != "stated" else None,
+            sender=dispatch.from_agent,
+            made_by=dispatch.from_run,
+            to=dispatch.to_agent,
+            to_kind=dispatch.to_kind if dispatch.to_kind != "agent" else None,
+            call=dispatch.call,
+            prompt=self.text(dispatch.prompt, dispatch.id, "prompt"),
+            result=self.text(dispatch.result, dispatch.id, "result"),
+            description=dispatch.description,
+            context=_json(dispatch.context or None, self.most, f"{dispatch.id}/context"),
+            group=dispatch.group,
+            tools=", ".join(tools) if isinstance(tools, list) else tools,
+            cost=dollars(self.costs[dispatch.id]) if dispatch.id in self.costs else None,
+            continues=dispatch.continues,
+            status=dispatch.status,
+            error=dispatch.error,
+            at=self.at(dispatch.started),
+            seconds=_seconds(dispatch.started, dispatch.ended),
+            unknown=dispatch.unknown,
+        )
+
+
+def _times(trace: Trace) -> Iterator[float]:
+    for turn in trace.turns:
+        begun = [turn.started, *(run.started for run in turn.runs)]
+        begun += [dispatch.started for dispatch in turn.dispatches]
+        yield from (time for time in begun if time is not None)
+        yield from (step.at for run in turn.runs for step in run.steps if step.at is not None)
+
+
+def _cards(trace: Trace, most: int, proven: int) -> dict[str, Plain]:
+    """Return what is told of each dispatch beside its place in the tree, by its id."""
+    cards: dict[str, Plain] = {}
+    for turn in trace.turns:
+        for dispatch in turn.dispatches:
+            if dispatch.kind != "return":
+                cards[dispatch.id] = _card(trace, turn, dispatch, most, len(cards) < proven)
+    return cards
+
+
+def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, prove: bool) -> Plain:
+    view, trip = dispatch_view(trace, dispatch), round_trip(trace, dispatch)
+    first = next((run for run in view.runs if run.id in dispatch.runs), None)
+    back = index_of(trace).answers.get(dispatch.id)
+    uses = fact_uses(trace, turn, dispatch) if prove else None
+    return told(
+        turn=turn.id,
+        before=[step.id for step in view.before[-_AROUND:]],
+        earlier=max(0, len(view.before) - _AROUND) or None,
+        runs=[run.id for run in view.runs],
+        got=_got(trace, dispatch, first),
+        held=_held(first, most),
+        held_unknown=(first is not None and not known(trace, first, "context")) or None,
+        tools=_tools(trace, dispatch, view.runs),
+        back=back.id if back is not None else None,
+        result_unknown=not known(trace, dispatch, "result") or None,
+        after=[step.id for step in trip.after[:_AROUND]],
+        later=max(0, len(trip.after) - _AROUND) or None,
+        facts=[told(text=u.text, ids=u.ids, own=u.own or None) for u in (uses or ())[:_FACTS]],
+        more_facts=max(0, len(uses or ()) - _FACTS) or None,
+    )
+
+
+def _got(trace: Trace, dispatch: Dispatch, run: AgentRun | None) -> str:
+    """Say how what a receiver got stands to what its sender said."""
+    if run is None:
+        return "nobody"
+    if not known(trace, run, "input") or not known(trace, dispatch, "prompt"):
+        return "unknown"
+    if run.input is None:
+        return "nothing"
+    return "same" if run.input == dispatch.prompt else "other"
+
+
+def _held(run: AgentRun | None, most: int) -> list[Plain]:
+    """Return what else a receiver's first request held: ids of this trace, or texts."""
+    refs = (run.context or []) if run is not None else []
+    held = [
+        told(id=ref.id) if ref.id is not None else told(text=cut(ref.text or "", most=most))
+        for ref in refs[:_CONTEXT]
+    ]
+    return held + ([told(left=len(refs) - _CONTEXT)] if len(refs) > _CONTEXT else [])
+
+
+def _tools(trace: Trace, dispatch: Dispatch, runs: list[AgentRun]) -> Plain:
+    """Return which tools were allowed, offered, used and refused."""
+    own = [run for run in runs if run.id in dispatch.runs] or runs
+    calls = [
+        step
+        for run in own
+        for step in run.steps
+        if isinstance(step, ToolCall) and step.dispatch is None
+    ]
+    offered = [run.tools_offered for run in own if run.tools_offered is not None]
+    counts = Counter(call.name for call in calls)
+    refused = Counter(call.name for call in calls if call.status == "refused")
+    failed = Counter(call.name for call in calls if call.status == "failed")
+    fields = told(
+        source=dispatch.tools_source,
+        used=[
+            told(name=name, count=n, refused=refused[name] or None, failed=failed[name] or None)
+            for name, n in counts.items()
+        ],
+        used_unknown=any(not known(trace, run, "steps.tool_call") for run in own) or None,
+    )
+    # An empty list says that nothing is allowed, so it is not left out.
+    if dispatch.tools_allowed is not None:
+        fields["allowed"] = dispatch.tools_allowed
+    if offered:
+        fields["offered"] = list(dict.fromkeys(name for names in offered for name in names))
+    return fields
+
+
+def _short(trace: Trace, failed: Collection[str]) -> Plain:
+    """Return who worked, who handed to whom, what went round in circles, and what went wrong."""
+    return told(
+        agents=_agents(trace),
+        edges=_edges(trace),
+        loops=[
+            told(says=finding.says, ids=[id_ for e in finding.evidence for id_ in e.ids][:6])
+            for turn in trace.turns
+            if isinstance(answer := loops(trace, turn), list)
+            for finding in answer
+        ],
+        branches=_branches(trace),
+        failing=_failing(trace, failed),
+    )
+
+
+def _agents(trace: Trace) -> list[Plain]:
+    by_name: dict[str, list[AgentRun]] = {}
+    for run in index_of(trace).runs.values():
+        by_name.setdefault(run.agent, []).append(run)
+    return [
+        told(
+            name=name,
+            runs=len(runs),
+            calls=sum(
+                isinstance(s, ToolCall) and s.dispatch is None for r in runs for s in r.steps
+            ),
+            bad=sum(run.status in ("failed", "cancelled") for run in runs) or None,
+            spent=_spent(runs),
+        )
+        for name, runs in by_name.items()
+    ]
+
+
+def _spent(runs: list[AgentRun]) -> str | None:
+    usage = sum_usage([run.usage for run in runs])
+    return tokens_line(usage) if usage is not None else None
+
+
+def _edges(trace: Trace) -> list[Plain]:
+    """Return who handed to whom, in the order of the first time, with what was said then."""
+    edges: dict[tuple[str | None, str, str], list[Dispatch]] = {}
+    for dispatch in index_of(trace).dispatches.values():
+        if dispatch.kind != "return":
+            key = dispatch.from_agent, dispatch.to_agent, dispatch.kind
+            edges.setdefault(key, []).append(dispatch)
+    return [
+        told(
+            sender=sender,
+            to=to,
+            kind=kind,
+            count=len(made),
+            bad=sum(d.status in _BAD for d in made) or None,
+            background=any(d.mode == "background" for d in made) or None,
+            ids=[d.id for d in made[:20]],
+            why=_why(made[0]),
+        )
+        for (sender, to, kind), made in edges.items()
+    ]
+
+
+def _why(dispatch: Dispatch) -> str:
+    """Return what a sender said, or else how it described the work."""
+    said = dispatch.prompt.plain() if dispatch.prompt is not None else ""
+    return one_line(said or dispatch.description or "", _WORD)
+
+
+def _branches(trace: Trace) -> list[Plain]:
+    """Return what each delegate of the agents that opened the turns spent, with all below it."""
+    made = index_of(trace).dispatches
+    branch: dict[str, str | None] = {}
+    runs_of: dict[str | None, list[AgentRun]] = {}
+    for run in index_of(trace).runs.values():  # in start order, so that senders come first
+        starter = next((made[id_] for id_ in run.started_by if id_ in made), None)
+        above = branch.get(starter.from_run or "") if starter is not None else None
+        # Who gets control by a transfer works beside its sender, and is told apart among agents.
+        if starter is not None and above is None and starter.kind == "delegate":
+            above = starter.id
+        branch[run.id] = above
+        runs_of.setdefault(above, []).append(run)
+    if len(runs_of) < 2:
+        return []
+    rows = []
+    for id_, runs in runs_of.items():
+        usage = sum_usage([run.usage for run in runs])
+        times = [run.ended - run.started for run in runs if run.started and run.ended]
+        rows.append(
+            told(
+                id=id_,
+                to=made[id_].to_agent if id_ is not None else None,
+                runs=len(runs),
+                tokens=_all_tokens(usage) if usage is not None else None,
+                cost=usage.cost_usd if usage is not None else None,
+                money=dollars(usage.cost_usd) if usage is not None and usage.cost_usd else None,
+                seconds=round(sum(times), 3) if times else None,
+            )
+        )
+    return rows
+
+
+def _all_tokens(usage: Any) -> int:
+    names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    return sum(getattr(usage, name) or 0 for name in names)
+
+
+def _failing(trace: Trace, failed: Collection[str]) -> Plain | None:
+    """Return the first branch that failed, down to the deepest dispatch of it that did."""
+    index = index_of(trace)
+
+    def bad_run(run: AgentRun) -> bool:
+        return run.status in ("failed", "cancelled") or run.id in failed
+
+    def is_bad(dispatch: Dispatch) -> bool:
+        runs = (index.runs[id_] for id_ in dispatch.runs if id_ in index.runs)
+        return dispatch.status in _BAD or dispatch.id in failed or any(map(bad_run, runs))
+
+    bad = {id_ for id_, d in index.dispatches.items() if d.kind != "return" and is_bad(d)}
+    made: dict[str, list[str]] = {}
+    for id_ in bad:
+        made.setdefault(index.dispatches[id_].from_run or "", []).append(id_)
+    for id_, dispatch in index.dispatches.items():
+        if id_ not in bad or any(run in made for run in dispatch.runs):
+            continue
+        path, at, seen = [id_], dispatch, {id_}
+        while at.from_run is not None and (sender := index.runs.get(at.from_run)) is not None:
+            above = next((d for d in sender.started_by if d in index.dispatches), None)
+            if above is None or above in seen:
+                break
+            seen.add(above)
+            path.append(above)
+            at = index.dispatches[above]
+        runs = [index.runs[r] for r in dispatch.runs if r in index.runs]
+        error = dispatch.error or next((run.error for run in runs if run.error), None)
+        return told(
+            path=[told(id=one, to=index.dispatches[one].to_agent) for one in reversed(path)],
+            start=at.from_agent,
+            says=in_short(error) if error else None,
+            status=dispatch.status if dispatch.status in _BAD else "failed",
+            others=len(bad) - len(seen & bad) or None,
+        )
+    return None
