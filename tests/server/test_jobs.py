@@ -19,10 +19,11 @@ from baton.cli.options import SHORT, Reports
 from baton.cli.submit import show_job
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
-from baton.server.jobs import Jobs, add_folder, again, job_of, jobs_of, stop, submit
+from baton.server.jobs import Jobs, add_folder, again, folder_of, job_of, jobs_of, stop, submit
 from baton.server.schema import job
 from baton.server.settings import Settings
 from baton.server.store import Store
+from baton.session.agents import served
 from baton.session.server_client import connect
 from baton.session.server_rows import EvaluationJob
 from baton.store import read_evaluation
@@ -79,6 +80,33 @@ def test_an_agent_of_the_settings_plays_cases(store: Store, settings: Settings) 
         folder = connection.scalar(select(job.c.folder).where(job.c.project == 1))
     rows = {row.case_id: row.status for row in read_evaluation(Path(str(folder))).rows()}
     assert rows == {"refund": "passed", "late": "failed"}
+
+
+def test_chosen_cases_of_a_folder_are_played_by_a_provider_of_a_config(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "cases").mkdir()
+    file = tmp_path / "cases" / "desk.yaml"
+    file.write_text(CASES.replace("response_contains: sorry", "response: 'Hello there, Kim.'"))
+    config = tmp_path / "baton.yaml"
+    config.write_text("providers: [{type: python, target: 'desk:answer', agent_id: desk}]\n")
+    settings.datasets = [str(tmp_path / "cases")]
+    settings.agents = served(config).agents
+    request = {"agent": "desk", "datasets": ["cases/desk.yaml"], "cases": ["late"]}
+    chosen = {"evaluators": ["response_match"], "thresholds": {"response_match": 0.2}}
+    done = asked(store, settings, **request, **chosen, concurrency=1, retry_errors=0)
+    assert (done.state, done.status) == ("done", "passed"), done.error
+    header = read_evaluation(folder_of(store, 1, done.id)).header
+    assert header.dataset == [f"{file}:late"]
+    assert asked(store, settings, **request).status == "failed"
+    for wrong, message in (
+        ({"datasets": ["cases/../desk.yaml"]}, "there is no dataset"),
+        ({"judge": "nobody"}, "there is no judge `nobody`"),
+        ({"thresholds": {"agent_chain": 0.5}}, "`agent_chain` is not among"),
+        ({"agent": None, "conversations": "*"}, "goes with `agent`"),
+    ):
+        with pytest.raises(InputError, match=message):
+            submit(store, 1, "ann", msgspec.json.encode({**request, **wrong}), settings)
 
 
 def test_recordings_are_scored_as_here(

@@ -96,3 +96,19 @@ def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Pa
     assert not change("quiet: 2\nport: 1\nprojects: [a]\nidentity_rights: [admin]\n", 3)
     assert (live.now.projects, live.now.identity_rights) == ([], ["read", "review"])
     assert told[2] == "changed only with a restart: identity_rights, projects"
+
+
+def test_agents_and_folders_of_the_start_join_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "more").mkdir()
+    file = tmp_path / "server.yaml"
+    file.write_text("agents: {desk: desk:answer}\ndatasets: [cases]\nhost: 0.0.0.0\n")
+    given = {"agents": {"home": "http://localhost:1"}, "datasets": [str(tmp_path / "more")]}
+    settings = load_settings(file, given)
+    assert set(settings.agents) == {"desk", "home"}
+    assert settings.datasets == [str(tmp_path / "cases"), str(tmp_path / "more")]
+    assert not settings.may_run
+    assert load_settings(file, {**given, "allow_run": True}).may_run
+    assert load_settings(None, {}).may_run
+    with pytest.raises(InputError, match="there is no folder missing"):
+        load_settings(None, {"datasets": ["missing"]})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from baton.model import InputError, Trace
-from baton.session.agents import AgentLike, served_agents
+from baton.session.agents import AgentLike, Served, served
 from baton.session.chat import Chat, Chats, View
 
 AGENT = """\
@@ -52,7 +52,7 @@ def agents(tmp_path: Path) -> dict[str, AgentLike]:
         "- {type: python, target: 'desk:answer', agent_id: desk}\n"
         "- {type: python, target: 'desk:answer', agent_id: apart, workers: process}\n"
     )
-    return served_agents(config)
+    return served(config).agents
 
 
 def until(chat: Chat, *states: str, turns: int = 0) -> View:
@@ -177,9 +177,22 @@ def test_folders_of_agents_are_those_with_an_agent_in_them(tmp_path: Path) -> No
         (tmp_path / "apps" / name / "agent.py").touch()
     (tmp_path / "apps" / "notes").mkdir()
     path = str(tmp_path / "apps" / "desk")
-    assert served_agents(tmp_path / "apps" / "desk") == {
-        "desk": {"type": "adk_local", "path": path}
-    }
-    assert set(served_agents(tmp_path / "apps")) == {"desk", "home"}
+    spec = {"type": "adk_local", "path": path}
+    assert served(tmp_path / "apps" / "desk") == Served({"desk": spec}, [path])
+    apps = served(tmp_path / "apps")
+    assert (set(apps.agents), apps.datasets) == ({"desk", "home"}, [str(tmp_path / "apps")])
     with pytest.raises(InputError, match="holds no agents"):
-        served_agents(tmp_path / "apps" / "notes")
+        served(tmp_path / "apps" / "notes")
+
+
+def test_the_providers_of_a_config_are_agents_and_its_cases_go_with_them(tmp_path: Path) -> None:
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "all.jsonl").write_text('{"id": "a", "input": "x"}\n')
+    config = tmp_path / "baton.yaml"
+    config.write_text(
+        "dataset: cases/all.jsonl\nproviders:\n- {type: mock, agent_id: desk}\n- {type: mock}\n"
+    )
+    spec = {"config": str(config), "provider": "desk"}
+    offered = served(config)
+    assert offered.agents == {"desk": spec, "mock": {**spec, "provider": "mock"}}
+    assert offered.datasets == [str(tmp_path / "cases")]

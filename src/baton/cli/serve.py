@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 from baton.model import InputError, Problem, counted
 from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
+from baton.session.agents import names_providers, served
 
 from .messages import note
 from .options import FEW, Flag, Whole
@@ -36,8 +37,7 @@ _USUAL = Path("server.yaml")
 
 @serve_command.default
 def serve(
-    settings: Path | None = None,
-    *,
+    *files: Path,
     host: str | None = None,
     port: Whole | None = None,
     grpc_port: Whole | None = None,
@@ -45,6 +45,8 @@ def serve(
     db: Database = None,
     folder: Folder = None,
     rubrics: Annotated[Path | None, Parameter(show_default=False)] = None,
+    datasets: Annotated[tuple[Path, ...], Parameter(show_default=False)] = (),
+    allow_run: Flag = False,
     role: Literal["all", "receive", "work", "web"] = "all",
 ) -> int:
     """Receive OpenTelemetry spans and logs, keep them, and score what they tell, until Ctrl-C.
@@ -54,8 +56,9 @@ def serve(
 
     Parameters
     ----------
-    settings
-        A file with settings, `server.yaml`. Most of it is followed without a restart.
+    files
+        A file with settings (`server.yaml`), most of which is followed without a restart; and what
+        pages may talk to and evaluate: folders of ADK agents, and configs with `providers:`.
     host
         The address to listen on. Any but this machine's own needs API keys.
     port
@@ -70,11 +73,16 @@ def serve(
         The folder of the store, `.baton/server` if nothing else is said.
     rubrics
         A folder with rubrics of your own, which pages of the server show, try and write.
+    datasets
+        A folder with cases, which pages show, run and change. May be given several times.
+    allow_run
+        Let pages run agents and change files although other machines reach the server. Whoever
+        does it needs a key with the right `run`.
     role
         What this process does: receive, work (read and score what arrived), web (API and pages), or
         all. Several processes share a PostgreSQL database.
     """
-    given = {
+    given: dict[str, Any] = {
         "host": host,
         "port": port,
         "grpc": False if no_grpc else None,
@@ -82,7 +90,10 @@ def serve(
         "db": db,
         "folder": None if folder is None else str(folder),
         "rubrics": None if rubrics is None else str(rubrics),
+        "allow_run": allow_run or None,
     }
+    settings, agents, folders = _named(files)
+    given |= {"agents": agents, "datasets": [*folders, *(str(each.resolve()) for each in datasets)]}
     if settings is None and _USUAL.exists():
         note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
     with _server():
@@ -92,6 +103,29 @@ def serve(
 
         run(LiveSettings(settings, given, note), role, note, pages)
     return 0
+
+
+def _named(files: Sequence[Path]) -> tuple[Path | None, dict[str, Any], list[str]]:
+    """Tell settings of a server from agents: the file, agents by name, and folders of cases.
+
+    Raises:
+        InputError: two files of settings, two agents of one name, or a folder without agents.
+    """
+    settings: Path | None = None
+    agents: dict[str, Any] = {}
+    folders: list[str] = []
+    for file in files:
+        if not file.is_dir() and not names_providers(file):
+            if settings is not None:
+                raise InputError(f"{settings} and {file} are both settings of a server: give one")
+            settings = file
+            continue
+        offered = served(file)
+        for name in offered.agents.keys() & agents.keys():
+            raise InputError(Problem(file=str(file), message=f"there are two agents `{name}`"))
+        agents |= offered.agents
+        folders += [each for each in offered.datasets if each not in folders]
+    return settings, agents, folders
 
 
 @serve_command.command(help_epilogue=examples_text(BELOW["serve reread"]))

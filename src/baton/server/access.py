@@ -236,7 +236,7 @@ class Access:
         Raises:
             InputError: the address is not of this machine alone, and there are no keys.
         """
-        if not (host.casefold() == "localhost" or _is_loopback(host) or self.has_keys()):
+        if not (host.casefold() == "localhost" or is_loopback(host) or self.has_keys()):
             raise InputError(
                 Problem(
                     path="--host",
@@ -314,7 +314,7 @@ class Access:
                 "send `Authorization: Bearer KEY`; baton serve keys create NAME makes one",
             )
         # A proxy on this machine has its address, whoever it forwards.
-        if peer is None or not _is_loopback(peer) or any(name in headers for name in _FORWARDED):
+        if peer is None or not is_loopback(peer) or any(name in headers for name in _FORWARDED):
             raise Denied(
                 401,
                 "without API keys this server answers this machine only",
@@ -492,7 +492,8 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell an address that only this machine reaches."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

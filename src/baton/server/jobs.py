@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -26,14 +26,17 @@ from typing import Annotated, Any
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
+from baton.datasets import load_dataset
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.own_files import make_folder
 from baton.gate.rules import read_gate
-from baton.model import BatonError, CaseResult, InputError, Problem, Terminated
+from baton.model import BatonError, CaseResult, InputError, Problem, Terminated, suggestion
 from baton.model.filter import filter_of
 from baton.readers import load_traces
-from baton.session.evaluate import evaluate_into
-from baton.session.prepare import ScoreOptions
+from baton.session.agents import is_configured, make_agent
+from baton.session.dataset_folders import DatasetFolders, DatasetRow
+from baton.session.evaluate import EvaluateOptions, evaluate_into
+from baton.session.prepare import DatasetLike, ScoreOptions
 from baton.session.score import score_into
 from baton.session.server_rows import EvaluationJob
 from baton.store import StoredEvaluation, read_evaluation
@@ -78,18 +81,26 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     """What to evaluate: an ``agent`` that plays a ``dataset``, or what was recorded.
 
     ``conversations`` is a filter over those on the server (`service:support started:>=2026-11-01`,
-    or `*` for all). ``evaluators`` are names; without them the cases decide, or what is proven by
-    the record.
+    or `*` for all). ``datasets`` are names of those in the folders that the server was started
+    with, instead of cases that are sent, and ``cases`` are ids: only these are played.
+    ``evaluators`` are names; without them the cases decide, or what is proven by the record.
+    ``thresholds`` are for some of them, ``judge`` is the name of one of `judges:`.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=100)] | None = None
     dataset: list[NamedText] = []
+    datasets: list[str] = []
+    cases: list[str] | None = None
     recordings: list[NamedBytes] = []
     conversations: str | None = None
     agent: str | None = None
     evaluators: list[str] | None = None
+    thresholds: dict[str, Annotated[float, msgspec.Meta(ge=0, le=1)]] = {}
+    judge: str | None = None
     gate: list[str] = []
     repeat: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=100)] | None = None
+    retry_errors: Annotated[int, msgspec.Meta(ge=0, le=10)] | None = None
 
     def check(self, settings: Settings) -> None:
         """Raise InputError for a request that cannot be evaluated."""
@@ -101,8 +112,19 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
                 known = ", ".join(sorted(settings.agents)) or "none"
                 message = f"server.yaml has no agent `{self.agent}`; it has: {known}"
                 raise InputError(Problem(path="agent", message=message))
-            if not self.dataset:
+            if not self.dataset and not self.datasets:
                 raise InputError(Problem(path="dataset", message="an agent needs cases to play"))
+        if self.datasets and (self.dataset or self.agent is None):
+            message = "goes with `agent`, and not with cases that are sent"
+            raise InputError(Problem(path="datasets", message=message))
+        for name in self.datasets:
+            _dataset(settings, name)
+        if self.judge is not None and self.judge not in settings.judges:
+            message = f"there is no judge `{self.judge}`; {suggestion(self.judge, settings.judges)}"
+            raise InputError(Problem(path="judge", message=message))
+        if unchosen := [name for name in self.thresholds if name not in (self.evaluators or ())]:
+            message = f"`{unchosen[0]}` is not among the `evaluators`"
+            raise InputError(Problem(path="thresholds", message=message))
         if self.conversations is not None:
             filter_of(_chosen(self.conversations), queries.CONVERSATION_FIELDS)
         for place, name in enumerate(self.evaluators or ()):
@@ -120,6 +142,15 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
             if count > 1:
                 message = f"{count} files are called `{name}`: give each a name of its own"
                 raise InputError(Problem(path="dataset", message=message))
+
+
+def _dataset(settings: Settings, name: str) -> DatasetRow:
+    """Find a dataset in the folders that the server was started with."""
+    try:
+        return DatasetFolders([Path(each) for each in settings.datasets]).dataset(name)
+    except KeyError:
+        message = f"there is no dataset `{name}`"
+        raise InputError(Problem(path="datasets", message=message)) from None
 
 
 def _chosen(conversations: str) -> str | None:
@@ -498,7 +529,11 @@ def _evaluated(task: _Task) -> dict[str, Any]:
         name = request.name or request.agent or "submitted"
         folder = _new_folder(task, name)
         cases = [_written(task.folder / "dataset", each) for each in request.dataset]
-        common: ScoreOptions = {"name": name, "judge": _judge(settings), "gate": request.gate}
+        common: ScoreOptions = {
+            "name": name,
+            "judge": _judge(settings, request.judge),
+            "gate": request.gate,
+        }
 
         def begun(made: Path) -> None:
             mine = (job.c.project == task.project, job.c.id == task.number)
@@ -507,11 +542,7 @@ def _evaluated(task: _Task) -> dict[str, Any]:
                 connection.execute(known)
 
         if request.agent is not None:
-            agent = settings.agents[request.agent]
-            repeat, chosen = request.repeat, request.evaluators
-            return _answer(
-                evaluate_into(folder, cases, agent, chosen, on_start=begun, repeat=repeat, **common)
-            )
+            return _answer(_played(request, settings, folder, cases, begun))
         recordings = task.folder / "recordings"
         recordings.mkdir()
         for number, each in enumerate(request.recordings):
@@ -545,9 +576,53 @@ def _answer(made: StoredEvaluation) -> dict[str, Any]:
     return {"status": status, "exit_code": _EXIT_CODES.get(status, 3)}
 
 
-def _judge(settings: Settings) -> Any:
-    """Return the judge that is named `default`, or the only one."""
+def _played(
+    request: EvaluationRequest,
+    settings: Settings,
+    folder: Path,
+    cases: list[Path],
+    begun: Callable[[Path], None],
+) -> StoredEvaluation:
+    """Have an agent play cases, as `baton eval` does with a config or with an agent by itself."""
+    agent = settings.agents[str(request.agent)]
+    options: EvaluateOptions = {"name": request.name or request.agent, "repeat": request.repeat}
+    judge = _judge(settings, request.judge)
+    given = {
+        "judge": judge,
+        "gate": request.gate or None,
+        "concurrency": request.concurrency,
+        "retry_errors": request.retry_errors,
+        "config": agent["config"] if is_configured(agent) else None,
+    }
+    options.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
+    chosen: list[Any] = [
+        {"type": name, "config": {"threshold": request.thresholds[name]}}
+        if name in request.thresholds
+        else name
+        for name in request.evaluators or ()
+    ]
+    files = [*cases, *(_dataset(settings, name).path for name in request.datasets)]
+    dataset: DatasetLike = files if request.cases is None else _some(files, request.cases)
+    evaluators = None if request.evaluators is None else chosen
+    return evaluate_into(folder, dataset, make_agent(agent), evaluators, on_start=begun, **options)
+
+
+def _some(files: list[Path], wanted: list[str]) -> DatasetLike:
+    """Choose cases of some files, as `FILE:case1,case2` where their names allow that."""
+    cases = load_dataset(files)
+    places = [place for place, case_id in enumerate(cases.ids) if case_id in set(wanted)]
+    if not places:
+        raise InputError(Problem(path="cases", message="none of the chosen cases is there"))
+    if len(files) == 1 and not any("," in case_id for case_id in wanted):
+        return [f"{files[0]}:{','.join(cases.ids[place] for place in places)}"]
+    return cases.subset(places)
+
+
+def _judge(settings: Settings, name: str | None = None) -> Any:
+    """Return the judge of a name, the one that is named `default`, or the only one."""
     judges = settings.judges
+    if name is not None:
+        return judges[name]
     return judges.get("default") or (next(iter(judges.values())) if len(judges) == 1 else None)
 
 

@@ -22,7 +22,7 @@ from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 
-from .access import AccessSettings, Right, network_of
+from .access import AccessSettings, Right, is_loopback, network_of
 from .alerts import NOWHERE, Addresses, read_addresses
 from .retention import Retention
 from .rules import Budget, Rules, read_judges, read_rules
@@ -73,10 +73,12 @@ class Settings(_Strict):
     kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
     after it was read. ``projects`` are made at the start; spans that were sent without a project
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
-    `baton submit`; ``rubrics`` is a folder with rubrics of one's own, which starts where this file
-    is; trying these may cost what ``trials`` says, in each project. Results go to the OpenTelemetry
-    endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record proves is scored.
-    ``file`` is that of the settings, where paths in rules start.
+    `baton submit`, and talked to in pages; ``rubrics`` is a folder with rubrics of one's own,
+    ``datasets`` are folders with cases that pages show and change. Paths start where this file is.
+    Trying rubrics may cost what ``trials`` says, in each project. Where other machines reach the
+    server, pages run agents and change files only with ``allow_run``. Results go to the
+    OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record proves
+    is scored. ``file`` is that of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -103,6 +105,8 @@ class Settings(_Strict):
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     rubrics: str | None = None
     trials: Budget = Budget(cost_usd=1.0)
+    datasets: list[str] = msgspec.field(default_factory=list)
+    allow_run: bool = False
     otlp: str | None = None
     otlp_headers: dict[str, str] = msgspec.field(default_factory=dict)
     file: str | None = None
@@ -111,6 +115,11 @@ class Settings(_Strict):
     def store(self) -> str | Path:
         """What `open_store` takes."""
         return self.db or Path(self.folder)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether pages may run agents and change files: here alone, or where it is allowed."""
+        return self.allow_run or self.host.casefold() == "localhost" or is_loopback(self.host)
 
     @property
     def redaction(self) -> Redaction:
@@ -204,6 +213,8 @@ def load_settings(
     settings.file = None if file is None else str(file)
     if settings.rubrics is not None and file is not None:
         settings.rubrics = str(file.parent / settings.rubrics)
+    if file is not None:
+        settings.datasets = [str(file.parent / each) for each in settings.datasets]
     written = value if isinstance(value, dict) else {}
     try:
         addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
@@ -219,7 +230,15 @@ def load_settings(
         if not 0 <= given.get(name, 0) <= _LAST_PORT:
             message = f"ports are 0 to {_LAST_PORT}, not {given[name]}"
             problems.append(Problem(path=f"--{name.replace('_', '-')}", message=message))
+    # Agents and folders that are named at the start join those of the file.
+    given["agents"] = {**settings.agents, **given.get("agents", {})}
+    given["datasets"] = list(dict.fromkeys([*settings.datasets, *given.get("datasets", ())]))
     settings = msgspec.structs.replace(settings, **given)
+    problems += [
+        Problem(path="datasets", message=f"there is no folder {each}")
+        for each in settings.datasets
+        if not Path(each).is_dir()
+    ]
     if settings.rubrics is not None and not Path(settings.rubrics).is_dir():
         option = "--rubrics" if "rubrics" in given else "rubrics"
         problems.append(Problem(path=option, message=f"there is no folder {settings.rubrics}"))
@@ -318,6 +337,6 @@ class LiveSettings:
 
 _FIXED = (
     "host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies",
-    "identity_header", "identity_rights", "projects", "rubrics",
+    "identity_header", "identity_rights", "projects", "rubrics", "allow_run",
 )  # fmt: skip
 """What is used at the start only."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from baton.config import Config
 from baton.config.load import load_found
 from baton.config.trust import Trust
+from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -118,21 +119,24 @@ def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
     return None
 
 
-class ConfiguredAgent(NamedTuple):
-    """An agent that may be talked to or evaluated by its name: a provider of a config."""
-
-    config: str
-    place: int
+AgentLike = dict[str, Any] | str
+"""An agent that is known by a name: the spec of a provider, a word as `baton eval` takes it, or
+``{"config": FILE, "provider": NAME}`` for a provider of a config (its only one without a name)."""
 
 
-AgentLike = ConfiguredAgent | dict[str, Any] | str
+class Served(NamedTuple):
+    """What a place offers to talk to and to evaluate: agents by name, and folders of cases."""
+
+    agents: dict[str, AgentLike]
+    datasets: list[str]
 
 
-def served_agents(place: Path) -> dict[str, AgentLike]:
-    """Return the agents of a folder or a config, by name: what `baton serve` may be given.
+def served(place: Path) -> Served:
+    """Return the agents of a folder or a config, and where their cases lie.
 
-    A folder is one of ADK agents, or holds such folders as `adk web` takes it; a config names
-    providers. What an agent is is its absolute path, whose code is not looked at yet.
+    A folder is one of ADK agents, or holds such folders as `adk web` takes it; eval sets lie
+    beside the agents. A config names providers, and maybe its dataset. All paths are absolute,
+    and no code is looked at yet.
 
     Raises:
         InputError: there are none.
@@ -140,27 +144,55 @@ def served_agents(place: Path) -> dict[str, AgentLike]:
     if place.is_dir():
         folder = place.resolve()
         if agent_spec(str(folder)) is not None:
-            return {folder.name: {"type": "adk_local", "path": str(folder)}}
+            spec = {"type": "adk_local", "path": str(folder)}
+            return Served({folder.name: spec}, [str(folder)])
         below = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
         specs = {each.name: agent_spec(str(each)) for each in below if each.is_dir()}
         agents: dict[str, AgentLike] = {name: spec for name, spec in specs.items() if spec}
         if not agents:
             message = "holds no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
             raise InputError(Problem(file=str(place), message=message))
-        return agents
-    config = config_of(place)
+        return Served(agents, [str(folder)])
+    config = config_of(place, own_code=False)
     if not config.providers:
         raise InputError(Problem(file=str(place), message="names no `providers:` to talk to"))
     file = str(place.resolve())
-    return {name: ConfiguredAgent(file, at) for at, name in enumerate(variant_names(config))}
+    paths = [
+        Path(path.rpartition(":")[0] or path) if not Path(path).exists() else Path(path)
+        for path in config.dataset or ()
+    ]
+    folders = [(path if path.is_dir() else path.parent).resolve() for path in paths]
+    return Served(
+        {name: {"config": file, "provider": name} for name in variant_names(config)},
+        [str(folder) for folder in dict.fromkeys(folders) if folder.is_dir()],
+    )
+
+
+def names_providers(file: Path) -> bool:
+    """Tell a config with `providers:` from settings of a server; both are mappings in YAML."""
+    try:
+        value = Document(str(file), read_bytes(file), "yaml").value()
+    except InputError:
+        return False  # who reads it says what is wrong
+    return isinstance(value, dict) and "providers" in value
+
+
+def is_configured(agent: AgentLike) -> bool:
+    """Tell a provider of a config from an agent that is named by itself."""
+    return isinstance(agent, dict) and "config" in agent and "type" not in agent
 
 
 def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvider[Any]:
-    """Build what plays an agent; raises InputError when it refuses its options."""
-    if isinstance(agent, ConfiguredAgent):
-        config = config_of(agent.config)
+    """Build what plays an agent; paths start in ``folder``, or in that of its config.
+
+    Raises:
+        InputError: it is none, or it refuses its options.
+    """
+    if isinstance(agent, dict) and is_configured(agent):
+        config = config_of((folder or Path()) / agent["config"])
+        (place,) = variants_of(config, agent.get("provider"))[:1]
         catalog = load_catalog(config.agents) if config.agents else {}
-        return configured(config, agent.place, catalog)
+        return configured(config, place, catalog)
     spec = agent_spec(agent, folder) if isinstance(agent, str) else agent
     if spec is None:
         raise InputError(Problem(file=str(agent), message=NO_AGENT))

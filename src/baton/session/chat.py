@@ -22,7 +22,7 @@ import msgspec
 
 from baton.model import InputError, Problem, Trace
 
-from .agents import AgentLike, ConfiguredAgent
+from .agents import AgentLike
 
 State = Literal["starting", "working", "waiting", "ended", "failed"]
 _MOST = 8
@@ -85,7 +85,7 @@ class Chat:
         self._state: State = "starting"
         self._seen = Seen()
         self._version = 1
-        begin.agent = agent._asdict() if isinstance(agent, ConfiguredAgent) else agent
+        begin.agent = agent
         # With -P, modules of the current folder do not take the place of Baton's own.
         command = [sys.executable, "-P", "-m", "baton.session.chat_process"]
         self._process = subprocess.Popen(  # noqa: S603 - ourselves

@@ -16,7 +16,7 @@ from baton.model.redact import ON
 from baton.model.secrets import mask
 from baton.providers.functions import worded
 
-from .agents import ConfiguredAgent, make_agent
+from .agents import make_agent
 from .chat import Begin, Seen
 
 Tell = Callable[[Seen], None]
@@ -59,11 +59,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
         loop.call_soon_threadsafe(loop.call_later, _GRACE, os._exit, 0)
 
     threading.Thread(target=listen, name="baton chat", daemon=True).start()
-    agent = begin.agent
-    if isinstance(agent, dict) and agent.keys() == {"config", "place"}:
-        provider = make_agent(ConfiguredAgent(**agent))
-    else:
-        provider = make_agent(agent)
+    provider = make_agent(begin.agent)
     asked = False
 
     async def talk(trace: Trace) -> ExpectedTurn | None:
