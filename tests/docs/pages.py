@@ -56,10 +56,15 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
-def environment(binaries: Path) -> dict[str, str]:
-    """Return variables with the programs of one environment before all others."""
+def environment(binaries: Path, folder: Path) -> dict[str, str]:
+    """Return variables with the programs of one environment before all others.
+
+    What programs would keep at home, as Claude Code does, they keep below the folder.
+    """
     path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "COLUMNS": "200"}
+    home = {"CLAUDE_CONFIG_DIR": str(folder / ".claude-home")}
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    return {**os.environ, **home, **quiet, "PATH": path, "COLUMNS": "200"}
 
 
 def run(command: str, folder: Path, binaries: Path) -> subprocess.CompletedProcess[str]:
@@ -67,7 +72,7 @@ def run(command: str, folder: Path, binaries: Path) -> subprocess.CompletedProce
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=environment(binaries),
+        env=environment(binaries, folder),
         capture_output=True,
         text=True,
         timeout=200,
@@ -98,7 +103,7 @@ def running(command: str, ready: str, folder: Path, binaries: Path) -> Iterator[
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=folder,
-            env=environment(binaries),
+            env=environment(binaries, folder),
             stdout=log,
             stderr=log,
         )

@@ -182,3 +182,10 @@ def test_a_client_that_goes_away_is_not_in_flight(llm: LlmServer) -> None:
     while llm.in_flight and time.monotonic() < end:
         time.sleep(0.01)
     assert (llm.in_flight, llm.max_in_flight) == (0, 1)
+
+
+def test_what_only_looks_whether_it_is_there_gets_no_body(llm: LlmServer) -> None:
+    with httpx2.Client() as client:
+        answers = [client.head(llm.url), client.get(llm.url)]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert [len(answer.content) > 0 for answer in answers] == [False, True]

@@ -143,7 +143,10 @@ class Connection(asyncio.Protocol):
             self._write(head, h11.Data(data=response.body[: len(response.body) // 2]))
             self._close()
             return
-        self._write(head, h11.Data(data=response.body), h11.EndOfMessage())
+        # What asks with HEAD, as Claude Code does to see who is there, gets no body.
+        has_body = self._request is None or self._request.method != b"HEAD"
+        body = [h11.Data(data=response.body)] if has_body else []
+        self._write(head, *body, h11.EndOfMessage())
         if self._http.our_state is h11.MUST_CLOSE:
             self._close()
         else:
