@@ -31,6 +31,7 @@ from baton.model.visible import exception_line
 from baton.plugins.origin import install, requirement
 from baton.providers.claude_hearing import Messages, conversation_trace, on_conversation
 from baton.readers import Catalog
+from baton.readers.otlp.wire.protobuf import BYTES, NoProtobuf, fields
 
 try:
     from opentelemetry import trace
@@ -209,13 +210,23 @@ class Sending(_Listening):
 
 
 def _reason(answer: Any) -> str:
-    """Return what a server of Baton says of a refusal, or the name of the status."""
+    """Return what a server says of a refusal, or the name of the status.
+
+    OTLP answers with a ``google.rpc.Status``, whose second field is the message.
+    """
+    reason: object = None
     try:
-        said = msgspec.json.decode(answer.content, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        said = {}
-    reason = said.get("error") or said.get("message") or answer.reason
-    return str(reason)[:300]
+        if "protobuf" in answer.headers.get("content-type", ""):
+            data = memoryview(answer.content)
+            for field in fields(data, 0, len(data)):
+                if (field.number, field.type) == (2, BYTES):
+                    reason = bytes(data[field.start : field.end]).decode(errors="replace")
+        else:
+            said = msgspec.json.decode(answer.content, type=dict[str, Any])
+            reason = said.get("error") or said.get("message")
+    except (msgspec.DecodeError, UnicodeError, RecursionError, NoProtobuf):
+        reason = None  # of something else that answers in its place
+    return str(reason or answer.reason)[:300]
 
 
 _DELAY = 1000

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.cli.test_record import SPANS, shape
 from tests.conftest import Baton
+
+from baton.server.otlp import status
 
 from .conftest import Answer, Collector
 
@@ -68,6 +72,53 @@ def test_what_a_server_refuses_is_told_with_its_reason(
     assert done.returncode == 0
     assert "the server refused what was sent (404): there is no project `nope`" in done.stderr
     assert "note: sent to" not in done.stderr
+
+
+def test_a_refusal_in_the_form_of_otlp_is_told_with_its_reason(
+    collector: Collector, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(SPANS)
+    refusal = status("protobuf", 5, "there is no project `nope`")
+    collector.then = Answer(404, refusal, {"Content-Type": "application/x-protobuf"})
+    done = record(tmp_path, "--server", collector.url, "--project", "nope")
+    assert "the server refused what was sent (404): there is no project `nope`" in done.stderr
+
+
+def test_a_program_without_a_name_for_its_service_gets_its_own(
+    collector: Collector, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(SPANS)
+    record(tmp_path, "--server", collector.url)
+    assert services(collector) == {"app"}
+
+
+def test_the_name_that_a_program_or_its_environment_gives_its_service_stays(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.py").write_text(SPANS)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a,service.name=desk")
+    record(tmp_path, "--server", collector.url)
+    assert services(collector) == {"desk"}
+    monkeypatch.delenv("OTEL_RESOURCE_ATTRIBUTES")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "support")
+    collector.sent.clear()
+    record(tmp_path, "--server", collector.url)
+    assert services(collector) == {"support"}
+
+
+def services(collector: Collector) -> set[str]:
+    """Return the names of the services whose spans came."""
+    names = set()
+    for sent in collector.sent:
+        if sent.path == "/v1/traces":
+            request = ExportTraceServiceRequest.FromString(gzip.decompress(sent.body))
+            names |= {
+                each.value.string_value
+                for group in request.resource_spans
+                for each in group.resource.attributes
+                if each.key == "service.name"
+            }
+    return names
 
 
 def test_an_address_that_is_none_is_refused_before_the_program_runs(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
@@ -17,7 +19,7 @@ from baton.server.access import (
 )
 from baton.server.database import EVERY_PROJECT
 from baton.server.schema import api_key
-from baton.server.store import Store
+from baton.server.store import Store, open_store
 
 LOCAL = "127.0.0.1"
 ELSEWHERE = "203.0.113.9"
@@ -98,13 +100,23 @@ def test_revoking_the_last_key_does_not_open_the_server_again(store: Store) -> N
     create_key(store, "default", "ci", ["read"])
 
 
-def test_a_revoked_key_is_refused_after_a_few_seconds(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_this_process_revoked_is_refused_at_once(store: Store) -> None:
     key = create_key(store, "default", "ci", ["read"])
     access = Access(store)
     access.caller(bearer(key), ELSEWHERE)
     revoke_key(store, "default", "ci")
+    assert status(access, bearer(key), ELSEWHERE) == 401
+
+
+def test_a_key_that_another_process_revoked_is_refused_after_a_few_seconds(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = create_key(store, "default", "ci", ["read"])
+    access = Access(store)
+    access.caller(bearer(key), ELSEWHERE)
+    other = open_store(tmp_path / "server")
+    revoke_key(other, "default", "ci")
+    other.close()
     monkeypatch.setattr("baton.server.access.time.monotonic", lambda: 1e9)
     assert status(access, bearer(key), ELSEWHERE) == 401
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from baton import connect
 from baton.model import InputError
 from baton.server.database import EVERY_PROJECT
 from baton.server.live import Live
@@ -17,6 +18,7 @@ from baton.server.store import Store
 from baton.server.worker import Worker, bounds_of
 
 from .otlp import Part, body_of, parts_of, recordings, send, work
+from .serving import api
 
 NOW = 1_790_000_000.0
 RULES = """\
@@ -82,6 +84,27 @@ def test_a_program_names_its_project_and_the_rules_that_it_asks_for(
     work(worker, NOW + 400)
     assert {row["rule"] for row in rows(store, score)} == {"all", "asked"}
     assert {row["project"] for row in rows(store, conversation)} == {store.project("support")}
+
+
+def test_a_rule_that_is_named_and_is_not_there_is_told(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = worker_of(store, tmp_path, RULES)
+    tags = {"baton.rules": {"stringValue": "all,al,asked"}}
+    parts = [tagged(each, tags) for each in parts_of(with_dispatches())]
+    send(store, store.project("default"), [body_of(parts)], NOW)
+    work(worker, NOW)
+    work(worker, NOW + 400)
+    told = [line for line in caplog.messages if "names the rule" in line]
+    # `asked` is for another project.
+    assert told == [
+        "a program of project `default` names the rule `al`, which there is not; did you mean `all`?",
+        "a program of project `default` names the rule `asked`, which there is not; known: all",
+    ]
+    settings = load_settings(tmp_path / "server.yaml", {"folder": str(tmp_path)})
+    with api(store, live_settings=lambda: settings) as url:
+        listed = connect(url).unknown_rules()
+    assert [(each.name, each.conversations) for each in listed] == [("al", 1), ("asked", 1)]
 
 
 def test_a_project_that_may_not_be_named_is_not_gone_to(store: Store, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from baton.server.access import create_key
 from baton.server.inbox import Inbox, entry_of
 from baton.server.schema import trace
 from baton.server.store import open_store
@@ -202,6 +204,35 @@ def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:
     outcome = baton("serve", "--host", "0.0.0.0", "--port", "0", "--folder", tmp_path / "s")  # noqa: S104
     assert outcome.code == 2
     assert "without API keys the server listens on this machine only" in outcome.err
+
+
+def test_a_server_on_all_addresses_says_one_that_can_be_reached(tmp_path: Path) -> None:
+    store = open_store(tmp_path / ".baton" / "server")
+    create_key(store, "default", "ci", ["ingest"])
+    store.close()
+    with _serving(tmp_path, "--host", "0.0.0.0", "--no-grpc") as server:  # noqa: S104
+        said = server.line("OTEL_EXPORTER_OTLP_ENDPOINT=")
+        host = said.rpartition("http://")[2].rpartition(":")[0]
+        assert not ipaddress.ip_address(host).is_unspecified
+        with socket.create_connection((host, server.client.port), timeout=5):
+            pass
+
+
+def test_a_judge_without_its_key_is_told_at_the_start(
+    baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    file = tmp_path / "server.yaml"
+    file.write_text(
+        "judges: {haiku: 'anthropic:claude-haiku-4-5'}\n"
+        "rules: [{name: judged, evaluators: [{type: ScopeFidelity, judge: haiku}]}]\n"
+    )
+    outcome = baton("serve", file, "--port", "0", "--folder", tmp_path / "s")
+    assert outcome.code == 2
+    assert "rules[0]: `judged` asks a judge, and `anthropic:claude-haiku-4-5` has no key: set " in (
+        outcome.err
+    )
+    assert "ANTHROPIC_API_KEY" in outcome.err
 
 
 def test_roles_need_a_database(baton: Run, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ _PREFIX = "baton_"
 """Of keys, so that scanners for secrets know one."""
 _FRESH = 5.0
 """Seconds for which a key that was looked up is taken for valid: receiving asks for each request.
-A key that is revoked is refused after that."""
+A key that another process revoked is refused after that."""
 _USED_STEP = 3600.0
 """Seconds to which the last use of a key is known: so not every request writes it."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -176,7 +176,7 @@ def list_keys(store: Store, project_name: str | None = None) -> list[Key]:
 
 
 def revoke_key(store: Store, project_name: str, name: str, now: float | None = None) -> None:
-    """Make a key invalid, for good; servers that run refuse it after 5 s.
+    """Make a key invalid, for good: at once in this process, after 5 s at most in others.
 
     Raises:
         InputError: the project has no valid key of this name.
@@ -189,6 +189,7 @@ def revoke_key(store: Store, project_name: str, name: str, now: float | None = N
             .where(api_key.c.revoked.is_(None))
             .values(revoked=time.time() if now is None else now)
         )
+    store.keys_changed += 1
     if changed.rowcount == 0:
         names = {key.name for key in list_keys(store, project_name) if key.revoked is None}
         raise InputError(f"project `{project_name}` has no key `{name}`; {suggestion(name, names)}")
@@ -228,6 +229,7 @@ class Access:
         self._hosts = {name.casefold() for name in (*own, *self.settings.hosts)}
         self._lock = threading.Lock()
         self._callers: dict[bytes | int, tuple[Caller, float]] = {}
+        self._changes = 0  # of keys, over this store, when these were looked up
         self._keys: tuple[bool, float] = (False, 0.0)
 
     def check_address(self, host: str) -> None:
@@ -392,7 +394,11 @@ class Access:
             Denied: 401, there is none, or it was revoked.
         """
         now = time.monotonic()
+        changes = self._store.keys_changed
         with self._lock:
+            if self._changes != changes:
+                self._callers.clear()
+                self._changes = changes
             known = self._callers.get(key)
         if known is not None and now - known[1] < _FRESH:
             return known[0]
@@ -415,7 +421,8 @@ class Access:
                 used = update(api_key).where(api_key.c.project == row["project"])
                 connection.execute(used.where(api_key.c.id == row["id"]).values(used=time.time()))
         with self._lock:
-            self._callers[key] = (caller, now)
+            if self._store.keys_changed == changes:
+                self._callers[key] = (caller, now)
         return caller
 
 

@@ -51,6 +51,7 @@ from baton.session.server_rows import (
     Rows,
     ScoreRow,
     Trial,
+    UnknownRule,
     UnreadTrace,
 )
 
@@ -457,6 +458,13 @@ def _unread(call: Call) -> Any:
     return Listed(items=[msgspec.convert(row, UnreadTrace) for row in rows])
 
 
+def _unknown_rules(call: Call) -> Any:
+    store, project = call.state.store, call.caller.project
+    names = {number: name for name, number in store.projects().items()}
+    known = call.state.live_settings().live_rules.names(names[project])
+    return Listed(items=queries.unknown_rules(store, project, known))
+
+
 def _deletions(call: Call) -> Any:
     return Listed(items=queries.deletions(call.state.store))
 
@@ -746,6 +754,14 @@ ENDPOINTS = (
         "Traces whose conversations could not be read",
         Listed[UnreadTrace],
         _unread,
+    ),
+    Endpoint(
+        "GET",
+        "/problems/rules",
+        "read",
+        "Rules that programs name and that there are not",
+        Listed[UnknownRule],
+        _unknown_rules,
     ),
     Endpoint("GET", "/deletions", "read", "What retention deleted", Listed[Deletion], _deletions),
     Endpoint(

@@ -21,7 +21,8 @@ from sqlalchemy.exc import IntegrityError
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.network import Connect
-from baton.model import InputError, Trace
+from baton.judges.settings import check_ready
+from baton.model import InputError, Problem, Trace
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere
 
@@ -116,6 +117,25 @@ def judge_waiting(
             for one in work:
                 _keep(store, rules, rule, one, asked[one.item.id], now)
     return len(items)
+
+
+def lacking(rules: Rules) -> list[Problem]:
+    """Say which rules ask judges that cannot be asked: they have no key, or no library is there."""
+    problems: list[Problem] = []
+    for place, rule in enumerate(rules.rules):
+        for part in rule.parts:
+            try:
+                if part.judge is not None:
+                    check_ready(part.judge)
+            except InputError as error:
+                problems += [
+                    Problem(
+                        path=f"rules[{place}]",
+                        message=f"`{rule.name}` asks a judge, and {each.message}",
+                    )
+                    for each in error.problems
+                ]
+    return problems
 
 
 def _take(store: Store, now: float) -> list[_Item]:

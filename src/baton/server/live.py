@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from baton.model import Trace
+from baton.model import Trace, suggestion
 from baton.model.redact import OFF
 from baton.model.subjects import Origin
 
@@ -19,6 +20,9 @@ from .settings import Settings
 from .store import Store
 from .trials import work_on_trials
 
+LOG = logging.getLogger("baton.server")
+_MOST_TOLD = 1000
+"""Unknown rules that are told of: programs choose their names."""
 _VERDICTS = "verdicts.sqlite"
 """Where verdicts of judges are kept, in the folder of the server: nothing is asked twice."""
 
@@ -40,6 +44,7 @@ class Live:
         self._endpoint = settings.otlp
         self._headers = settings.otlp_headers
         self._names: dict[int, str] = {}
+        self._told: set[tuple[int, str]] = set()
 
     def score(
         self, project: int, record: Trace, told: Recorded | None, state: State
@@ -55,9 +60,22 @@ class Live:
                 rules=told.rules,
                 open=state == "open",
             )
+            self._tell_unknown(project, told.rules)
         rules = self._rules.for_project(self._names.get(project, ""), origin.rules)
         scored = score(record, rules, origin, redaction=OFF)
         return scored.rows, scored.waiting
+
+    def _tell_unknown(self, project: int, named: frozenset[str]) -> None:
+        """Log names of rules that a program gives and that there are not, each once."""
+        for rule in sorted(self._rules.unknown(self._names.get(project, ""), named)):
+            if (project, rule) not in self._told and len(self._told) < _MOST_TOLD:
+                self._told.add((project, rule))
+                of = self._names.get(project, "")
+                known = suggestion(rule, self._rules.names(of))
+                LOG.warning(
+                    "a program of project `%s` names the rule `%s`, which there is not; %s",
+                    of, rule[:200], known,
+                )  # fmt: skip
 
     def judge(self, now: float) -> bool:
         """Ask judges what waits for them; tells whether there was anything."""

@@ -39,7 +39,7 @@ from . import api, receive
 from .access import Access, CheckSource, Denied
 from .api import ApiState
 from .database import Unavailable
-from .judging import rules_with_status
+from .judging import lacking, rules_with_status
 from .receive import Receiver
 from .settings import LiveSettings, Settings
 from .store import Store, open_store
@@ -140,6 +140,8 @@ def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None 
         Unavailable: the database is not there.
     """
     now = settings.now
+    if role in ("all", "work") and (problems := lacking(now.live_rules)):
+        raise InputError(problems)
     if role != "all" and now.db is None:
         raise InputError(
             Problem(
@@ -175,7 +177,7 @@ async def _serve(
         if worker is not None:
             work.append(worker.keep(stop))
         async with asyncio.TaskGroup() as tasks:
-            for each in (*work, _follow(settings, stop, worker)):
+            for each in (*work, _follow(settings, stop, worker, tell)):
                 tasks.create_task(each)
 
 
@@ -227,7 +229,7 @@ async def _answer(
     if app.state.pages is not None:
         tell(f"its pages: {address}{app.state.pages.link()}")
     if role in ("all", "receive"):
-        tell(f"let your agents send there: OTEL_EXPORTER_OTLP_ENDPOINT={address}")
+        tell(f"let your agents send there: OTEL_EXPORTER_OTLP_ENDPOINT={_reached_at(listening)}")
         over = f"; grpc on port {grpc_port}" if stop_grpc is not None else ""
         tell(f"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf{over}")
     try:
@@ -245,12 +247,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _follow(settings: LiveSettings, stop: asyncio.Event, worker: _Worker | None) -> None:
+async def _follow(
+    settings: LiveSettings, stop: asyncio.Event, worker: _Worker | None, tell: Tell
+) -> None:
     """Read settings again when their file changes."""
     while not stop.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _LOOK)
         if settings.reload() and worker is not None:
+            for problem in lacking(settings.now.live_rules):
+                tell(f"{problem}; until then its questions wait")
             worker.renew()
 
 
@@ -407,6 +413,21 @@ def _listen(host: str, port: int) -> socket.socket:
 def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _reached_at(listening: socket.socket) -> str:
+    """Return an address to send to: where all are listened on, the one that this machine uses."""
+    host, port = listening.getsockname()[:2]
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
+        return _address(listening)
+    # Connecting a datagram socket sends nothing: it only chooses the address that would be used,
+    # here towards one that is reserved for documents (RFC 5737).
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards, suppress(OSError):
+        towards.connect(("192.0.2.1", 9))
+        host = towards.getsockname()[0]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - no network
+        host = "127.0.0.1"
+    return f"http://{host}:{port}"
 
 
 @contextmanager

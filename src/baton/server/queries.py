@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import product
 from typing import Any, get_args
 
@@ -54,11 +55,13 @@ from baton.session.server_rows import (
     DispatchRow,
     Page,
     ScoreRow,
+    UnknownRule,
 )
 
 from .bodies import BodyGone, Place
 from .conversations import record_of
 from .paging import at_of, cursor_after, cursor_of, read_cursor, row_as
+from .rows import narrow
 from .schema import conversation, deletion, dispatch, run, score
 from .store import Store
 
@@ -579,6 +582,30 @@ def scores(
         row_as(ScoreRow, {**row, "conversation_id": row["conversation"]}) for row in rows[:limit]
     ]
     return Page(items=items, next=cursor_of(rows, limit))
+
+
+def unknown_rules(store: Store, project: int, known: Iterable[str]) -> list[UnknownRule]:
+    """Return rules that programs of a project name and that are none of the known ones."""
+    newest = select(conversation.c.named_rules, conversation.c.seen)
+    newest = newest.where(conversation.c.project == project)
+    newest = newest.order_by(*(each.desc() for each in _ORDER)).limit(_NEWEST)
+    rules = {narrow(name) for name in known}
+    unknown: dict[str, UnknownRule] = {}
+    with store.read() as connection:
+        for named, seen in connection.execute(newest):
+            at = datetime.fromtimestamp(seen, UTC)
+            for name in msgspec.json.decode(named or "[]", type=list[str]):
+                if name not in rules:
+                    one = unknown.setdefault(
+                        name, UnknownRule(name=name, conversations=0, last_seen=at)
+                    )
+                    one.conversations += 1
+                    one.last_seen = max(one.last_seen, at)
+    return sorted(unknown.values(), key=lambda one: (-one.conversations, one.name))
+
+
+_NEWEST = 1000
+"""Conversations that are looked through for what their programs name."""
 
 
 def deletions(store: Store) -> list[Deletion]:

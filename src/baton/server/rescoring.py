@@ -29,7 +29,7 @@ from .bodies import Place
 from .conversations import decode
 from .database import EVERY_PROJECT, Unavailable
 from .judging import agent_versions, is_up_to_date, wait_for_judge
-from .rows import Row, Sums
+from .rows import Row, Sums, narrow
 from .rules import Rule, read_rules
 from .schema import rescore, score
 from .score_rows import Key, current_scores, key_of, lock, replace_scores
@@ -79,8 +79,7 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         rules = settings.live_rules
         rule = rules.named(self.rule)
         if rule is None or rule.spec.project not in (None, project):
-            names = [each.name for each in rules.rules if each.spec.project in (None, project)]
-            known = ", ".join(f"`{name}`" for name in names) or "none"
+            known = ", ".join(f"`{name}`" for name in rules.names(project)) or "none"
             raise InputError(f"project `{project}` has no rule `{self.rule}`; it has: {known}")
         return rule
 
@@ -324,7 +323,7 @@ class _Run:
                 if row["named_rules"] is None:
                     counts.untold += 1
                     continue
-                if self._rule.name not in msgspec.json.decode(row["named_rules"]):
+                if narrow(self._rule.name) not in msgspec.json.decode(row["named_rules"]):
                     continue
             wanted.append(row)
         ids = {row["id"]: row["version"] for row in wanted}

@@ -298,12 +298,14 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
         "day": reading.place.day,
         "place": reading.place.number,
         "gone": reading.gone,
-        "named_rules": msgspec.json.encode(sorted(reading.named_rules)).decode(),
+        "named_rules": msgspec.json.encode(
+            sorted({narrow(name) for name in reading.named_rules})[:_MOST_RULES]
+        ).decode(),
     }
 
 
-_MOST_AGENTS = 100
-"""Agents that a row names; the record has all."""
+_MOST_AGENTS = _MOST_RULES = 100
+"""Agents and rules that a row names; the record has all agents."""
 
 
 def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]:

@@ -164,6 +164,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
             if rule.spec.project in (None, project) and (not rule.spec.tagged or rule.name in tags)
         ]
 
+    def names(self, project: str) -> list[str]:
+        """Return the names of the rules for a project."""
+        return [each.name for each in self.rules if each.spec.project in (None, project)]
+
+    def unknown(self, project: str, named: Collection[str]) -> set[str]:
+        """Return the names that no rule for a project has."""
+        return set(named).difference(self.names(project))
+
     def named(self, name: str) -> Rule | None:
         """Return a rule by its name, if there is one."""
         return next((rule for rule in self.rules if rule.name == name), None)

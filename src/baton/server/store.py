@@ -38,6 +38,8 @@ class Store:
         self._reading = index.execution_options(**READS)
         self._reading_inbox = inbox.execution_options(**READS)
         self._projects: dict[str, int] = {}
+        self.keys_changed = 0
+        """How often API keys were made or revoked over this store, for those who remember some."""
 
     @property
     def is_postgresql(self) -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +59,8 @@ def record_program(
     Args:
         command: the program and its arguments, as in a shell.
         file: what to add to; one with the time in its name by default.
-        server: the address of a server to send to, in place of a file.
+        server: the address of a server to send to, in place of a file. There the service is
+            called as the program, unless that or the environment says otherwise.
         project: the project there.
 
     Raises:
@@ -73,12 +74,14 @@ def record_program(
             raise InputError(f"{option('server')} and {option('output')}: give one of them")
         server = plain_address(server, option("server"), "BATON_API_KEY")
         more = {startup.SERVER: server} | ({startup.PROJECT: project} if project else {})
+        if not _names_service(os.environ):
+            # Otherwise the SDK says `unknown_service`, and all programs of a server look alike.
+            more["OTEL_SERVICE_NAME"] = _name_of(command)
         code, said = _run_noting(command, more)
         return _recorded(None, code, 0, said)
     if file is None:
-        named = next((Path(w).stem for w in command[1:] if w.endswith(".py")), None)
-        name = named or Path(command[0]).stem
-        file = FOLDER / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}.otlp.jsonl"
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        file = FOLDER / f"{stamp}-{_name_of(command)}.otlp.jsonl"
     if file.is_dir():
         raise InputError(Problem(file=str(file), message="is a folder: name a file in it"))
     make_folder(file.parent)
@@ -86,6 +89,24 @@ def record_program(
     code, said = _run_noting(command, {startup.FILE: str(file.resolve())})
     size = (file.stat().st_size if file.exists() else 0) - before
     return _recorded(file, code, size, said)
+
+
+def _name_of(command: Sequence[str]) -> str:
+    """Name a program: by its script, its module (`python -m desk.app`), or the command itself."""
+    for place, word in enumerate(command[1:], 1):
+        if word.endswith(".py"):
+            return Path(word).stem
+        if command[place - 1] == "-m":
+            return word
+    return Path(command[0]).stem
+
+
+def _names_service(environment: Mapping[str, str]) -> bool:
+    """Tell whether the environment of a program says what its service is called."""
+    stated = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")
+    return bool(environment.get("OTEL_SERVICE_NAME")) or any(
+        each.partition("=")[0].strip() == "service.name" for each in stated
+    )
 
 
 def _run_noting(command: Sequence[str], more: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:

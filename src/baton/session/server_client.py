@@ -40,6 +40,7 @@ from .server_rows import (
     Rescore,
     Rows,
     ScoreRow,
+    UnknownRule,
     UnreadTrace,
 )
 
@@ -265,6 +266,10 @@ class Server:
     def unread_traces(self) -> list[UnreadTrace]:
         """List the traces whose conversations could not be read."""
         return self._get("/problems/traces", Listed[UnreadTrace], {}).items
+
+    def unknown_rules(self) -> list[UnknownRule]:
+        """List the rules that programs name (`baton.otel.tag`) and that there are not."""
+        return self._get("/problems/rules", Listed[UnknownRule], {}).items
 
     def deletions(self) -> list[Deletion]:
         """Return what retention deleted."""

@@ -437,6 +437,18 @@ class UnreadTrace(msgspec.Struct, kw_only=True):
     reader: str
 
 
+class UnknownRule(msgspec.Struct, kw_only=True):
+    """A rule that programs name (`baton.otel.tag`) and that there is not for their project.
+
+    ``conversations`` counts those of the newest thousand that name it, ``last_seen`` is when the
+    last span of the newest of them arrived.
+    """
+
+    name: str
+    conversations: int
+    last_seen: datetime
+
+
 class Listed(msgspec.Struct, Generic[T], kw_only=True):
     """All that there are."""
 
