@@ -322,9 +322,13 @@ def test_a_summary_on_github_links_to_the_cases_that_failed(
     link = re.search(r"- \[`late`\]\((\S+)\): failed", summary.read_text())
     assert link is not None
     assert "[`refund`]" not in summary.read_text()
-    (result,) = httpx2.get(link[1]).json()["items"]
+    assert link[1] == f"{address}/evaluations/{done.id}/cases/1"
+    here = link[1].replace("/evaluations/", "/api/v1/evaluations/")
+    (result,) = httpx2.get(here).json()["items"]
     assert (result["case_id"], result["status"]) == ("late", "failed")
-    assert httpx2.get(link[1] + "9").status_code == 404
+    assert httpx2.get(here + "9").status_code == 404
+    in_project = connect(address, project="a&b").case_page(3, 4)
+    assert in_project == f"{address}/evaluations/3/cases/4?project=a%26b"
     assert baton_("submit", "--github", "--conversations", "*", "--server", address).code == 2
 
 

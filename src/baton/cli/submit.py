@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -113,5 +114,5 @@ def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Repo
         if reports.github:
             annotations = command_output(sys.stderr if showing.json else sys.stdout)
             report_entry("github").target(stored, annotations)
-            link_cases(stored, server.case_address(job.id))
+            link_cases(stored, partial(server.case_page, job.id))
     return 3 if job.exit_code is None else job.exit_code

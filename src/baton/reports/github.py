@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from baton.model.visible import without_commands
@@ -45,17 +45,17 @@ def write_github(evaluation: Reportable, out: IO[str]) -> None:
             write_markdown(evaluation, file)
 
 
-def link_cases(evaluation: Reportable, address: str) -> None:
+def link_cases(evaluation: Reportable, page: Callable[[int], str]) -> None:
     """Add links to the cases that failed or broke to the summary of a step, where there is one.
 
-    ``address`` is that of the cases on a server; the position of a case comes behind it.
+    ``page`` gives the address of a case on a server, by its position.
     """
     summary = os.environ.get(SUMMARY)
     rows = {row.position: row for row in evaluation.rows() if row.status in ("failed", "error")}
     if not summary or not rows:
         return
     lines = [
-        f"- [{code(row.case_id)}]({address}/{position}): {row.status}"
+        f"- [{code(row.case_id)}]({page(position)}): {row.status}"
         for position, row in list(rows.items())[:MOST_CASES]
     ]
     if len(rows) > MOST_CASES:

@@ -51,8 +51,9 @@ def _progress(folder: Path, *_: tuple[int, int]) -> Progress:
     cost: float | None = None
     for row in rows_of(folder):
         cases[row.status] += 1
-        if row.usage is not None and row.usage.cost_usd is not None:
-            cost = (cost or 0.0) + row.usage.cost_usd
+        spent = row.efficiency.cost_usd if row.efficiency is not None else None
+        if spent is not None:
+            cost = (cost or 0.0) + spent
     total = sum(cases.values())
     return Progress(header.name, header.status, cases, total, header.planned, started, ended, cost)
 

@@ -285,9 +285,13 @@ def job_of(store: Store, project: int, number: int) -> EvaluationJob:
     return _job(row)
 
 
-def jobs_of(store: Store, project: int, limit: int = 200) -> list[EvaluationJob]:
-    """Return evaluations that were asked for, the latest first."""
+def jobs_of(
+    store: Store, project: int, limit: int = 200, before: int | None = None
+) -> list[EvaluationJob]:
+    """Return evaluations that were asked for, the latest first; those ``before`` a number."""
     query = select(job).where(job.c.project == project).order_by(job.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(job.c.id < before)
     with store.read() as connection:
         return [_job(row) for row in connection.execute(query).mappings()]
 

@@ -374,9 +374,10 @@ class Server:
             time.sleep(pause)
         return job
 
-    def case_address(self, number: int) -> str:
-        """Return where the cases of an evaluation are; the position of one comes behind it."""
-        return f"{self.url}{_API}/evaluations/{number}/cases"
+    def case_page(self, number: int, position: int) -> str:
+        """Return the page of a case of an evaluation."""
+        project = "" if self._project is None else f"?{urlencode({'project': self._project})}"
+        return f"{self.url}/evaluations/{number}/cases/{position}{project}"
 
     def fetch(self, number: int, folder: PathLike) -> Path:
         """Fetch the folder of an evaluation into ``folder``, and return where it is.

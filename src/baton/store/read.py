@@ -162,14 +162,28 @@ class StoredEvaluation:
             open_regular(self.folder / BODIES) as bodies,
         ):
             for row in self.rows():
-                body = self._body(bodies, row)
-                if bytes(body.trace):
-                    trace_or_why = self._kept_trace(body)
-                elif body.recorded is not None:
-                    trace_or_why = recorded.of(row, body.recorded.id, body.recorded.location)
-                else:
-                    trace_or_why = FoundTrace(None, "nothing was recorded")
-                yield _result(row, body, trace_or_why.trace), trace_or_why
+                yield self._with_trace(bodies, row, recorded)
+
+    def result_with_trace(self, row: IndexRow) -> tuple[CaseResult, FoundTrace]:
+        """Return the result of one row with its trace; all recorded ones are read again for it."""
+        with open_regular(self.folder / BODIES) as bodies:
+            body = self._body(bodies, row)
+            if bytes(body.trace) or body.recorded is None:
+                return self._with_trace(bodies, row, None)
+            with _RecordedAgain(self) as recorded:
+                return self._with_trace(bodies, row, recorded)
+
+    def _with_trace(
+        self, bodies: BinaryIO, row: IndexRow, recorded: _RecordedAgain | None
+    ) -> tuple[CaseResult, FoundTrace]:
+        body = self._body(bodies, row)
+        if bytes(body.trace):
+            trace_or_why = self._kept_trace(body)
+        elif body.recorded is not None and recorded is not None:
+            trace_or_why = recorded.of(row, body.recorded.id, body.recorded.location)
+        else:
+            trace_or_why = FoundTrace(None, "nothing was recorded")
+        return _result(row, body, trace_or_why.trace), trace_or_why
 
     def _kept_trace(self, body: Body) -> FoundTrace:
         """Return the trace that a body holds, when it is one that reports can draw."""

@@ -13,12 +13,13 @@ from starlette.routing import BaseRoute, Route
 from baton.server.api import ApiState
 from baton.server.process import Pages
 
-from . import agents, conversations, signin, status
+from . import agents, conversations, evaluations, signin, status
 from .frame import Web
 
 _MODULES = (
     conversations,
     agents,
+    evaluations,
     status,
 )
 """What has pages, in the order of the navigation."""

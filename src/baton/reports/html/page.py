@@ -201,8 +201,8 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
         "id": result.case_id,
         "repeat": result.repeat,
         "status": STATUSES.index(result.status),
-        "input": _first_input(trace),
-        "reason": _reason(result),
+        "input": first_input(trace),
+        "reason": reason_of(result),
         "scores": [[tables.evaluators[n], STATUSES.index(s)] for n, s in worst.items()],
         "agents": [tables.agents[name] for name in dict.fromkeys(runs)],
         "tags": [tables.tags[tag] for tag in dict.fromkeys(result.tags)],
@@ -272,12 +272,14 @@ def _dicts(details: Plain, name: str) -> list[Plain]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _first_input(trace: Trace | None) -> str:
+def first_input(trace: Trace | None) -> str:
+    """Return the first words of what the user asked."""
     turn = trace.turns[0] if trace is not None and trace.turns else None
     return one_line(turn.input.plain(), 160) if turn and turn.input else ""
 
 
-def _reason(result: CaseResult) -> str:
+def reason_of(result: CaseResult) -> str:
+    """Return why a result did not pass, in a line; empty for one that did."""
     if result.error:
         return one_line(result.error, 200)
     for score in result.scores:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-STYLES = ("theme.css", "run.css", "report.css")
+STYLES = ("theme.css", "run.css", "cases.css", "report.css")
 _IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(
     r"^export ((?:async )?(?:function|const|class) ([A-Za-z_$][\w$]*))", re.MULTILINE

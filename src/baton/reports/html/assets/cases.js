@@ -1,6 +1,6 @@
 // The list of cases: filters, search, order; a part of it is drawn at a time.
 
-import { MARKS, agent, el, fill, mark, number, seconds } from "./dom.js";
+import { MARKS, agent, el, fill, mark, number, seconds, shown } from "./dom.js";
 
 const CHUNK = 120;
 const ORDERS = {
@@ -13,8 +13,11 @@ const ORDERS = {
 let RANK = [];
 
 export class CaseList {
-  constructor(rows, names, repeats) {
+  // `page.drawn` is told the rows that are drawn, `page.searched` that somebody searches: a server
+  // brings the words of a case (`tell`) only then.
+  constructor(rows, names, repeats, page = {}) {
     this.rows = rows;
+    this.page = page;
     this.names = names;
     this.repeats = repeats;
     this.list = document.getElementById("list");
@@ -27,7 +30,7 @@ export class CaseList {
     rows.forEach((row, index) => {
       row.number = index;
       row.first = row.same ?? index;
-      row.text = [row.id, row.reason, row.input, ...row.tags.map((tag) => names.tags[tag])].join("\n").toLowerCase();
+      this.index(row);
     });
     this.tools();
     this.more = el("button", { type: "button", class: "more", onclick: () => this.draw() }, "show more");
@@ -38,9 +41,31 @@ export class CaseList {
     this.apply();
   }
 
+  // Puts together what is searched for.
+  index(row) {
+    row.text = [row.id, row.reason, row.input, ...row.tags.map((tag) => this.names.tags[tag])].join("\n").toLowerCase();
+  }
+
+  // Takes the words of a case that came later, and shows them.
+  tell(number_, input, reason) {
+    const row = this.rows[number_];
+    Object.assign(row, { input, reason, told: true });
+    this.index(row);
+    const why = this.list.querySelector('[data-number="' + number_ + '"] .why');
+    if (why) why.textContent = shown(this.why(row));
+  }
+
+  why(row) {
+    return row.reason.replaceAll("`", "") || row.input || this.chain(row);
+  }
+
   tools() {
     const changed = () => this.apply();
-    const typed = later(changed, 80);
+    const apply = later(changed, 80);
+    const typed = () => {
+      if (this.page.searched) this.page.searched();
+      apply();
+    };
     this.search = el("input", {
       type: "search", id: "search", placeholder: "search id, message, reason, tag   ( / )",
       "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed,
@@ -148,6 +173,7 @@ export class CaseList {
     this.list.append(rows);
     this.drawn += next.length;
     this.more.hidden = this.drawn >= this.matching.length;
+    if (this.page.drawn && next.length) this.page.drawn(next);
     if (!this.matching.length) fill(this.list, el("p", { class: "empty" }, "No case is like that."));
   }
 
@@ -171,7 +197,7 @@ export class CaseList {
         "span",
         { class: "what" },
         el("span", { class: "id", dir: "auto" }, row.id, this.repeats > 1 && el("small", {}, "  " + this.repeatText(row))),
-        el("span", { class: "why", dir: "auto" }, row.reason.replaceAll("`", "") || row.input || this.chain(row)),
+        el("span", { class: "why", dir: "auto" }, this.why(row)),
       ),
       el("span", { class: "side" }, el("span", { class: "dots" }, dots), el("span", {}, spent.join(" · "))),
     );

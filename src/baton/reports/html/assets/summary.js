@@ -83,7 +83,7 @@ function evaluatorsCard(told, choose) {
       el(
         "table",
         {},
-        el("thead", {}, el("tr", {}, titles.map((title) => el("th", { scope: "col" }, title)))),
+        el("thead", {}, el("tr", {}, titles.map((title) => (title ? el("th", { scope: "col" }, title) : el("td", {}))))),
         el("tbody", {}, rows),
       ),
     ),

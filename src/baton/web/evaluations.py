@@ -1,0 +1,560 @@
+"""Evaluations: the list, one of them also while it runs, and two compared."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
+from baton.gate.compare import Compared, axis_line, figures
+from baton.model import STATUSES, CaseResult, InputError, Status
+from baton.model.visible import visible_line
+from baton.reports.html.page import (
+    Tables,
+    case_view,
+    first_input,
+    reason_of,
+    summary,
+    write_html,
+)
+from baton.server import jobs
+from baton.server.access import Denied
+from baton.server.evaluations import Progress, progress_of
+from baton.server.store import DEFAULT
+from baton.session.compare import compare
+from baton.session.server_rows import EvaluationJob
+from baton.stats.comparison import PASSED, Axis, AxisChange
+from baton.store import IndexRow, StoredEvaluation, read_evaluation
+
+from .frame import NavItem, View, Visit, Web
+
+NAV = NavItem("Evaluations", "/evaluations", "e")
+_ROWS = 50
+"""Evaluations of a page of the list."""
+_LISTED = 2000
+"""Evaluations that a filter looks through."""
+_MOST_TEXTS = 20_000
+"""Cases whose words are sent at once, for a search."""
+_MOST_CHANGED = 500
+"""Cases that a comparison lists; it counts the others."""
+_OPEN = ("waiting", "running")
+
+
+def routes(web: Web) -> list[BaseRoute]:
+    """Return the routes of these pages."""
+    one = f"{NAV.path}/{{id:int}}"
+    data = f"/data{NAV.path}/{{id:int}}"
+    return [
+        web.page(NAV.path, _list),
+        web.page(f"{NAV.path}/rows", _rows_part),
+        web.page(f"{NAV.path}/compare", _compare),
+        web.page(f"{NAV.path}/compare/case", _compare_case),
+        web.page(one, _one),
+        web.page(f"{one}/cases/{{position:int}}", _one),
+        web.page(f"{one}/report.html", _report),
+        web.data(data, _state),
+        web.data(f"{data}/list", _list_data),
+        web.data(f"{data}/texts", _texts),
+        web.data(f"{data}/cases/{{position:int}}", _case),
+        web.action(f"{one}/stop", _stop, "run"),
+        web.action(f"{one}/again", _again, "run"),
+    ]
+
+
+class _Chosen(NamedTuple):
+    """What the list is filtered by."""
+
+    name: str
+    state: str
+
+    def meets(self, one: EvaluationJob) -> bool:
+        """Tell whether an evaluation is listed."""
+        words = self.name.casefold().split()
+        text = f"{one.id} {one.name or ''} {one.by}".casefold()
+        return all(word in text for word in words) and self.state in ("", _outcome(one))
+
+
+def _outcome(one: EvaluationJob) -> str:
+    """Return a word for how an evaluation is: its status once it has one, else its state."""
+    if one.state == "failed":
+        return "stopped" if (one.error or "").startswith("stopped by ") else "error"
+    return one.status or one.state
+
+
+_OUTCOMES = ("running", "waiting", "passed", "failed", "error", "stopped")
+
+
+def _list(visit: Visit) -> View:
+    context = _listed(visit)
+    host = f"{visit.request.url.scheme}://{visit.request.url.netloc}"
+    project = "" if visit.project == DEFAULT else f" --project {visit.project}"
+    command = f"baton submit cases.yaml --agent NAME --server {host}{project}"
+    return View("evaluations.html", {**context, "command_line": command}, "Evaluations")
+
+
+def _rows_part(visit: Visit) -> View:
+    """Return the rows alone, which the page puts in their place while something runs."""
+    return View("evaluation_rows.html", _listed(visit))
+
+
+def _listed(visit: Visit) -> dict[str, Any]:
+    chosen = _Chosen(visit.query("name") or "", visit.query("state") or "")
+    if chosen.state not in ("", *_OUTCOMES):
+        raise InputError(f"`state` is one of {', '.join(_OUTCOMES)}, not `{chosen.state[:50]}`")
+    store, project = visit.state.store, visit.caller.project
+    before = _number(visit, "before")
+    rows: list[EvaluationJob] = []
+    looked, more = 0, True
+    while more and len(rows) <= _ROWS and looked < _LISTED:
+        page = jobs.jobs_of(store, project, _ROWS + 1, before)
+        more = len(page) > _ROWS
+        looked += len(page)
+        rows += [one for one in page if chosen.meets(one)]
+        before = page[-1].id if page else None
+    return {
+        "rows": [(one, _outcome(one)) for one in rows[:_ROWS]],
+        "chosen": chosen,
+        "outcomes": _OUTCOMES,
+        "next": rows[_ROWS - 1].id if len(rows) > _ROWS else None,
+        "live": any(one.state in _OPEN for one in rows[:_ROWS]),
+        "filtered": bool(chosen.name or chosen.state or visit.query("before")),
+    }
+
+
+def _number(visit: Visit, name: str) -> int | None:
+    """Read a number of the address.
+
+    Raises:
+        InputError: it is none.
+    """
+    text = visit.query(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise InputError(f"`{name}` is a number, not `{text[:50]}`")
+    return int(text)
+
+
+def _job(visit: Visit, number: int) -> EvaluationJob:
+    try:
+        return jobs.job_of(visit.state.store, visit.caller.project, number)
+    except KeyError:
+        said = f"there is no evaluation {number} in this project"
+        raise Denied(404, said, "the list of evaluations has all of them") from None
+
+
+class _Opened(NamedTuple):
+    """An evaluation folder with its rows in order."""
+
+    stored: StoredEvaluation
+    rows: list[IndexRow]
+
+    def at(self, position: int) -> list[IndexRow]:
+        """Return the rows of a case, one for each repeat that is there."""
+        return [row for row in self.rows if row.position == position]
+
+
+def _opened(visit: Visit, number: int) -> _Opened:
+    """Open the folder of an evaluation.
+
+    Raises:
+        Denied: 404, there is none.
+    """
+    try:
+        folder = jobs.folder_of(visit.state.store, visit.caller.project, number)
+    except KeyError:
+        said = f"evaluation {number} has no results here"
+        advice = "it has not begun yet, or its folder was removed"
+        raise Denied(404, said, advice) from None
+    return _read(folder, *_marks(folder))
+
+
+def _marks(folder: Path) -> list[tuple[int, int]]:
+    """Return what changes when a folder does."""
+    marks = [(folder / name).stat() for name in (HEADER, INDEX, BODIES)]
+    return [(mark.st_mtime_ns, mark.st_size) for mark in marks]
+
+
+@lru_cache(maxsize=6)
+def _read(folder: Path, *_: tuple[int, int]) -> _Opened:
+    """Open a folder again only when it changed: all its bodies are checked each time."""
+    stored = read_evaluation(folder, partial=True)
+    return _Opened(stored, list(stored.rows()))
+
+
+def _one(visit: Visit) -> View:
+    number = visit.path["id"]
+    job = _job(visit, number)
+    try:
+        opened: _Opened | None = _opened(visit, number)
+    except Denied:
+        opened = None
+    others = [
+        one
+        for one in jobs.jobs_of(visit.state.store, visit.caller.project, 200)
+        if one.id != number and one.results
+    ]
+    # What is probably meant: the one before it of the same name.
+    others.sort(key=lambda one: (one.name != job.name, one.id > number, -one.id))
+    host = f"{visit.request.url.scheme}://{visit.request.url.netloc}"
+    project = "" if visit.project == DEFAULT else f" --project {visit.project}"
+    context = {
+        "job": job,
+        "outcome": _outcome(job),
+        "is_open": job.state in _OPEN,
+        "progress": _progress(job, opened),
+        "others": others[:100],
+        "data": None if opened is None else _json_in_page(_page_data(opened)),
+        "position": visit.path.get("position"),
+        "stored": None if opened is None else opened.stored.header,
+        "source": f"baton report --server {host}{project} {number}",
+    }
+    return View("evaluation.html", context, visible_line(job.name or f"Evaluation {number}"))
+
+
+class _Going(NamedTuple):
+    """How an evaluation goes on; ``rate`` is in cases a second, ``left`` in seconds."""
+
+    results: int
+    planned: int | None
+    seconds: float | None
+    rate: float | None
+    left: float | None
+    cost_usd: float | None
+
+
+def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
+    if opened is None:
+        return None
+    known: Progress = progress_of(opened.stored.folder)
+    until = known.ended
+    if job.state in _OPEN:
+        until = time.time()
+    elif until is None and job.ended is not None:
+        until = job.ended.timestamp()
+    seconds = None if known.started is None or until is None else max(0.0, until - known.started)
+    rate = known.results / seconds if seconds and known.results else None
+    left = None
+    if rate and known.planned is not None and job.state in _OPEN:
+        left = max(0, known.planned - known.results) / rate
+    costs = [
+        row.efficiency.cost_usd
+        for row in opened.rows
+        if row.efficiency is not None and row.efficiency.cost_usd is not None
+    ]
+    cost = sum(costs) if costs else None
+    return _Going(known.results, known.planned, seconds, rate, left, cost)
+
+
+def _page_data(opened: _Opened) -> bytes:
+    return _encoded(opened.stored.folder, *_marks(opened.stored.folder))
+
+
+@lru_cache(maxsize=6)
+def _encoded(folder: Path, *marks: tuple[int, int]) -> bytes:
+    """Return what the report's scripts draw: the summary, and the list from the index alone."""
+    opened = _read(folder, *marks)
+    tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
+    rows = _list_rows(opened.rows, tables)
+    data = {"summary": summary(opened.stored), "names": tables.plain(), "rows": rows}
+    return msgspec.json.encode(data)
+
+
+def _json_in_page(text: bytes) -> str:
+    """Return JSON that no text in it can end the element of."""
+    escaped = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
+    return escaped.decode()
+
+
+_RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
+
+
+def _list_rows(rows: Iterable[IndexRow], tables: Tables) -> list[dict[str, Any]]:
+    """Return what the list shows of each result; what the bodies say comes when it is drawn.
+
+    Names are numbers, and what is empty is left out. ``same`` is the number of an earlier repeat
+    with the same verdicts.
+    """
+    listed: list[dict[str, Any]] = []
+    first: dict[tuple[Any, ...], int] = {}
+    # Many cases have the same verdicts, agents and tags: each of these is put together once.
+    verdicts: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    agents: dict[tuple[str | None, ...], list[int]] = {}
+    tags: dict[tuple[str, ...], list[int]] = {}
+    for number, row in enumerate(rows):
+        scored = tuple((each.evaluator, each.status) for each in row.scores)
+        if scored not in verdicts:
+            verdicts[scored] = _worst(scored, tables)
+        route = tuple(name for hop in row.route for name in (hop.sender, hop.receiver))
+        if route not in agents:
+            known = dict.fromkeys(name for name in route if name is not None)
+            agents[route] = [tables.agents[name] for name in known]
+        tagged = tuple(row.tags)
+        if tagged not in tags:
+            tags[tagged] = [tables.tags[tag] for tag in dict.fromkeys(tagged)]
+        plain: dict[str, Any] = {
+            "id": row.case_id,
+            "position": row.position,
+            "status": _PLACES[row.status],
+            "scores": verdicts[scored],
+        }
+        if row.repeat:
+            plain["repeat"] = row.repeat
+        if agents[route]:
+            plain["agents"] = agents[route]
+        if tags[tagged]:
+            plain["tags"] = tags[tagged]
+        if row.routing:
+            plain["routing"] = [
+                [None if name is None else tables.agents[name] for name in pair]
+                for pair in row.routing
+            ]
+        if row.efficiency is not None:
+            seconds = row.efficiency.timings.get("seconds")
+            plain["seconds"] = None if seconds is None else round(seconds, 3)
+            plain["tokens"] = row.efficiency.tokens
+        said = row.position, row.status, scored
+        earlier = first.setdefault(said, number)
+        if earlier != number:
+            plain["same"] = earlier
+        listed.append(plain)
+    return listed
+
+
+_PLACES = {status: place for place, status in enumerate(STATUSES)}
+
+
+def _worst(scored: Iterable[tuple[str, Status]], tables: Tables) -> list[tuple[int, int]]:
+    """Return the worst status of each evaluator, both as numbers."""
+    worst: dict[str, Status] = {}
+    for name, status in scored:
+        if name not in worst or _RANK[status] < _RANK[worst[name]]:
+            worst[name] = status
+    return [(tables.evaluators[name], _PLACES[status]) for name, status in worst.items()]
+
+
+def _state(visit: Visit) -> Response:
+    """Tell how an evaluation goes on, for a page that is open."""
+    job = _job(visit, visit.path["id"])
+    try:
+        opened: _Opened | None = _opened(visit, visit.path["id"])
+    except Denied:
+        opened = None
+    going = _progress(job, opened)
+    return visit.json(
+        {
+            "state": job.state,
+            "outcome": _outcome(job),
+            "cases": job.cases,
+            "progress": None if going is None else going._asdict(),
+        }
+    )
+
+
+def _list_data(visit: Visit) -> Response:
+    opened = _opened(visit, visit.path["id"])
+    return Response(_page_data(opened), media_type="application/json")
+
+
+def _texts(visit: Visit) -> Response:
+    """Return words of some results by their numbers in the list: input, reason, and agents."""
+    opened = _opened(visit, visit.path["id"])
+    asked = visit.query("rows")
+    try:
+        numbers: Sequence[int] = (
+            range(min(len(opened.rows), _MOST_TEXTS))
+            if asked is None
+            else [int(word) for word in asked.split(",")]
+        )
+        chosen = [(number, opened.rows[number]) for number in numbers if number >= 0]
+    except (ValueError, IndexError):
+        raise InputError("`rows` are numbers of this list, with commas between them") from None
+    return visit.json([[n, *_words(opened.stored.result(row))] for n, row in chosen])
+
+
+def _words(result: CaseResult) -> tuple[str, str]:
+    return first_input(result.trace), reason_of(result)
+
+
+def _case(visit: Visit) -> Response:
+    """Return all that is shown of a result; `repeat` counts from 0."""
+    opened = _opened(visit, visit.path["id"])
+    position, repeat = visit.path["position"], _number(visit, "repeat")
+    rows = [row for row in opened.at(position) if repeat in (None, row.repeat)]
+    if not rows:
+        said = f"evaluation {visit.path['id']} has no case {position}"
+        raise Denied(404, said, "the page of the evaluation lists its cases")
+    # Of several repeats the worst one is probably looked for.
+    row = min(rows, key=lambda row: (_RANK[row.status], row.repeat))
+    result, trace_or_why = opened.stored.result_with_trace(row)
+    rule = opened.stored.header.pass_rule
+    needed = rule.get("mean") if isinstance(rule, dict) else None
+    view = case_view(result, trace_or_why, needed)
+    return visit.json({**view, "id": row.case_id, "repeat": row.repeat, "status": row.status})
+
+
+def _report(visit: Visit) -> Response:
+    """Return the one-file report, to be kept."""
+    opened = _opened(visit, visit.path["id"])
+    made = io.StringIO()
+    write_html(opened.stored, made)
+    name = f"evaluation-{visit.path['id']}.html"
+    # Saved, not shown: its script is inside, which the policy of the pages does not allow.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(made.getvalue(), headers=headers, media_type="text/html")
+
+
+def _stop(visit: Visit) -> Response:
+    number = visit.path["id"]
+    _job(visit, number)
+    jobs.stop(visit.state.store, visit.caller.project, number, visit.caller.name)
+    return visit.redirect(f"{NAV.path}/{number}")
+
+
+def _again(visit: Visit) -> Response:
+    number = visit.path["id"]
+    _job(visit, number)
+    state = visit.state
+    settings = state.live_settings()
+    made = jobs.again(state.store, visit.caller.project, number, visit.caller.name, settings)
+    return visit.redirect(f"{NAV.path}/{made.id}")
+
+
+class _Axis(NamedTuple):
+    """An axis as it is drawn; places are from 0 to 100 on a scale that all axes share."""
+
+    change: AxisChange
+    figures: str
+    line: str
+    low: float | None
+    high: float | None
+    value: float
+
+
+class _Side(NamedTuple):
+    job: EvaluationJob
+    opened: _Opened
+
+
+def _side(visit: Visit, name: str) -> _Side:
+    number = _number(visit, name)
+    if number is None:
+        raise InputError(f"`{name}` is missing: choose two evaluations in the list")
+    job = _job(visit, number)
+    return _Side(job, _opened(visit, number))
+
+
+def _compare(visit: Visit) -> View | Response:
+    """Compare two; `of` twice, as the list sends it, is the older before the newer."""
+    of = sorted(int(each) for each in visit.request.query_params.getlist("of") if each.isdigit())
+    if of:
+        if len(of) != 2:
+            raise InputError(f"choose two evaluations to compare, not {len(of)}")
+        return visit.redirect(f"{NAV.path}/compare", before=of[0], after=of[1])
+    before, after = _side(visit, "before"), _side(visit, "after")
+    made = _compared(
+        before.opened.stored.folder,
+        after.opened.stored.folder,
+        *_marks(before.opened.stored.folder),
+        *_marks(after.opened.stored.folder),
+    )
+    better = _better(made)
+    positions = {row.case_id: row.position for row in after.opened.rows}
+    context = {
+        "before": before.job,
+        "after": after.job,
+        "made": made,
+        "axes": _axes(made),
+        "worse": made.cases[:_MOST_CHANGED],
+        "better": better[:_MOST_CHANGED],
+        "counts": (len(made.cases), len(better)),
+        "missing": made.missing[:_MOST_CHANGED],
+        "positions": positions,
+        "source": "baton compare "
+        + " ".join(
+            f".baton/evaluations/{one.opened.stored.folder.name}" for one in (before, after)
+        ),
+    }
+    title = f"{before.job.name or before.job.id} and {after.job.name or after.job.id}"
+    return View("compare.html", context, visible_line(title))
+
+
+@lru_cache(maxsize=16)
+def _compared(before: Path, after: Path, *_: tuple[int, int]) -> Compared:
+    """Compare again only when one of them changed: many cases take a second."""
+    return compare(before, after, force=True)
+
+
+class _Better(NamedTuple):
+    case: str
+    before: float
+    after: float
+
+
+def _better(made: Compared) -> list[_Better]:
+    """Return the cases that pass more often now, those that changed most first."""
+    old, new = made.before.values(), made.after.values()
+    rates: list[_Better] = []
+    for case in old.keys() & new.keys():
+        before, after = (side[case].values.get(Axis(PASSED)) for side in (old, new))
+        if before and after and fmean(after) > fmean(before):
+            rates.append(_Better(case, fmean(before), fmean(after)))
+    return sorted(rates, key=lambda one: (one.before - one.after, one.case))
+
+
+def _axes(made: Compared) -> list[_Axis]:
+    ends = [0.05]
+    for one in made.comparison.axes:
+        apart = one.difference.difference
+        ends += [abs(end) for end in (apart.value, apart.low, apart.high) if end is not None]
+    most = max(ends)
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else round(50 + 48 * value / most, 2)
+
+    axes = []
+    for one in made.comparison.axes:
+        apart = one.difference.difference
+        at = place(apart.value)
+        assert at is not None  # noqa: S101 - a difference has a value
+        axes.append(
+            _Axis(one, figures(one), axis_line(one), place(apart.low), place(apart.high), at)
+        )
+    return axes
+
+
+def _compare_case(visit: Visit) -> View:
+    before, after = _side(visit, "before"), _side(visit, "after")
+    case = visit.query("case") or ""
+    sides = []
+    for side in (before, after):
+        rows = [row for row in side.opened.rows if row.case_id == case]
+        worst = min(rows, key=lambda row: (_RANK[row.status], row.repeat), default=None)
+        sides.append((side.job, rows, worst))
+    if not any(rows for _, rows, _ in sides):
+        said = f"none of the two has a case `{visible_line(case)[:200]}`"
+        raise Denied(404, said, "the comparison lists the cases that changed")
+    repeats = [_number(visit, name) for name in ("before_repeat", "after_repeat")]
+    context = {
+        "case": case,
+        "before": before.job,
+        "after": after.job,
+        "sides": [
+            {
+                "job": job,
+                "repeats": rows,
+                "chosen": next((row for row in rows if row.repeat == repeat), worst),
+            }
+            for (job, rows, worst), repeat in zip(sides, repeats, strict=True)
+        ],
+    }
+    return View("compare_case.html", context, visible_line(case))

@@ -1,0 +1,201 @@
+// One evaluation: the modules of the report draw it, and a server brings each case when it is opened.
+
+import { addKey, load, lost, toast } from "./app.js";
+import { CaseList } from "./report/cases.js";
+import { hue } from "./report/dom.js";
+import { showSummary } from "./report/summary.js";
+
+const main = document.getElementById("main");
+const { address } = main.dataset;
+const holder = document.getElementById("data");
+let data = holder && whole(JSON.parse(holder.textContent));
+let list = null;
+let shown = null; // what draws the run of the open case
+let asked = new Set();
+let all = null;
+
+// What is empty is left out of the data.
+function whole(given) {
+  const empty = { repeat: 0, input: "", reason: "", agents: [], tags: [], routing: [], seconds: null, tokens: null };
+  given.rows = given.rows.map((row) => ({ ...empty, ...row }));
+  return given;
+}
+
+// ---- The list. Words of cases come for the rows that are drawn, and for all when one searches.
+
+function drawn(rows) {
+  const wanted = rows.filter((row) => !row.told && !asked.has(row.number)).map((row) => row.number);
+  if (!wanted.length) return;
+  wanted.forEach((number) => asked.add(number));
+  load(withQuery(address + "/texts", "rows", wanted.join(","))).then(tell).catch(() => wanted.forEach((number) => asked.delete(number)));
+}
+
+function searched() {
+  if (all) return;
+  all = load(address + "/texts").then((texts) => {
+    tell(texts);
+    list.apply();
+  }).catch((error) => {
+    all = null;
+    toast("The words of the cases could not be loaded: " + error.message, "failed");
+  });
+}
+
+function tell(texts) {
+  for (const [number, input, reason] of texts) list.tell(number, input, reason);
+}
+
+function withQuery(path, name, value) {
+  const there = new URL(path, location.href);
+  there.searchParams.set(name, value);
+  return there.pathname + there.search;
+}
+
+function drawAll() {
+  data.names.agents.forEach(hue);
+  asked = new Set();
+  all = null;
+  document.getElementById("list").parentElement.querySelectorAll(":scope > .more").forEach((node) => node.remove());
+  list = new CaseList(data.rows, data.names, data.summary.repeats, { drawn, searched });
+  showSummary(data.summary, (filter) => list.choose(filter));
+}
+
+// ---- A case: its page has an address of its own, and the list stays where it is.
+
+const CASES = import("./report/case.js");
+
+async function open(number, part) {
+  const row = data.rows[number];
+  if (!row) return;
+  list.mark(number);
+  const view = document.getElementById("view");
+  view.setAttribute("aria-busy", "true");
+  try {
+    const [{ showCase }, told] = await Promise.all([CASES, load(withQuery(`${address}/cases/${row.position}`, "repeat", row.repeat))]);
+    if (list.current !== number) return;
+    shown = showCase(told, row, data.rows.filter((one) => one.first === row.first), data.names, data.summary.repeats);
+    view.scrollTop = 0;
+    if (part && shown) shown.show(part);
+  } catch (error) {
+    toast("The case could not be loaded: " + error.message, "failed");
+  } finally {
+    view.removeAttribute("aria-busy");
+  }
+}
+
+function narrow() {
+  return innerWidth <= 900;
+}
+
+// Links inside the view are as in the one-file report: #case12, or #case12/d-3 for a part of it.
+function follow() {
+  const named = /^#case(\d+)(?:\/(.+))?$/.exec(location.hash);
+  if (!named) return false;
+  const [number, part] = [Number(named[1]), named[2] && decodeURIComponent(named[2])];
+  if (part && shown && list.current === number) shown.show(part);
+  else open(number, part).then(() => narrow() && document.getElementById("view").scrollIntoView());
+  return true;
+}
+
+function step(by) {
+  const next = list.beside(by);
+  if (next === null) return;
+  history.replaceState(null, "", "#case" + next);
+  open(next);
+  list.mark(next)?.focus({ preventScroll: true });
+}
+
+// ---- While it runs: figures go on; new results are announced, and drawn when asked for.
+
+const news = document.getElementById("news");
+const figures = new Map([...document.querySelectorAll("[data-show]")].map((node) => [node.dataset.show, node]));
+const COUNT = new Intl.NumberFormat("en-US");
+
+function duration(value) {
+  if (value < 100) return value.toFixed(value < 1 ? 2 : 0) + " s";
+  const minutes = Math.round(value / 60);
+  return minutes < 60 ? minutes + " min" : Math.floor(minutes / 60) + " h " + (minutes % 60) + " min";
+}
+
+function show(state) {
+  const { progress, cases } = state;
+  if (!progress) return;
+  const bar = document.getElementById("done");
+  if (progress.planned) {
+    bar.max = progress.planned;
+    bar.value = progress.results;
+  }
+  const texts = {
+    cases: COUNT.format(progress.results) + (progress.planned ? " of " + COUNT.format(progress.planned) : ""),
+    passed: COUNT.format(cases.passed || 0),
+    "not-passed": COUNT.format((cases.failed || 0) + (cases.error || 0)),
+    rate: progress.rate ? (60 * progress.rate).toFixed(1) + " a minute" : "–",
+    left: progress.left === null ? "–" : duration(progress.left),
+    cost: progress.cost_usd === null ? "–" : "$" + progress.cost_usd.toFixed(progress.cost_usd < 0.1 ? 4 : 2),
+  };
+  for (const [name, text] of Object.entries(texts)) if (figures.has(name)) figures.get(name).textContent = text;
+}
+
+function announce(words, label, act) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", act);
+  news.replaceChildren(words + " ", button);
+  news.hidden = false;
+}
+
+async function takeNew() {
+  news.hidden = true;
+  const open_ = list && list.current !== null ? data.rows[list.current] : null;
+  data = whole(await load(address + "/list"));
+  drawAll();
+  if (!open_) return;
+  const number = data.rows.findIndex((row) => row.position === open_.position && row.repeat === open_.repeat);
+  if (number >= 0) list.mark(number);
+}
+
+async function look() {
+  try {
+    const state = await load(address);
+    show(state);
+    const have = data ? data.rows.length : 0;
+    const there = state.progress ? state.progress.results : 0;
+    if (!["waiting", "running"].includes(state.state)) {
+      announce(`It has ended: ${state.outcome}.`, "Show the result", () => location.reload());
+      return;
+    }
+    if (there > have) {
+      const fresh = there - have;
+      announce(`${COUNT.format(fresh)} new ${fresh === 1 ? "result" : "results"}.`, "Show", data ? takeNew : () => location.reload());
+    }
+  } catch {
+    lost();
+  }
+  setTimeout(look, document.hidden ? 10000 : 2000);
+}
+
+if (data) {
+  drawAll();
+  addEventListener("hashchange", follow);
+  addKey("j", "Next case", () => step(1));
+  addKey("k", "Case before", () => step(-1));
+  addKey("/", "Search cases", () => list.search.focus());
+  addKey("n", "Next dispatch of the case", () => shown && shown.beside && shown.beside(1));
+  addKey("p", "Dispatch before", () => shown && shown.beside && shown.beside(-1));
+  const named = main.dataset.position;
+  if (named !== undefined) {
+    const repeat = Number(new URLSearchParams(location.search).get("repeat") ?? -1);
+    const there = data.rows.filter((row) => String(row.position) === named && (repeat < 0 || row.repeat === repeat));
+    const worst = there.sort((one, other) => rank(one) - rank(other))[0];
+    if (worst) open(worst.number, location.hash.slice(1) && decodeURIComponent(location.hash.slice(1))).then(() => document.getElementById("cases").scrollIntoView());
+    else toast("There is no such case", "failed");
+  } else if (!follow() && list.matching.length && !narrow()) open(list.matching[0].number);
+}
+
+function rank(row) {
+  return ["error", "failed", "skipped", "passed"].indexOf(data.names.statuses[row.status]);
+}
+
+document.documentElement.dataset.ready = "true";
+if (main.hasAttribute("data-live")) setTimeout(look, 1500);
