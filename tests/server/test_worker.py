@@ -38,7 +38,8 @@ def scored(
     project: int, record: Trace, told: Recorded | None, state: str
 ) -> tuple[list[Any], list[str]]:
     assert state == "complete"
-    return score(record, RULES, now=AT)
+    made = score(record, RULES, now=AT)
+    return made.rows, made.waiting
 
 
 def verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.machinery import PathFinder
@@ -86,8 +86,10 @@ def rouge1(expected: str, actual: str) -> Rouge:
     missing = {word: n - found.get(word, 0) for word, n in wanted.items() if n > found.get(word, 0)}
     extra = {word: n - wanted.get(word, 0) for word, n in found.items() if n > wanted.get(word, 0)}
     overlap = wanted.total() - sum(missing.values())
-    if missing and extra:
-        overlap += (_stems(missing) & _stems(extra)).total()
+    # A stem begins with the letter of its word.
+    both_begin = {word[0] for word in missing} & {word[0] for word in extra}
+    if both_begin:
+        overlap += (_stems(missing, both_begin) & _stems(extra, both_begin)).total()
     precision = overlap / max(found.total(), 1)
     recall = overlap / max(wanted.total(), 1)
     both = precision + recall
@@ -98,11 +100,12 @@ def _folded_words(text: str) -> list[str]:
     return words(unicodedata.normalize("NFKC", text).lower())
 
 
-def _stems(counts: dict[str, int]) -> Counter[str]:
-    """Count the stems of words that are counted."""
+def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
+    """Count the stems of words that are counted, of those that begin with certain letters."""
     stems: Counter[str] = Counter()
     for word, count in counts.items():
-        stems[_stem(word)] += count
+        if word[0] in beginnings:
+            stems[_stem(word)] += count
     return stems
 
 
