@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -51,7 +51,7 @@ class Bodies(Protocol):
         """Keep bodies, committed when this returns; places are in their order."""
 
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
-        """Return bodies by place; what was deleted is left out."""
+        """Return bodies by place, unpacked as they are looked at; what was deleted is left out."""
 
     def remove(self, places: Iterable[Place]) -> None:
         """Delete bodies that nothing names any more; their room is used again."""
@@ -91,6 +91,23 @@ class _Codec(threading.local):
         self.unpack = zstandard.ZstdDecompressor().decompress
 
 
+class _Unpacked(Mapping[Place, bytes]):
+    """Bodies that are unpacked as they are looked at: a long conversation has 60 MB of them."""
+
+    def __init__(self, packed: Mapping[Place, bytes], codec: _Codec) -> None:
+        self._packed = packed
+        self._codec = codec
+
+    def __getitem__(self, place: Place) -> bytes:
+        return self._codec.unpack(self._packed[place])
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
 class FileBodies:
     """A SQLite file for each day, in a folder."""
 
@@ -120,7 +137,7 @@ class FileBodies:
     @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
         """Return bodies by place; what was deleted is left out."""
-        unpacked = {}
+        packed = {}
         for place in places:
             if not self._file(place.day).exists():
                 continue
@@ -128,8 +145,8 @@ class FileBodies:
             query = "SELECT data FROM body WHERE id = ?"
             row = connection.execute(query, (place.number,)).fetchone()
             if row is not None:
-                unpacked[place] = self._codec.unpack(row[0])
-        return unpacked
+                packed[place] = row[0]
+        return _Unpacked(packed, self._codec)
 
     @available()
     def remove(self, places: Iterable[Place]) -> None:
@@ -242,13 +259,13 @@ class PartitionBodies:
         by_day: dict[str, list[int]] = {}
         for place in places:
             by_day.setdefault(place.day, []).append(place.number)
-        unpacked = {}
+        packed = {}
         query = text("SELECT id, data FROM body WHERE day = :day AND id = ANY(:numbers)")
         with self._engine.connect() as connection:
             for day, numbers in by_day.items():
                 rows = connection.execute(query, {"day": day, "numbers": numbers})
-                unpacked.update({Place(day, n): self._codec.unpack(data) for n, data in rows})
-        return unpacked
+                packed.update({Place(day, n): data for n, data in rows})
+        return _Unpacked(packed, self._codec)
 
     @available()
     def remove(self, places: Iterable[Place]) -> None:

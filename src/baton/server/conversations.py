@@ -291,8 +291,8 @@ def choose(
     return chosen
 
 
-def read(stored: dict[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadAll:
-    """Read the conversations of a component from its chunks, which are taken out of ``stored``.
+def read(stored: Mapping[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadAll:
+    """Read the conversations of a component from its chunks.
 
     Raises:
         InputError: records that Baton wrote as spans are not whole; nothing else was there.
@@ -303,7 +303,7 @@ def read(stored: dict[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadAll:
     lost: list[Dropped] = []
     torn = False
     for each in chosen.chunks:
-        data = stored.pop(each.place, None)
+        data = stored.get(each.place)
         if data is None:
             missing += each.spans
             continue
@@ -531,7 +531,7 @@ def open_record(store: Store, project: int, key: str, bounds: Bounds = DEFAULT) 
         members = _members(connection, project, [id_ for some in together for id_ in some])
         all_of_it = Component(project, sorted(members.values(), key=_first_seen))
         chosen = choose(connection, project, [all_of_it], bounds)[0]
-        stored = dict(store.bodies.get([each.place for each in chosen.chunks]))
+        stored = store.bodies.get([each.place for each in chosen.chunks])
     found = read(stored, chosen, bounds)
     for record in found.records:
         if narrow(record.trace.id) == key:

@@ -20,8 +20,9 @@ from .database import EVERY_PROJECT, Unavailable
 from .schema import inbox
 from .store import Store
 
-_LEVEL = 1
-"""Of zstd. What was read is pruned soon, so speed counts for more than size."""
+_LEVEL = 2
+"""Of zstd. Level 1 takes a fifth more room for requests with many spans, and saves a microsecond a
+span; levels above 2 take longer and gain little more."""
 
 Kind = Literal["traces", "logs", "recording"]
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -338,14 +338,14 @@ class Worker:
             together = [one.component for one in listed]
             chosen = conversations.choose(connection, project, together, self.bounds)
             places = [each.place for some in chosen for each in some.chunks]
-            stored = dict(self.store.bodies.get(places))
+            stored = self.store.bodies.get(places)
             for one, some in zip(listed, chosen, strict=True):
                 self._read_one(one, stored, some)
             self._drop_unchanged(connection, project, listed)
         return done
 
     def _read_one(
-        self, one: _Done, stored: dict[Place, bytes], chosen: conversations.Chosen
+        self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
     ) -> None:
         """Read a conversation. What breaks is noted, and others go on."""
         try:

@@ -32,8 +32,9 @@ class Action(msgspec.Struct, eq=False):
     """A tool call of a run, or a hand-off without one.
 
     ``call`` is what its model wrote, ``node`` the span of the tool that ran and ``tool`` what it
-    says, ``handoff`` the span of a hand-off, ``answer`` what the model was told later. ``batch``
-    numbers the answer with the call: calls of one answer of a model were issued together.
+    says, ``handoff`` the span of a hand-off, ``answer`` what the model was told later. ``number``
+    counts the actions of a run. ``batch`` numbers the answer with the call: calls of one answer of
+    a model were issued together.
     """
 
     step: ToolCall | None = None
@@ -43,6 +44,7 @@ class Action(msgspec.Struct, eq=False):
     handoff_node: Node | None = None
     handoff: HandoffSpan | None = None
     answer: Answer | None = None
+    number: int = 0
     batch: int | None = None
     mode: Mode | None = None
     target: str | None = None
@@ -108,7 +110,7 @@ class Action(msgspec.Struct, eq=False):
         return node.span.ended if node is not None else None
 
 
-_Queues = defaultdict[str, deque[Action]]
+_Queue = deque[Action] | list[Action]
 
 
 class _Actions:
@@ -119,18 +121,18 @@ class _Actions:
 
     def __init__(self) -> None:
         self.all: list[Action] = []
-        self._number: dict[int, int] = {}
         self._written: set[str] = set()
-        self._by_id: _Queues = defaultdict(deque)
-        self._by_name: _Queues = defaultdict(deque)
-        self._without_id: _Queues = defaultdict(deque)
-        self._to_run: _Queues = defaultdict(deque)
+        # Few actions have one id, and an empty queue takes ten times the room of a list.
+        self._by_id: defaultdict[str, list[Action]] = defaultdict(list)
+        self._to_run: defaultdict[str, list[Action]] = defaultdict(list)
+        self._by_name: defaultdict[str, deque[Action]] = defaultdict(deque)
+        self._without_id: defaultdict[str, deque[Action]] = defaultdict(deque)
         self._alike: defaultdict[str, list[Action]] = defaultdict(list)
         self._put_off: dict[str, list[Action]] = {}
 
     def add(self, action: Action) -> None:
         """Add an action; its call, when a model wrote one, is known by now."""
-        self._number[id(action)] = len(self.all)
+        action.number = len(self.all)
         self.all.append(action)
         call = action.call
         if call is None:
@@ -182,7 +184,7 @@ class _Actions:
         by_name = _first(self._without_id.get(name), _is_answered_or_has_id)
         if by_id is None or by_name is None:
             return by_id or by_name
-        return min(by_id, by_name, key=lambda action: self._number[id(action)])
+        return min(by_id, by_name, key=lambda action: action.number)
 
     def carried_out(self, tool: ToolSpan) -> Action | None:
         """Return the call that the span of a tool carries out: by id, else by name and arguments.
@@ -205,10 +207,10 @@ class _Actions:
         return next((a for a in alike if a.call is not None and a.call.id is None), None)
 
 
-def _first(actions: deque[Action] | None, done: Callable[[Action], bool]) -> Action | None:
+def _first(actions: _Queue | None, done: Callable[[Action], bool]) -> Action | None:
     """Return the first that is left to do; those that are done leave the list."""
     while actions and done(actions[0]):
-        actions.popleft()
+        del actions[0]
     return actions[0] if actions else None
 
 

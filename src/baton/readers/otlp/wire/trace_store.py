@@ -81,7 +81,29 @@ def unpack(data: bytes) -> Batch:
     """Decode what ``pack`` encoded."""
     batch = _DECODER.decode(data)
     _give_resources(batch)
+    if len(batch.spans) >= _MANY:
+        _share_texts(batch.spans)
     return batch
+
+
+_MANY, _SHORT = 500, 40
+"""Spans from which on room counts for more than time; letters of texts that may well repeat."""
+
+
+def _share_texts(spans: list[Span]) -> None:
+    """Hold texts that repeat once: the trace, parents, names of spans, agents, models and tools."""
+    known: dict[str, str] = {}
+    share = known.setdefault
+    for span in spans:
+        span.trace_id = share(span.trace_id, span.trace_id)
+        span.name = share(span.name, span.name)
+        span.scope = share(span.scope, span.scope)
+        if span.parent_id is not None:
+            span.parent_id = share(span.parent_id, span.parent_id)
+        attributes = span.attributes
+        for key, value in attributes.items():
+            if type(value) is str and len(value) <= _SHORT:
+                attributes[key] = share(value, value)
 
 
 def _take_resources(batch: Batch) -> None:
