@@ -17,6 +17,7 @@ from tests.conftest import Baton
 import baton
 from baton.cli.options import SHORT, Reports
 from baton.cli.submit import show_job
+from baton.config.dialects.adk import sent_criteria
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
 from baton.server.jobs import Jobs, add_folder, again, folder_of, job_of, jobs_of, stop, submit
@@ -339,3 +340,76 @@ def test_a_fault_in_a_file_is_told_by_the_name_that_was_sent(
     done = asked(store, settings, agent="support", dataset=cases("cases: [{id: 1, inputs: x}]"))
     assert done.exit_code == 2
     assert (done.error or "").startswith("cases.yaml:1: ")
+
+
+EVAL_SET = {
+    "eval_set_id": "desk",
+    "eval_cases": [
+        {
+            "eval_id": "refund",
+            "conversation": [
+                {
+                    "invocation_id": "1",
+                    "user_content": {"role": "user", "parts": [{"text": "refund order 42"}]},
+                    "final_response": {
+                        "role": "model",
+                        "parts": [{"text": "Your refund R-2 is on its way."}],
+                    },
+                }
+            ],
+        }
+    ],
+}
+
+
+def test_the_criteria_of_adk_beside_an_eval_set_go_with_it(
+    address: str, store: Store, settings: Settings, tmp_path: Path, baton: Baton
+) -> None:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    cases_of = folder / "desk.evalset.json"
+    cases_of.write_bytes(msgspec.json.encode(EVAL_SET))
+    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}} // low')
+    other = tmp_path / "strict.json"
+    other.write_text('{"criteria": {"response_match_score": 0.99}}')
+    line = ("submit", "--server", address, "--agent", "support")
+    assert baton(*line, cases_of).code == 0
+    assert baton(*line, cases_of, other).code == 0
+    jobs, until = Jobs(store, settings), time.monotonic() + 60
+    while any(each.state != "done" for each in jobs_of(store, 1)) and time.monotonic() < until:
+        jobs.work(time.time())
+        time.sleep(0.05)
+    assert [(each.status, each.error) for each in jobs_of(store, 1)] == [
+        ("failed", None), ("passed", None),
+    ]  # fmt: skip
+
+
+def test_criteria_that_name_functions_or_have_no_cases_are_refused(
+    address: str, tmp_path: Path, baton: Baton
+) -> None:
+    metric = {"own": {"code_config": {"name": "os.getcwd"}}}
+    criteria = tmp_path / "test_config.json"
+    criteria.write_bytes(msgspec.json.encode({"criteria": {"own": 1.0}, "custom_metrics": metric}))
+    cases_of = tmp_path / "desk.evalset.json"
+    cases_of.write_bytes(msgspec.json.encode(EVAL_SET))
+    line = ("submit", "--server", address, "--agent", "support")
+    refused = baton(*line, cases_of)
+    assert refused.code == 2
+    assert "test_config.json:1: custom_metrics.own: runs code: `os.getcwd`: not here" in refused.err
+    alone = baton(*line, criteria)
+    assert alone.code == 2
+    (tmp_path / "other").mkdir()
+    elsewhere = tmp_path / "other" / "more.evalset.json"
+    elsewhere.write_bytes(msgspec.json.encode(EVAL_SET))
+    mixed = baton(*line, cases_of, elsewhere)
+    assert "only some cases lie beside this test_config.json" in mixed.err
+
+
+def test_criteria_choose_no_judge_of_a_server() -> None:
+    judged = {
+        "threshold": 0.5,
+        "judgeModelOptions": {"judgeModel": "gemini-2.5-flash", "numSamples": 3},
+    }
+    stated = {"criteria": {"final_response_match_v2": judged, "response_match_score": 0.5}}
+    sent = msgspec.json.decode(sent_criteria("test_config.json", msgspec.json.encode(stated)))
+    assert sent["criteria"]["final_response_match_v2"]["judgeModelOptions"] == {"numSamples": 3}

@@ -314,3 +314,41 @@ def test_answers_on_one_connection_do_not_wait_for_each_other(tmp_path: Path) ->
             times.append(time.perf_counter() - started)
         served.end()
     assert sorted(times[1:])[2] < 0.03  # 40 ms where the system waits for a confirmation
+
+
+SLOW = """
+import sys
+from sqlalchemy import text
+from baton.cli.app import main
+from baton.server import sums
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+
+def edges(store, project, **_):
+    with store.read() as connection:
+        return list(connection.execute(text(ENDLESS)))
+
+sums.edges = edges
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.heavy
+def test_a_question_that_takes_long_does_not_hold_a_stop(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, "slow.py", "serve", "--port", "0", "--no-grpc"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        said = next(line for line in process.stderr if "listening on" in line)
+        port = int(said.split(",")[0].rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as asking:
+            asking.sendall(b"GET /api/v1/edges HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            time.sleep(1)
+            began = time.monotonic()
+            process.terminate()
+            assert process.wait(20) == 0
+        assert time.monotonic() - began < 10
+    finally:
+        process.kill()
+        process.stderr.close()

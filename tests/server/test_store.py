@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from baton.server.bodies import BodyGone, FileBodies, get_one
 from baton.server.database import (
     EVERY_PROJECT,
     NoProject,
+    TooLong,
     Unavailable,
     add_rows,
     refuse_without_project,
@@ -219,3 +222,50 @@ def test_the_last_revision_is_the_one_that_new_stores_have() -> None:
     config = Config()
     config.set_main_option("script_location", "baton.server:migrations")
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000000) SELECT count(*) FROM c"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.heavy)])
+def either(request: pytest.FixtureRequest) -> Store:
+    name = "store" if request.param == "sqlite" else "postgres_store"
+    opened: Store = request.getfixturevalue(name)
+    return opened
+
+
+def test_a_question_that_takes_too_long_is_broken_off(either: Store) -> None:
+    either.patience = 0.2
+    began = time.monotonic()
+    with pytest.raises(TooLong, match="took too long"), either.read() as connection:
+        connection.execute(text(ENDLESS))
+    assert time.monotonic() - began < 3
+    with either.read() as connection:
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+    either.patience = None  # as where work is done
+    with either.read() as connection:
+        assert connection.execute(text(LONG)).scalar() == 2_000_000
+
+
+def test_a_server_that_stops_breaks_off_what_is_asked(either: Store) -> None:
+    either.patience = 60.0
+    broken: list[float] = []
+
+    def ask() -> None:
+        try:
+            with either.read() as connection:
+                connection.execute(text(ENDLESS))
+        except TooLong:
+            broken.append(time.monotonic())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.3)
+    stopped = time.monotonic()
+    either.break_off()
+    asking.join(10)
+    assert broken
+    assert broken[0] - stopped < 3
+    with pytest.raises(TooLong, match="stops"), either.read():
+        pass

@@ -46,7 +46,8 @@ def submit_command(
     Parameters
     ----------
     targets
-        Datasets and recordings; each is recognised by its content.
+        Datasets and recordings; each is recognised by its content. An eval set of ADK is scored by
+        the `test_config.json` beside it, or by another one that is given here.
     server
         The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
         taken from `BATON_API_KEY`.
@@ -76,10 +77,14 @@ def submit_command(
         if not target.exists():
             raise InputError(f"{target}: no such file or folder")
     datasets = [target for target in targets if is_kind(target, "dataset")]
+    criteria = [target for target in targets if is_kind(target, "criteria")]
+    if len(criteria) > 1:
+        raise InputError(f"{criteria[1]}: one file of criteria can be given, and there are more")
     asked = connect(server_address(server), project=project)
     job = asked.submit(
         datasets,
-        recordings=[target for target in targets if target not in datasets],
+        criteria=criteria[0] if criteria else None,
+        recordings=[target for target in targets if target not in [*datasets, *criteria]],
         conversations=conversations,
         agent=agent,
         evaluators=evaluator,

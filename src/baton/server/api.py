@@ -59,7 +59,7 @@ from . import agents, exports, jobs, queries, rescores, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
-from .database import EVERY_PROJECT, Unavailable, Unfit, without_reason
+from .database import EVERY_PROJECT, TooLong, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
@@ -865,6 +865,9 @@ def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
         except (InputError, Unfit) as error:
             failure = Failure(error=str(error), do=f"{API}/openapi.json says what may be sent")
             return _json(failure, 400)
+        except TooLong as error:
+            failure = Failure(error=str(error), do="ask for less: a shorter time, a simpler filter")
+            return _json(failure, 503)
         except Unavailable as error:
             failure = Failure(error=without_reason(error), do="try again in a few seconds")
             return _json(failure, 503, {"Retry-After": "2"})

@@ -6,8 +6,8 @@ import logging
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,10 @@ class Unavailable(BatonError):  # noqa: N818 - says what is wrong
     """The store cannot be read or written now: it is locked, full, or not there. Try again."""
 
 
+class TooLong(Unavailable):
+    """A question took too long, or the server stops: it was broken off."""
+
+
 class Unfit(BatonError):  # noqa: N818 - says what is wrong
     """A value that the database cannot hold or compare: the same will be refused again."""
 
@@ -75,6 +79,8 @@ def available() -> Iterator[None]:
     except (DBAPIError, sqlite3.OperationalError) as error:
         said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
         reason = said.splitlines()[0] if said else "no connection"
+        if _was_broken_off(error):
+            raise TooLong("the question took too long, and was broken off") from error
         if isinstance(error, DataError) or _passes_limit(error):
             raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error
@@ -135,6 +141,50 @@ def without_reason(error: Unavailable) -> str:
         _logged = now
         LOG.warning("%s", error)
     return "the store is not available now"
+
+
+def _was_broken_off(error: DBAPIError | sqlite3.OperationalError) -> bool:
+    """Tell whether a statement was ended by a time limit, or as somebody else asked for it."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(cause, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_INTERRUPT or getattr(cause, "sqlstate", None) == "57014"
+
+
+_STEPS = 50_000
+"""Instructions of SQLite, about a millisecond, between two looks at the clock."""
+
+
+def limit_statements(connection: Connection, seconds: float, is_over: Callable[[], bool]) -> None:
+    """Break off statements of a transaction that take longer, or once ``is_over`` says so.
+
+    SQLite counts from now on, PostgreSQL for each statement.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
+        return
+    until = time.monotonic() + seconds
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(lambda: is_over() or time.monotonic() > until, _STEPS)
+
+
+def lift_limit(connection: Connection) -> None:
+    """Let further transactions of a connection take their time; PostgreSQL does so by itself."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(None, 0)
+
+
+def break_off(driver: Any) -> None:
+    """End the statement that another thread has under way on a connection, if there is one."""
+    if isinstance(driver, sqlite3.Connection):
+        driver.interrupt()
+    else:
+        with suppress(Exception):  # the server is gone, and the statement with it
+            driver.cancel_safe(timeout=_CANCEL)
+
+
+_CANCEL = 2.0
+"""Seconds for PostgreSQL to hear that a statement is to end."""
 
 
 def _passes_limit(error: DBAPIError | sqlite3.OperationalError) -> bool:

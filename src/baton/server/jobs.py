@@ -26,6 +26,8 @@ from typing import Annotated, Any
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
+from baton.config.dialects.adk import FILE_NAME as CRITERIA
+from baton.config.dialects.adk import sent_criteria
 from baton.datasets import load_dataset
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.own_files import make_folder
@@ -83,12 +85,15 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     ``conversations`` is a filter over those on the server (`service:support started:>=2026-11-01`,
     or `*` for all). ``datasets`` are names of those in the folders that the server was started
     with, instead of cases that are sent, and ``cases`` are ids: only these are played.
+    ``criteria`` are those of ADK beside an eval set (`test_config.json`); the judges that they
+    choose are left out.
     ``evaluators`` are names; without them the cases decide, or what is proven by the record.
     ``thresholds`` are for some of them, ``judge`` is the name of one of `judges:`.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=100)] | None = None
     dataset: list[NamedText] = []
+    criteria: NamedText | None = None
     datasets: list[str] = []
     cases: list[str] | None = None
     recordings: list[NamedBytes] = []
@@ -119,6 +124,11 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
             raise InputError(Problem(path="datasets", message=message))
         for name in self.datasets:
             _dataset(settings, name)
+        if self.criteria is not None:
+            if not self.dataset:
+                message = "goes with cases that are sent in `dataset`"
+                raise InputError(Problem(path="criteria", message=message))
+            sent_criteria(self.criteria.name, self.criteria.content.encode())
         if self.judge is not None and self.judge not in settings.judges:
             message = f"there is no judge `{self.judge}`; {suggestion(self.judge, settings.judges)}"
             raise InputError(Problem(path="judge", message=message))
@@ -135,6 +145,7 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
             evaluator_entry(name)
         read_gate(self.gate)
         files: list[_Named] = [*self.dataset, *self.recordings]
+        files += [self.criteria] if self.criteria is not None else []
         for file in files:
             file_name(file.name)
         # They lie in one folder: the cases of one would take the place of the other's.
@@ -533,6 +544,10 @@ def _evaluated(task: _Task) -> dict[str, Any]:
         name = request.name or request.agent or "submitted"
         folder = _new_folder(task, name)
         cases = [_written(task.folder / "dataset", each) for each in request.dataset]
+        if request.criteria is not None:
+            criteria = request.criteria
+            sent = sent_criteria(criteria.name, criteria.content.encode())
+            (task.folder / "dataset" / CRITERIA).write_bytes(sent)
         common: ScoreOptions = {
             "name": name,
             "judge": _judge(settings, request.judge),

@@ -66,6 +66,8 @@ PagesOf = Callable[[ApiState], Pages]
 
 _GRACE = 4.0
 """Seconds in which answers are finished; with the last commit (5 s) that is under 10."""
+_PATIENCE = 30.0
+"""Seconds that a question to the store may take: a list takes some milliseconds."""
 _CHILD_GRACE = 8.0
 """Seconds for the reading process to keep what it has in hand."""
 _LONGEST_PAUSE = 30.0
@@ -77,6 +79,7 @@ def application(
     store: Store, settings: LiveSettings, role: Role = "all", pages: PagesOf | None = None
 ) -> Starlette:
     """Put together what a process answers: receiving, the API and pages, or both."""
+    store.patience = _PATIENCE
     access = Access(store, settings.now.access)
     receiver = Receiver(store, settings) if role in ("all", "receive") else None
 
@@ -235,6 +238,8 @@ async def _answer(
     try:
         await server.serve(sockets=[listening])
     finally:
+        # What still runs is a question of which nobody waits for the answer any more.
+        await asyncio.to_thread(app.state.store.break_off)
         stop.set()
         await ending
 

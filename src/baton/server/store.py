@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,17 @@ from baton.model import InputError
 
 from . import bodies as segments
 from .bodies import Bodies, FileBodies, PartitionBodies
-from .database import READS, assume_many_rows, available, open_postgresql, open_sqlite
+from .database import (
+    READS,
+    TooLong,
+    assume_many_rows,
+    available,
+    break_off,
+    lift_limit,
+    limit_statements,
+    open_postgresql,
+    open_sqlite,
+)
 from .migrations import bring_up_to_date
 from .schema import INBOX, INDEX, conversation, dispatch, project, rollup, run, score
 
@@ -38,6 +49,11 @@ class Store:
         self._reading = index.execution_options(**READS)
         self._reading_inbox = inbox.execution_options(**READS)
         self._projects: dict[str, int] = {}
+        self.patience: float | None = None
+        """Seconds that a question may take; no limit where work is done that nobody waits for."""
+        self._asking: set[Any] = set()
+        self._lock = threading.Lock()
+        self._is_over = False
         self.keys_changed = 0
         """How often API keys were made or revoked over this store, for those who remember some."""
 
@@ -52,9 +68,36 @@ class Store:
 
         Raises:
             Unavailable: the database is not there now.
+            TooLong: it took longer than ``patience``, or ``break_off`` was called.
         """
-        with available(), self._reading.begin() as connection:
+        with available(), self._reading.begin() as connection, self._limited(connection):
             yield connection
+
+    @contextmanager
+    def _limited(self, connection: Connection) -> Iterator[None]:
+        if self.patience is None:
+            yield
+            return
+        driver = connection.connection.driver_connection
+        with self._lock:
+            if self._is_over:
+                raise TooLong("the server stops")
+            self._asking.add(driver)
+        try:
+            limit_statements(connection, self.patience, lambda: self._is_over)
+            yield
+        finally:
+            with self._lock:
+                self._asking.discard(driver)
+            lift_limit(connection)
+
+    def break_off(self) -> None:
+        """End questions that are under way in other threads, and take no more."""
+        with self._lock:
+            self._is_over = True
+            asking = list(self._asking)
+        for driver in asking:
+            break_off(driver)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -83,7 +126,7 @@ class Store:
         Raises:
             Unavailable: the database is not there now.
         """
-        with available(), self._reading_inbox.begin() as connection:
+        with available(), self._reading_inbox.begin() as connection, self._limited(connection):
             yield connection
 
     def project(self, name: str, *, create: bool = False) -> int:

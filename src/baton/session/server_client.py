@@ -14,12 +14,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from baton.config.dialects.adk import FILE_NAME as CRITERIA
 from baton.datasets.labels import Label
 from baton.formats.opening import read_bytes
 from baton.http.answers import PULL_MIB, Fault, Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
-from baton.model import BatonError, InputError, Trace
+from baton.model import BatonError, InputError, Problem, Trace
 from baton.runner.loop import run_anywhere
 
 from .prepare import PathLike
@@ -298,6 +299,7 @@ class Server:
         gate: Sequence[str] = (),
         repeat: int = 1,
         name: str | None = None,
+        criteria: PathLike | None = None,
     ) -> EvaluationJob:
         """Have the server evaluate something; returns at once.
 
@@ -310,12 +312,19 @@ class Server:
             gate: rules that the evaluation has to meet.
             repeat: how often each case is played.
             name: of the evaluation.
+            criteria: a file of ADK's criteria; the `test_config.json` beside the cases when left
+                out. Judges are those of the server, whatever it says.
 
         Raises:
             InputError: the request cannot be evaluated.
         """
+        if criteria is None and not evaluators:
+            criteria = _criteria_beside([Path(each) for each in dataset])
         asked = {
             "name": name,
+            "criteria": None
+            if criteria is None
+            else {"name": Path(criteria).name, "content": read_bytes(Path(criteria)).decode()},
             "dataset": [
                 {"name": Path(each).name, "content": read_bytes(Path(each)).decode()}
                 for each in dataset
@@ -484,6 +493,20 @@ class Server:
             return (await client.ask(request, retries)).body.data
         finally:
             await client.close()
+
+
+def _criteria_beside(dataset: Sequence[Path]) -> Path | None:
+    """Return the `test_config.json` that cases lie beside, as `baton eval` takes it.
+
+    Raises:
+        InputError: some lie beside another one, or beside none.
+    """
+    beside = {(path.parent / CRITERIA) for path in dataset}
+    there = [path for path in beside if path.is_file()]
+    if there and len(beside) > 1:
+        message = f"only some cases lie beside this {CRITERIA}: submit those of each folder alone"
+        raise InputError(Problem(file=str(min(there)), message=message))
+    return there[0] if there else None
 
 
 def _exactly(key: str) -> str:

@@ -187,6 +187,33 @@ def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[E
     ]
 
 
+def sent_criteria(name: str, data: bytes) -> bytes:
+    """Return criteria that somebody else sent, without the judges that they choose.
+
+    Raises:
+        InputError: the file called ``name`` has faults, or names functions: none of them are run.
+    """
+    criteria = _read(Path(name), own_code=False, data=data)
+    refused = [
+        msgspec.structs.replace(each, message=f"{each.message}: not here, where it was sent to")
+        for each in criteria.claims
+    ]
+    if criteria.problems or refused:
+        raise InputError([*criteria.problems, *refused])
+    stated = msgspec.json.decode(without_comments(data))
+    for key, criteria_ in stated.items():
+        for criterion in _object(criteria_).values() if snake(key) == "criteria" else ():
+            for options in _object(criterion):
+                if snake(options) == "judge_model_options":
+                    own = _object(criterion[options])
+                    kept = {k: v for k, v in own.items() if snake(k) not in _WHICH_JUDGE}
+                    criterion[options] = kept
+    return msgspec.json.encode(stated)
+
+
+_WHICH_JUDGE = ("judge_model", "judge_model_config")
+
+
 def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
     """Return what a file of criteria asks for and has no faults, custom metrics apart.
 
