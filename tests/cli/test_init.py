@@ -230,6 +230,34 @@ def test_what_records_a_framework_is_named_where_it_is_not_installed(
     assert not (tmp_path / "baton.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("said", "is_told"), [("R-7781 is paid.", False), ("All is well.", True)], ids=["facts", "none"]
+)
+def test_a_case_that_expects_nothing_of_the_answer_is_told(
+    baton: Baton, tmp_path: Path, said: str, is_told: bool
+) -> None:
+    (tmp_path / "app.py").write_text(
+        "def answer(message):\n"
+        "    paid = {'from': 'desk', 'to': 'clerk', 'kind': 'delegate', 'prompt': message,\n"
+        f"            'result': {said!r}}}\n"
+        f"    return {{'output': {said!r}, 'agents': ['desk', 'clerk'], 'dispatches': [paid]}}\n"
+    )
+    outcome = baton("init", "--agent", "app.py:answer", "--message", "Refund it.", "--ci", "none")
+    assert outcome.code == 0, outcome
+    case = (tmp_path / "evals" / "first.yaml").read_text()
+    assert ("response_contains:" in case.partition("cases:")[2]) is not is_told
+    assert ("add `response_contains: [...]`" in outcome.err.lower()) is is_told
+
+
+def test_a_function_that_tells_of_no_agents_is_told_what_to_return(
+    baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text("def answer(message):\n    return 'Done.'\n")
+    outcome = baton("init", "--agent", "app.py:answer", "--message", "hi", "--ci", "none")
+    assert outcome.code == 2
+    assert 'have `app.py:answer` return {"output": ANSWER, "agents": [NAME, ...]}' in outcome.err
+
+
 def alone(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own: what it imports stays there."""
     return subprocess.run(

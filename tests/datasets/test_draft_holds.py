@@ -13,7 +13,7 @@ from baton.datasets.draft import draft_case, draft_yaml
 from baton.model import InputError
 from baton.model.views import tool_calls
 from baton.testing import build
-from baton.testing.build import call, delegate, run, turn
+from baton.testing.build import call, delegate, run, sequence, turn
 
 DATA = ROOT / "tests" / "data"
 FRAMEWORKS = sorted(path.name for path in (DATA / "otel").iterdir() if path.is_dir())
@@ -125,3 +125,11 @@ def test_a_dispatch_that_only_the_order_of_runs_tells_is_not_stated() -> None:
         turn("hi", run("router", known), run("stock", guessed), run("writer"), output="done")
     )
     assert draft_case(trace)["dispatches"] == [{"to": "stock", "kind": "sequence"}]
+
+
+def test_what_a_step_of_a_graph_leaves_for_the_next_is_expected_in_the_answer() -> None:
+    clerk = run("clerk", sequence("writer"), output="INV-77 over 45.10 EUR is open.")
+    writer = run("writer", output="Here it is: INV-77 over 45.10 EUR is open.")
+    asked = "Where is INV-77?"
+    trace = build.trace(turn(clerk, writer, input=asked, output="INV-77 over 45.10 EUR is open."))
+    assert draft_case(trace)["response_contains"] == ["45.10"]

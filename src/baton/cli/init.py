@@ -59,6 +59,11 @@ def init_command(
         started = init(*words, force=force)
     for file in started.files:
         note(f"wrote {file}")
+    if len(started.agents) > 1 and not started.states_answer:
+        note(
+            "the case expects nothing of the answer: no number or name in it comes from a result "
+            f"and stays the same. Add `response_contains: [...]` to {started.files[-1]}"
+        )
     say(f"The case expects {' → '.join(started.agents)}. Run it: baton eval")
     return 0
 

@@ -12,6 +12,11 @@ from baton.session.record import record_program
 
 from .messages import note
 
+_PLAIN = (
+    "Plain functions make none: `baton init --agent MODULE:FUNCTION` plays one that returns what "
+    "its agents did"
+)
+
 
 def record_command(
     *command: str,
@@ -50,6 +55,7 @@ def record_command(
     elif done.size:
         note(f"recorded into {done.file}: baton show {done.file}")
     else:
-        used = ", ".join(done.used)
-        note(f"nothing was recorded: no span was made{f' by {used}' if used else ''}")
+        by = f" by {', '.join(done.used)}" if done.used else ""
+        plain = "" if done.used or done.problems else f". {_PLAIN}"
+        note(f"nothing was recorded: no span was made{by}{plain}")
     return done.code

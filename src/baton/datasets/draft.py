@@ -121,5 +121,8 @@ def _of_results(trace: Trace, turn: Turn) -> list[str]:
     calls = tool_calls(turn, dispatches="include")
     results = [c.result for c in calls if c.status == "ok" and known(trace, c, "result")]
     results += [d.result for d in turn.dispatches if d.status == "completed"]
+    # What a step of a graph or pipeline leaves for the next one is a result that did not come back.
+    left = {d.from_run for d in turn.dispatches if d.kind == "sequence"}
+    results += [r.output for r in turn.runs if r.id in left and known(trace, r, "output")]
     facts = (fact for result in results if result for fact in _facts(result.plain()))
     return [fact for fact in dict.fromkeys(facts) if not _MADE_ANEW.fullmatch(fact)]

@@ -37,10 +37,14 @@ CIS: tuple[Ci, ...] = ("github", "gitlab", "none")
 
 
 class Started(NamedTuple):
-    """The files that were written, and the agents that the first case expects."""
+    """The files that were written, the case's last, and the agents that the first case expects.
+
+    ``states_answer`` tells whether it also expects facts of results in the answer.
+    """
 
     files: list[Path]
     agents: list[str]
+    states_answer: bool
 
 
 def init(
@@ -78,7 +82,9 @@ def init(
     config = load_config("baton.yaml", own_code=False)
     # The user has just had it written, with agents of their own choice.
     Trust([Path()]).require(Path(config.file), config.data, config.claims, "baton eval baton.yaml")
-    return Started([Path(name) for name in [*texts, answers.cases]], case.agents)
+    return Started(
+        [Path(name) for name in [*texts, answers.cases]], case.agents, case.states_answer
+    )
 
 
 def _write(name: str, text: str) -> None:
@@ -184,10 +190,11 @@ _KEPT = ("id", "input", "agents", "dispatches", "response_contains")
 
 
 class FirstCase(NamedTuple):
-    """A dataset with one case, and the agents it expects."""
+    """A dataset with one case, the agents it expects, and whether it expects facts of results."""
 
     text: str
     agents: list[str]
+    states_answer: bool
 
 
 def first_case(answers: Answers) -> FirstCase:
@@ -207,5 +214,13 @@ def first_case(answers: Answers) -> FirstCase:
     drafted = draft_case(result.trace) | {"id": "first"}
     kept = {key: drafted[key] for key in _KEPT if key in drafted}
     if not kept.get("agents"):
-        raise InputError("the run does not tell which agents worked: see docs/providers.md")
-    return FirstCase(_HEAD + dump_yaml({"cases": [kept]}), list(kept["agents"]))
+        how = "see docs/providers.md"
+        if answers.provider.get("type") == "python" and not answers.provider.get("instrument"):
+            target = answers.provider["target"]
+            how = (
+                f'have `{target}` return {{"output": ANSWER, "agents": [NAME, ...]}}, as in '
+                "docs/quickstarts/python.md"
+            )
+        raise InputError(f"the run does not tell which agents worked: {how}")
+    text = _HEAD + dump_yaml({"cases": [kept]})
+    return FirstCase(text, list(kept["agents"]), "response_contains" in kept)
