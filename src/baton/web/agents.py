@@ -94,7 +94,7 @@ def _list(visit: Visit) -> View:
         "matrix": _matrix(links),
         "graph": _graph(visit, rows, links),
         "drawn": min(len(rows), _DRAWN),
-        "agent_link": lambda other: visit.link(_path(other)),
+        "agent_link": lambda other: _agent_link(visit, other),
         "conversations": lambda link: _conversations(visit, link),
     }
     return View("agents.html", context, "Agents")
@@ -124,7 +124,7 @@ def _graph(visit: Visit, rows: Sequence[AgentRow], links: Sequence[_Link]) -> st
                 "name": row.name,
                 "hue": hue_of(row.name),
                 "runs": row.runs,
-                "href": visit.link(_path(row.name)),
+                "href": _agent_link(visit, row.name),
             }
             for row in rows[:_DRAWN]
         ],
@@ -150,8 +150,9 @@ def _json_in_page(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _path(name: str) -> str:
-    return f"{NAV.path}/{quote(name, safe='')}"
+def _agent_link(visit: Visit, name: str) -> str:
+    """Return the page of an agent, for the time that is looked at."""
+    return visit.link(f"{NAV.path}/{quote(name, safe='')}", days=visit.query("days"))
 
 
 def _conversations(visit: Visit, link: _Link) -> str:
@@ -243,7 +244,7 @@ def _one(visit: Visit) -> View:
         "filter": f"agent:{_word(name)}",
         "source": _source(visit, name),
         "conversations": lambda link: _conversations(visit, link),
-        "agent_link": lambda other: visit.link(_path(other)),
+        "agent_link": lambda other: _agent_link(visit, other),
     }
     return View("agent.html", context, visible_line(name))
 
