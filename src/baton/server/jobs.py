@@ -363,6 +363,16 @@ def one_case(store: Store, project: int, number: int, position: int) -> list[Cas
     return results
 
 
+def folders_of(store: Store, project: int, limit: int = 200) -> dict[int, Path]:
+    """Return the folders of evaluations by their number, the latest first; some may be gone."""
+    query = select(job.c.id, job.c.folder).where(
+        job.c.project == project, job.c.folder.is_not(None)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query.order_by(job.c.id.desc()).limit(limit))
+        return {row.id: Path(row.folder) for row in rows}
+
+
 def folder_of(store: Store, project: int, number: int, *, ended: bool = False) -> Path:
     """Return the folder of an evaluation, which may still grow unless it has ``ended``.
 

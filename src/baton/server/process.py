@@ -59,6 +59,7 @@ class Pages(NamedTuple):
     routes: Sequence[BaseRoute]
     nowhere: Callable[[Request], Response | None]
     link: Callable[[], str]
+    close: Callable[[], None] = lambda: None
 
 
 PagesOf = Callable[[ApiState], Pages]
@@ -88,6 +89,8 @@ def application(
         yield
         if receiver is not None:
             await asyncio.to_thread(receiver.close)
+        if shown is not None:
+            await asyncio.to_thread(shown.close)
 
     counts = Counter() if receiver is None else receiver.counts
 

@@ -13,13 +13,15 @@ from starlette.routing import BaseRoute, Route
 from baton.server.api import ApiState
 from baton.server.process import Pages
 
-from . import agents, conversations, evaluations, signin, status
+from . import agents, conversations, datasets, evaluations, playground, signin, status
 from .frame import Web
 
 _MODULES = (
     conversations,
     agents,
     evaluations,
+    playground,
+    datasets,
     status,
 )
 """What has pages, in the order of the navigation."""
@@ -29,15 +31,16 @@ def pages(state: ApiState) -> Pages:
     """Return the pages of a server."""
     web = Web(state, [each.NAV for each in _MODULES])
     routes: list[BaseRoute] = [web.assets.route(), Route("/", _start), *signin.routes(web)]
+    talking = playground.Playground()
     for each in _MODULES:
-        routes += each.routes(web)
+        routes += (talking if each is playground else each).routes(web)
 
     def link() -> str:
         if not state.access.has_keys():
             return "/"
         return f"/sign-in?token={web.sessions.link_token()}"
 
-    return Pages(routes, web.nowhere, link)
+    return Pages(routes, web.nowhere, link, talking.close)
 
 
 async def _start(request: Request) -> Response:

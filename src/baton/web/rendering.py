@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 from zlib import crc32
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -46,6 +47,7 @@ def environment(asset: Callable[[str], str]) -> Environment:
         percent=percent_text,
         size=size_text,
         counted=counted,
+        plain_json=json_attribute,
         line=lambda text: escape(visible_line(str(text))),
         exact=escape,
         hue=hue_of,
@@ -129,6 +131,11 @@ def size_text(value: float | None, missing: str = "–") -> str:
 def hue_of(name: str) -> str:
     """Return the class that gives an agent its colour, the same on all pages."""
     return f"hue-{crc32(name.encode('utf-8', 'surrogatepass')) % HUES}"
+
+
+def json_attribute(value: Any) -> Markup:
+    """Write data for a script as the value of an attribute: escaped, and otherwise as it is."""
+    return escape(msgspec.json.encode(value).decode())
 
 
 def address(path: str, given: Mapping[str, Any]) -> str:
