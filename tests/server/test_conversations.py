@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from baton.model import Trace
 from baton.server import conversations, spans
 from baton.server.bodies import BodyGone, day_of
-from baton.server.conversations import BEYOND, DELETED, Bounds, open_record, record_of
+from baton.server.conversations import BEYOND, DELETED, Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
 from baton.server.rows import narrow
 from baton.server.schema import (
@@ -350,17 +350,6 @@ def test_a_record_says_what_retention_deleted_of_it(store: Store, worker: Worker
     assert (row["gone"], row["version"]) == (True, 2)
     record = record_of(store, 1, row["id"])
     assert [(lost.what, lost.count) for lost in record.dropped] == [(DELETED, 1)]
-
-
-def test_an_open_conversation_can_be_read_from_what_arrived(store: Store, worker: Worker) -> None:
-    send(store, 1, [body(span(1, 2, 1, agent="desk", session__id="s1"))], AT)
-    while worker.take_in(AT):
-        pass
-    assert agents_of(open_record(store, 1, "s1")) == ["desk"]
-    with pytest.raises(KeyError):
-        open_record(store, 1, "s2")
-    with pytest.raises(KeyError):
-        open_record(store, 2, "s1")
 
 
 def test_one_broken_conversation_does_not_stop_the_others(store: Store, worker: Worker) -> None:

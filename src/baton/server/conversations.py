@@ -24,8 +24,8 @@ from .bodies import BodyGone, Place, get_one
 from .database import EVERY_PROJECT
 from .rows import Row, State, narrow, slices
 from .rules import rules_named
-from .schema import chunk, conversation, conversation_trace, tie, trace
-from .spans import LABEL, LINK, MOST_QUIET, open_chunk, quiet_times
+from .schema import chunk, conversation, tie, trace
+from .spans import LINK, MOST_QUIET, open_chunk, quiet_times
 from .store import Store
 
 
@@ -497,46 +497,6 @@ def reread(
         change = change.where(trace.c.reader != __version__)
     values = {"changed": True, "due": now, "error": None, "reader": None}
     return connection.execute(change.values(values), execution_options=EVERY_PROJECT).rowcount
-
-
-def open_record(store: Store, project: int, key: str, bounds: Bounds = DEFAULT) -> Trace:
-    """Return a conversation as it is now, also one that is open, from what arrived of it.
-
-    Raises:
-        KeyError: nothing arrived of a conversation with this id.
-        InputError: what arrived makes no record yet.
-    """
-    with store.read() as connection:
-        query = (
-            select(conversation_trace.c.trace_id)
-            .join(
-                conversation,
-                (conversation.c.project == project)
-                & (conversation.c.id == conversation_trace.c.conversation),
-            )
-            .where(conversation_trace.c.project == project, conversation.c.key == key)
-        )
-        ids = list(connection.execute(query).scalars())
-        if not ids:
-            named = select(tie.c.trace_id).where(
-                tie.c.project == project, tie.c.other == narrow(LABEL + key)
-            )
-            ids = [
-                *connection.execute(named.limit(1)).scalars(),
-                *_known(connection, project, [key]),
-            ]
-        if not ids:
-            raise KeyError(key)
-        together = closures(connection, project, ids)
-        members = _members(connection, project, [id_ for some in together for id_ in some])
-        all_of_it = Component(project, sorted(members.values(), key=_first_seen))
-        chosen = choose(connection, project, [all_of_it], bounds)[0]
-        stored = store.bodies.get([each.place for each in chosen.chunks])
-    found = read(stored, chosen, bounds)
-    for record in found.records:
-        if narrow(record.trace.id) == key:
-            return record.trace
-    raise KeyError(key)
 
 
 def record_of(store: Store, project: int, conversation_id: int) -> Trace:

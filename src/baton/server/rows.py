@@ -398,7 +398,7 @@ def _cost(value: float | None) -> float | None:
 
 
 _Key = tuple[int, str, str, str, str]
-_FIGURES = (
+FIGURES = (
     "count",
     "passed",
     "failed",
@@ -411,6 +411,7 @@ _FIGURES = (
     "cost_usd",
     "seconds",
 )
+"""Columns of `rollup` that are sums."""
 _DISPATCH_STATUS = {
     "completed": "passed",
     "failed": "failed",
@@ -424,7 +425,7 @@ class Sums:
     """What conversations give to the sums by hour, or take out of them."""
 
     def __init__(self) -> None:
-        self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_FIGURES, 0))
+        self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))
 
     def add(
         self,
@@ -489,7 +490,7 @@ class Sums:
         if not rows:
             return
         added = upsert(connection, rollup)
-        summed = {name: rollup.c[name] + added.excluded[name] for name in _FIGURES}
+        summed = {name: rollup.c[name] + added.excluded[name] for name in FIGURES}
         keys = [rollup.c.project, *(rollup.c[name] for name in _KEYS)]
         connection.execute(added.on_conflict_do_update(index_elements=keys, set_=summed), rows)
         hours = {key[0] for key, figures in self._by_key.items() if figures["count"] < 0}

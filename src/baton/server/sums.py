@@ -13,6 +13,7 @@ from baton.session.server_rows import Counts, Edge, Interval, Point
 from baton.stats.intervals import Estimate, share
 
 from .paging import at_of
+from .rows import FIGURES
 from .schema import rollup
 from .store import Store
 
@@ -131,22 +132,7 @@ def trends(
     ]
 
 
-_SUMS = [
-    func.sum(rollup.c[name]).label(name)
-    for name in (
-        "count",
-        "passed",
-        "failed",
-        "errors",
-        "skipped",
-        "value_sum",
-        "value_count",
-        "input_tokens",
-        "output_tokens",
-        "cost_usd",
-        "seconds",
-    )
-]
+_SUMS = [func.sum(rollup.c[name]).label(name) for name in FIGURES]
 
 
 def _hours(since: float | None, until: float | None) -> list[ColumnElement[bool]]:
