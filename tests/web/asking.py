@@ -47,11 +47,11 @@ def ask(
 
 
 class Visitor:
-    """A browser with its cookie, which sends forms as the pages do."""
+    """A browser with its cookies, which sends forms as the pages do."""
 
     def __init__(self, address: str, path: str = "/conversations") -> None:
         self.address = address
-        self._cookie = ""
+        self._cookies: dict[str, str] = {}
         self.csrf = ""
         self.get(path)
 
@@ -71,9 +71,11 @@ class Visitor:
         return answer
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        own = {"Cookie": self._cookie} if self._cookie else {}
+        kept = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+        own = {"Cookie": kept} if kept else {}
         return {**own, "Origin": self.address, **more}
 
     def _keep(self, answer: Answer) -> None:
         for each in answer.headers.get_all("Set-Cookie") or ():
-            self._cookie = each.partition(";")[0]
+            name, _, value = each.partition(";")[0].partition("=")
+            self._cookies[name] = value

@@ -367,6 +367,67 @@ def labels_by(
     return given
 
 
+def labels_of_dispatch(store: Store, project: int, evaluator: Judged, key: Key) -> dict[str, Given]:
+    """Return what each person said last of one dispatch, by a rubric."""
+    with store.read() as connection:
+        return labels_by(connection, project, evaluator, key[0]).get(key, {})
+
+
+class Verdict(NamedTuple):
+    """What a judge said of a dispatch: a label of the rubric, or whether it passed, and why."""
+
+    evaluator: str
+    said: str
+    reason: str | None
+
+
+def verdicts_of_dispatch(
+    store: Store, project: int, evaluator: Judged, key: Key, most: int = 4
+) -> list[Verdict]:
+    """Return what judges said of one dispatch by a rubric, the last one first."""
+    query = (
+        select(score.c.evaluator, score.c.status, score.c.reason, score.c.details)
+        .where(
+            score.c.project == project,
+            score.c.conversation == key[0],
+            score.c.dispatch == key[1],
+            score.c.type == evaluator.type,
+            score.c.replaced_by.is_(None),
+        )
+        .order_by(score.c.id.desc())
+        .limit(most)
+    )
+    with store.read() as connection:
+        return [
+            Verdict(
+                row.evaluator,
+                msgspec.json.decode(row.details).get("label") or row.status,
+                row.reason,
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def labelled_rubrics(store: Store, project: int) -> dict[str, int]:
+    """Return the names of rubrics that people labelled by, each with how many labels there are."""
+    query = select(label.c.rubric, func.count()).where(label.c.project == project)
+    with store.read() as connection:
+        rows = connection.execute(query.group_by(label.c.rubric).order_by(label.c.rubric))
+        return {str(name): int(count) for name, count in rows}
+
+
+def verdict_counts(
+    store: Store, project: int, evaluators: Sequence[str]
+) -> dict[tuple[str, str], int]:
+    """Return how often judges gave each status, by the type of evaluator and the status."""
+    query = select(score.c.type, score.c.status, func.count()).where(
+        score.c.project == project, score.c.evaluator.in_(evaluators)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query.group_by(score.c.type, score.c.status))
+        return {(str(type_), str(status)): int(count) for type_, status, count in rows}
+
+
 def _is_disputed(given: Mapping[str, Given]) -> bool:
     return len(given) > 1 and majority([str(each.value) for each in given.values()]) is None
 

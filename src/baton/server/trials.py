@@ -231,16 +231,16 @@ def trial_of(store: Store, project: int, number: int) -> Trial:
     return trial
 
 
-def trials_of(store: Store, project: int, most: int = 20) -> list[tuple[int, str, str, float]]:
-    """Return the last trials: number, state, who asked, and when (seconds since the epoch)."""
-    query = (
-        select(rubric_trial.c.id, rubric_trial.c.state, rubric_trial.c.by, rubric_trial.c.created)
-        .where(rubric_trial.c.project == project)
-        .order_by(rubric_trial.c.id.desc())
-        .limit(most)
+def text_of_trial(store: Store, project: int, number: int) -> str:
+    """Return the rubric that is tried, as it was sent; raises KeyError where there is no trial."""
+    query = select(rubric_trial.c.request).where(
+        rubric_trial.c.project == project, rubric_trial.c.id == number
     )
     with store.read() as connection:
-        return [(row.id, row.state, row.by, row.created) for row in connection.execute(query)]
+        request = connection.execute(query).scalar()
+    if request is None:
+        raise KeyError(number)
+    return msgspec.json.decode(request, type=_Kept).text
 
 
 def _compare(trial: Trial, evaluator: Judged) -> None:

@@ -13,7 +13,17 @@ from starlette.routing import BaseRoute, Route
 from baton.server.api import ApiState
 from baton.server.process import Pages
 
-from . import agents, conversations, datasets, evaluations, playground, signin, status
+from . import (
+    agents,
+    conversations,
+    datasets,
+    evaluations,
+    playground,
+    review,
+    rubrics,
+    signin,
+    status,
+)
 from .frame import Web
 
 _MODULES = (
@@ -22,6 +32,8 @@ _MODULES = (
     evaluations,
     playground,
     datasets,
+    review,
+    rubrics,
     status,
 )
 """What has pages, in the order of the navigation."""
