@@ -215,13 +215,19 @@ def cookie_secret(store: Store) -> bytes:
 class Access:
     """Decides who asks. One for a process; it may be used by several threads."""
 
-    def __init__(self, store: Store, settings: AccessSettings | None = None) -> None:
-        """Take what the settings say.
+    def __init__(
+        self,
+        store: Store,
+        settings: AccessSettings | None = None,
+        owner_right: Right = "admin",
+    ) -> None:
+        """Take what the settings say; ``owner_right`` is of who starts the server.
 
         Raises:
             InputError: a trusted proxy is neither an address nor a network.
         """
         self._store = store
+        self._owner_rights = _INCLUDES[owner_right]
         self.settings = settings or AccessSettings()
         self._proxies = [network_of(text) for text in self.settings.trusted_proxies]
         self._identity = self.settings.identity_header.lower()
@@ -345,12 +351,12 @@ class Access:
         return self._in_project(self._known(number), project_name)
 
     def owner(self, project_name: str | None = None) -> Caller:
-        """Return who started the server, or was let in by them: with all rights.
+        """Return who started the server, or was let in by them: with all rights, as a rule.
 
         Raises:
             Denied: 404, there is no such project.
         """
-        return Caller(self._project(project_name or DEFAULT), "local", _INCLUDES["admin"])
+        return Caller(self._project(project_name or DEFAULT), "local", self._owner_rights)
 
     def has_keys(self) -> bool:
         """Tell whether there is, or was, a key: then every request needs one."""

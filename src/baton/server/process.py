@@ -36,7 +36,7 @@ from baton.model.secrets import mask
 from baton.model.visible import visible, visible_line
 
 from . import api, receive
-from .access import Access, CheckSource, Denied
+from .access import Access, CheckSource, Denied, Right
 from .api import ApiState
 from .database import Unavailable
 from .judging import lacking, rules_with_status
@@ -77,11 +77,18 @@ _HEALTHY = 60.0
 
 
 def application(
-    store: Store, settings: LiveSettings, role: Role = "all", pages: PagesOf | None = None
+    store: Store,
+    settings: LiveSettings,
+    role: Role = "all",
+    pages: PagesOf | None = None,
+    owner_right: Right = "admin",
 ) -> Starlette:
-    """Put together what a process answers: receiving, the API and pages, or both."""
+    """Put together what a process answers: receiving, the API and pages, or both.
+
+    ``owner_right`` is of who asks without a key, where none is needed.
+    """
     store.patience = _PATIENCE
-    access = Access(store, settings.now.access)
+    access = Access(store, settings.now.access, owner_right)
     receiver = Receiver(store, settings) if role in ("all", "receive") else None
 
     @asynccontextmanager
@@ -164,6 +171,28 @@ def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None 
             asyncio.run(_serve(store, settings, role, tell, pages))
         finally:
             store.close()
+
+
+def show(
+    store: Store, settings: LiveSettings, pages: PagesOf, opened: Callable[[str], None]
+) -> None:
+    """Answer with API and pages of a store, to be read only, until a signal says to stop.
+
+    ``opened`` gets the address once it answers.
+
+    Raises:
+        InputError: the port cannot be used.
+    """
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        app = application(store, settings, "web", pages, "read")
+        listening = _listen(settings.now.host, settings.now.port)
+        with _signals(stop):
+            opened(_address(listening))
+            await _answer(app, listening, stop, "web", settings.now, lambda _: None)
+
+    asyncio.run(run())
 
 
 async def _serve(

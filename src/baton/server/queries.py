@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import product
+from itertools import islice, product
 from typing import Any, get_args
 
 import msgspec
@@ -51,6 +51,7 @@ from baton.model.trace import DispatchKind, DispatchStatus, TurnStatus
 from baton.session.server_rows import (
     Conversation,
     ConversationRecord,
+    ConversationSums,
     Deletion,
     DispatchRow,
     Page,
@@ -249,10 +250,10 @@ class _Condition:
         given: Iterable[str] = field.values
         if not given:
             literals = [each for each in terms if each.any_of and _is_literal(each)]
-            given = literals[0].any_of if literals else self._different(column)
+            given = literals[0].any_of if literals else self.different(column)
         return [name for name in given if all(term.meets(name) for term in terms)]
 
-    def _different(self, column: ColumnElement[Any]) -> Iterator[str]:
+    def different(self, column: ColumnElement[Any]) -> Iterator[str]:
         """Yield the different values of an indexed column, each found by one look at the index."""
         table: Table = column.table
         least = select(func.min(column).label("name")).where(table.c.project == self._project)
@@ -375,6 +376,102 @@ def conversations(
         next=cursor_after(after) if more and after is not None else None,
         searched_to=None if row is None else at_of(row["order_0"]),
     )
+
+
+def conversation_sums(
+    store: Store, project: int, chosen: Filter, *, most: int = 100_000
+) -> ConversationSums:
+    """Return sums over the conversations that meet a filter, over ``most`` of them at most."""
+    with store.read() as connection:
+        _, condition, drivers = _conversations(connection, project, chosen)
+        table = conversation.c
+        some = select(
+            table.state, table.verdict, table.dispatches, table.input_tokens,
+            table.output_tokens, table.cost_usd, (table.ended - table.started).label("seconds"),
+        ).where(table.project == project, *condition.all)  # fmt: skip
+        some = some.where(*(column.in_(values) for column, values in drivers))
+        rows = some.limit(most + 1).subquery()
+
+        def of(name: str, value: str) -> ColumnElement[int]:
+            return func.sum(case((rows.c[name] == value, 1), else_=0))
+
+        row = connection.execute(
+            select(
+                func.count(),
+                of("state", "open"),
+                of("verdict", "failed"),
+                of("verdict", "error"),
+                of("verdict", "passed"),
+                func.sum(rows.c.dispatches),
+                func.sum(rows.c.input_tokens),
+                func.sum(rows.c.output_tokens),
+                func.sum(rows.c.cost_usd),
+                func.avg(rows.c.seconds),
+            )
+        ).one()
+    count, opened, failed, errors, passed, dispatches, read, written, cost, seconds = row
+    return ConversationSums(
+        conversations=min(count, most),
+        more=count > most,
+        open=opened or 0,
+        passed=passed or 0,
+        failed=failed or 0,
+        errors=errors or 0,
+        dispatches=dispatches or 0,
+        input_tokens=read,
+        output_tokens=written,
+        cost_usd=cost,
+        seconds=None if seconds is None else float(seconds),
+    )
+
+
+def newest_conversation(store: Store, project: int) -> int:
+    """Return the highest number of a conversation, 0 where there is none."""
+    query = select(conversation.c.id).where(conversation.c.project == project)
+    with store.read() as connection:
+        return connection.execute(query.order_by(conversation.c.id.desc()).limit(1)).scalar() or 0
+
+
+def conversations_after(
+    store: Store, project: int, chosen: Filter, number: int, *, most: int = 100
+) -> int:
+    """Return how many conversations came after one of this number, and meet a filter."""
+    with store.read() as connection:
+        _, condition, drivers = _conversations(connection, project, chosen)
+        new = select(conversation.c.id).where(
+            conversation.c.project == project, conversation.c.id > number, *condition.all
+        )
+        new = new.where(*(column.in_(values) for column, values in drivers)).limit(most)
+        return connection.execute(select(func.count()).select_from(new.subquery())).scalar() or 0
+
+
+def values_of(store: Store, project: int, field: str, *, most: int = 500) -> list[str]:
+    """Return values that a field of ``CONVERSATION_FIELDS`` has, for who chooses one.
+
+    Of fields without an index only those of the newest few thousand conversations.
+    """
+    known = CONVERSATION_FIELDS[field]
+    if known.values:
+        return list(known.values)
+    indexed = {
+        "agent": run.c.agent,
+        "to": dispatch.c.to_agent,
+        "from": dispatch.c.from_agent,
+        "evaluator": score.c.evaluator,
+        "rule": score.c.rule,
+        "finding": score.c.finding,
+    }
+    with store.read() as connection:
+        condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
+        if field in indexed:
+            return list(islice(condition.different(indexed[field]), most))
+        if known.kind != "text" or field == "conversation":
+            return []
+        column = _CONVERSATION_COLUMNS[field].label("value")
+        newest = select(column).where(conversation.c.project == project)
+        newest = newest.order_by(_ORDER[0].desc()).limit(_FEW)
+        there = select(newest.subquery().c.value.distinct())
+        return sorted(value for (value,) in connection.execute(there) if value is not None)[:most]
 
 
 def conversation_rows(

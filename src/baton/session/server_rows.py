@@ -67,6 +67,25 @@ class Conversation(msgspec.Struct, kw_only=True):
     match: str | None = None
 
 
+class ConversationSums(msgspec.Struct, kw_only=True):
+    """Sums over conversations; there are ``more`` than were counted where that is set.
+
+    ``passed``, ``failed`` and ``errors`` count worst verdicts; ``seconds`` is the mean duration.
+    """
+
+    conversations: int
+    more: bool
+    open: int
+    passed: int
+    failed: int
+    errors: int
+    dispatches: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
 class ConversationRecord(msgspec.Struct, kw_only=True):
     """A conversation with its record; instead of that ``deleted`` says why there is none."""
 

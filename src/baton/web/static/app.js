@@ -255,3 +255,18 @@ timer = setTimeout(look, 10000);
 export function lost() {
   if (!isAway && timer) look();
 }
+
+// ---- Menus: they close when something else is clicked, and by Escape.
+
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});

@@ -1,0 +1,146 @@
+"""`baton view`: the pages over recordings and evaluation folders, from a store that ends with it.
+
+What is named goes the way of uploads: packed, into the inbox, read and scored by the worker of a
+server. Evaluations stay where they are, and are listed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.formats.evaluation_folder import Header, is_evaluation, read_header
+from baton.model import InputError, Problem, counted
+from baton.server.jobs import list_folder
+from baton.server.inbox import Inbox, entry_of
+from baton.server.live import Live
+from baton.server.process import show
+from baton.server.settings import LiveSettings
+from baton.server.store import Store, open_store
+from baton.server.worker import Worker, bounds_of
+from baton.session.push import pack
+from baton.session.record import FOLDER as RECORDINGS
+
+from .app import pages
+
+Note = Callable[[str], None]
+EVALUATIONS = Path(".baton/evaluations")
+_LIMITS = {"upload": "4 GiB", "upload_unpacked": "16 GiB", "upload_files": 1_000_000}
+"""What is on this disk already is limited by the disk."""
+_LATER = 7 * 86400.0
+"""Seconds by which spans are taken for quiet: nothing more of them arrives."""
+
+
+class Loaded(NamedTuple):
+    """How much there is to look at, and the files that could not be read, with the reasons."""
+
+    conversations: int
+    evaluations: int
+    problems: list[str]
+
+
+def view(
+    paths: Sequence[str], *, port: int, note: Note, opened: Callable[[str, Loaded], None]
+) -> None:
+    """Show recordings and evaluations until a signal says to stop.
+
+    ``opened`` gets the address when it answers. Nothing that is shown is written to.
+
+    Raises:
+        InputError: what is named does not exist, or there is nothing to show.
+    """
+    with _temporary_folder() as folder:
+        given = {"host": "127.0.0.1", "port": port, "folder": str(folder), "grpc": False}
+        settings = LiveSettings(None, {**given, "limits": _LIMITS, "retention": None}, note)
+        store = open_store(settings.now.store)
+        try:
+            loaded = load(store, settings, _usual() if not paths else paths, note)
+            show(store, settings, pages, lambda address: opened(address, loaded))
+        finally:
+            store.close()
+
+
+def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note) -> Loaded:
+    """Read recordings and evaluation folders into a store.
+
+    Raises:
+        InputError: one does not exist, or nothing of them can be shown.
+    """
+    project = store.project("default")
+    inbox = Inbox(store)
+    evaluations = 0
+    recordings: list[str] = []
+    for each in paths:
+        folders = _evaluations_in(Path(each))
+        for folder in folders:
+            list_folder(store, project, folder.resolve())
+            evaluations += 1
+        # Of a folder of evaluations only these are read, not the files that they are made of.
+        recordings += [str(folder) for folder in folders] or [each]
+    for number, path in enumerate(recordings):
+        try:
+            packages = list(pack([path], note))
+        except InputError as error:
+            if not (evaluations and is_evaluation(Path(path))):
+                raise
+            # The traces of an evaluation may be gone, or not be ours to open; it is shown without.
+            note(f"{path}: {error}")
+            continue
+        for package in packages:
+            name = f"{package.name}.tar.gz" if len(recordings) == 1 else f"{number}-{package.name}"
+            inbox.put([entry_of(project, "recording", "application/gzip", package.data, name=name)])
+    _read_all(store, settings)
+    conversations = _count(store, project)
+    problems = [f"{each.name}: {each.error}" for each in inbox.problems(project)]
+    if not conversations and not evaluations:
+        said = "; ".join(problems) or "nothing that Baton reads is there"
+        raise InputError(Problem(file=", ".join(paths), message=said))
+    return Loaded(conversations, evaluations, problems)
+
+
+def _usual() -> list[str]:
+    """Return what commands leave in the current folder.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    there = [str(folder) for folder in (EVALUATIONS, RECORDINGS) if folder.is_dir()]
+    if not there:
+        raise InputError(
+            "there are no evaluations and no recordings below .baton: name files or folders, "
+            "such as baton view runs/"
+        )
+    return there
+
+
+def _evaluations_in(path: Path) -> list[Path]:
+    if is_evaluation(path):
+        return [path]
+    if not path.is_dir():
+        return []
+    return sorted(each for each in path.iterdir() if each.is_dir() and is_evaluation(each))
+
+
+def _read_all(store: Store, settings: LiveSettings) -> None:
+    now = settings.now
+    live = Live(store, now)
+    worker = Worker(store, bounds_of(now), live.score, now.limits, now.projects_by_tag)
+    while worker.take_in(time.time()):
+        pass
+    while worker.read_due(time.time() + _LATER):
+        pass
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="baton-view-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
