@@ -151,6 +151,21 @@ def test_bodies_are_kept_by_day_and_dropped_with_it(tmp_path: Path) -> None:
     bodies.close()
 
 
+def test_a_connection_is_opened_while_another_one_writes(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.index.dispose()
+    with store.write() as connection:
+        connection.execute(text("UPDATE project SET created = 1"))
+        started = time.monotonic()
+        assert store.projects() == {"default": 1}
+        assert time.monotonic() - started < 2
+    store.close()
+    again = open_store(tmp_path)
+    with again.read() as connection:
+        assert connection.execute(text("PRAGMA auto_vacuum")).scalar() == 2
+    again.close()
+
+
 def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     with store.write() as connection:

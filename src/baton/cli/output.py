@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,9 @@ def report(
         else:
             print_short_or_long(evaluation, showing)
     write_reports(evaluation, reporters, reports.files())
+    if sys.stdout.isatty() and not (showing.json or showing.quiet):
+        # For people at a terminal; logs of CI stay as they are.
+        note(f"in the browser: baton view {shlex.quote(str(written.folder))}")
     if github:
         # Annotations go where GitHub reads what is printed.
         annotations = command_output(sys.stderr if showing.json else sys.stdout)

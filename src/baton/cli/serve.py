@@ -96,7 +96,7 @@ def serve(
     given |= {"agents": agents, "datasets": [*folders, *(str(each.resolve()) for each in datasets)]}
     if settings is None and _USUAL.exists():
         note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
-    with _server():
+    with needs_server():
         from baton.server.process import serve as run
         from baton.server.settings import LiveSettings
         from baton.web.app import pages
@@ -155,7 +155,7 @@ def reread(
         Only this body of the inbox. May be given several times.
     """
     given = {"db": db, "folder": None if folder is None else str(folder)}
-    with _server():
+    with needs_server():
         from baton.server import conversations
         from baton.server.inbox import Inbox
         from baton.server.settings import load_settings
@@ -216,7 +216,7 @@ def rescore(
         The folder of its store.
     """
     given = {"db": db, "folder": None if folder is None else str(folder)}
-    with _server():
+    with needs_server():
         from baton.server.rescores import projects_of, rescore_here, stand_back
         from baton.server.rescoring import Counts, RescoreRequest
         from baton.server.settings import load_settings
@@ -399,7 +399,7 @@ def _keys(
     settings: Path | None, db: str | None, folder: Path | None, *, new: bool = False
 ) -> Iterator[Any]:
     given = {"db": db, "folder": None if folder is None else str(folder)}
-    with _server():
+    with needs_server():
         from baton.server.settings import load_settings
 
         with _store(load_settings(settings, given).store, new=new) as store:
@@ -425,7 +425,7 @@ def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def _server() -> Iterator[None]:
+def needs_server() -> Iterator[None]:
     """Say what to install where a library of the server is missing, and wait for no database."""
     try:
         from baton.server.database import Unavailable

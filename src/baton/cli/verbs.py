@@ -129,6 +129,14 @@ TABLE = {
             ),
         ),
     ),
+    "view": Verb(
+        "look",
+        "Look at recordings and evaluations in the browser.",
+        (
+            Example(f"baton view {_DESK}", "a folder of recordings"),
+            Example("baton view", "evaluations and recordings of this folder"),
+        ),
+    ),
     "report": Verb(
         "look",
         "Report on a stored evaluation.",

@@ -205,8 +205,10 @@ def open_sqlite(file: Path) -> Engine:
         # The driver would begin a transaction only before the first change, after reads that it
         # is based on; SQLite would then refuse to write if another process wrote meanwhile.
         connection.isolation_level = None
-        # Before the first table: pages that are free can be given back to the disk.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        # Before the first table: pages that are free can be given back to the disk. Later it would
+        # only wait for whoever writes, as it would write the same again.
+        if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
 

@@ -52,12 +52,13 @@ class Pages(NamedTuple):
     """What is shown to browsers, of a layer above.
 
     ``nowhere`` answers a request for a path that there is not, unless it comes from a program;
-    ``link`` is the path that who started the server may open: where keys are needed it lets in the
-    first who does, for some minutes.
+    ``broken`` one that a fault of ours ended. ``link`` is the path that who started the server may
+    open: where keys are needed it lets in the first who does, for some minutes.
     """
 
     routes: Sequence[BaseRoute]
     nowhere: Callable[[Request], Response | None]
+    broken: Callable[[Request], Response]
     link: Callable[[], str]
     close: Callable[[], None] = lambda: None
 
@@ -112,6 +113,11 @@ def application(
         page = None if shown is None else await asyncio.to_thread(shown.nowhere, request)
         return _nowhere(request, error) if page is None else page
 
+    async def broken(request: Request, _: Exception) -> Response:
+        if shown is None:
+            return JSONResponse({"error": _FAULT, "do": "its log has the traceback"}, 500)
+        return await asyncio.to_thread(shown.broken, request)
+
     app = Starlette(
         routes=[
             *(receive.routes() if receiver is not None else []),
@@ -120,7 +126,7 @@ def application(
         ],
         middleware=[Middleware(CheckSource, access=access)],
         lifespan=lifespan,
-        exception_handlers={404: nowhere},
+        exception_handlers={404: nowhere, 500: broken},
     )
     app.state.store = store
     app.state.access = access
@@ -141,6 +147,7 @@ def _nowhere(request: Request, error: Exception) -> Response:
     return JSONResponse(said, 404)
 
 
+_FAULT = "a fault of the server ended this request"
 _OWN = ("/health", "/ready", "/metrics")
 """What a process answers of itself, whatever its role."""
 

@@ -469,9 +469,9 @@ def values_of(store: Store, project: int, field: str, *, most: int = 500) -> lis
             return []
         column = _CONVERSATION_COLUMNS[field].label("value")
         newest = select(column).where(conversation.c.project == project)
-        newest = newest.order_by(_ORDER[0].desc()).limit(_FEW)
-        there = select(newest.subquery().c.value.distinct())
-        return sorted(value for (value,) in connection.execute(there) if value is not None)[:most]
+        newest = newest.order_by(_ORDER[0].desc())
+        values = set(connection.execute(newest.limit(_FEW)).scalars())
+        return sorted(value for value in values if value is not None)[:most]
 
 
 def conversation_rows(

@@ -52,7 +52,7 @@ def pages(state: ApiState) -> Pages:
             return "/"
         return f"/sign-in?token={web.sessions.link_token()}"
 
-    return Pages(routes, web.nowhere, link, talking.close)
+    return Pages(routes, web.nowhere, web.broken, link, talking.close)
 
 
 async def _start(request: Request) -> Response:

@@ -253,6 +253,11 @@ class Web:
             response.headers["Retry-After"] = "2"
         return _with_headers(request, response)
 
+    def broken(self, request: Request) -> Response:
+        """Answer a request that a fault of Baton ended; the server logs the traceback."""
+        said = "a fault of Baton ended this request; the log of the server has the traceback"
+        return self.failed(request, 500, "Something went wrong", said, "report it, see SECURITY.md")
+
     def nowhere(self, request: Request) -> Response | None:
         """Answer a browser for a path that there is not; ``None`` for a program."""
         if not _from_address_bar(request):

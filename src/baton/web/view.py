@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.evaluation_folder import Header, is_evaluation, read_header
-from baton.model import InputError, Problem, counted
-from baton.server.jobs import list_folder
+from baton.formats.evaluation_folder import HEADER, is_evaluation
+from baton.model import InputError, Problem
+from baton.model.filter import Filter
 from baton.server.inbox import Inbox, entry_of
+from baton.server.jobs import list_folder
 from baton.server.live import Live
 from baton.server.process import show
-from baton.server.settings import LiveSettings
+from baton.server.queries import conversation_sums
+from baton.server.settings import LimitSettings, LiveSettings
 from baton.server.store import Store, open_store
 from baton.server.worker import Worker, bounds_of
 from baton.session.push import pack
@@ -31,7 +32,7 @@ from .app import pages
 
 Note = Callable[[str], None]
 EVALUATIONS = Path(".baton/evaluations")
-_LIMITS = {"upload": "4 GiB", "upload_unpacked": "16 GiB", "upload_files": 1_000_000}
+_LIMITS = LimitSettings(upload=4 << 30, upload_unpacked=16 << 30, upload_files=1_000_000)
 """What is on this disk already is limited by the disk."""
 _LATER = 7 * 86400.0
 """Seconds by which spans are taken for quiet: nothing more of them arrives."""
@@ -57,10 +58,10 @@ def view(
     """
     with _temporary_folder() as folder:
         given = {"host": "127.0.0.1", "port": port, "folder": str(folder), "grpc": False}
-        settings = LiveSettings(None, {**given, "limits": _LIMITS, "retention": None}, note)
+        settings = LiveSettings(None, {**given, "limits": _LIMITS}, note)
         store = open_store(settings.now.store)
         try:
-            loaded = load(store, settings, _usual() if not paths else paths, note)
+            loaded = load(store, settings, paths or _usual(), note)
             show(store, settings, pages, lambda address: opened(address, loaded))
         finally:
             store.close()
@@ -81,8 +82,9 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
         for folder in folders:
             list_folder(store, project, folder.resolve())
             evaluations += 1
-        # Of a folder of evaluations only these are read, not the files that they are made of.
         recordings += [str(folder) for folder in folders] or [each]
+        if folders and _others(Path(each), folders):
+            note(f"{each} has evaluations: only these are shown; name its recordings by themselves")
     for number, path in enumerate(recordings):
         try:
             packages = list(pack([path], note))
@@ -96,7 +98,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
             name = f"{package.name}.tar.gz" if len(recordings) == 1 else f"{number}-{package.name}"
             inbox.put([entry_of(project, "recording", "application/gzip", package.data, name=name)])
     _read_all(store, settings)
-    conversations = _count(store, project)
+    conversations = conversation_sums(store, project, Filter(), most=10_000_000).conversations
     problems = [f"{each.name}: {each.error}" for each in inbox.problems(project)]
     if not conversations and not evaluations:
         said = "; ".join(problems) or "nothing that Baton reads is there"
@@ -122,9 +124,16 @@ def _usual() -> list[str]:
 def _evaluations_in(path: Path) -> list[Path]:
     if is_evaluation(path):
         return [path]
-    if not path.is_dir():
-        return []
-    return sorted(each for each in path.iterdir() if each.is_dir() and is_evaluation(each))
+    headers = path.rglob(HEADER) if path.is_dir() else ()
+    return sorted(each.parent for each in headers if is_evaluation(each.parent))
+
+
+def _others(path: Path, folders: Sequence[Path]) -> bool:
+    """Tell whether a folder has files beside its evaluations."""
+    return any(
+        file.is_file() and not any(file.is_relative_to(folder) for folder in folders)
+        for file in path.rglob("*")
+    )
 
 
 def _read_all(store: Store, settings: LiveSettings) -> None:
