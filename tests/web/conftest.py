@@ -31,9 +31,12 @@ def address(store: Store) -> Iterator[str]:
         yield serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for all tests of a process; `tab` of tests/web/browsing.py opens a page in it."""
+    """One Chromium for the tests of a module; `tab` of tests/web/browsing.py opens a page in it.
+
+    Not for longer: while Playwright is there, nothing else in the process can run an event loop.
+    """
     from .browsing import chromium  # only heavy tests need the library
 
     with chromium() as started:
