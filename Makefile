@@ -62,7 +62,8 @@ test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(PYTEST) -n 2 -m 'not heavy'
 
 test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
-	$(PYTEST) -m heavy
+	$(PYTEST) -n 2 --dist loadfile -m 'heavy and not alone'
+	$(PYTEST) -m 'heavy and alone'
 
 first-hour: ## Try each example with a framework as a newcomer does, in a venv of its own; takes minutes.
 	$(PYTHON) tests/heavy/first_hour.py

@@ -20,7 +20,7 @@ from .hostile_runs import RUNS, Run
 from .hostile_spans import SHAPES, Shape
 from .tally import Tally
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.alone]
 _TRIES = 400
 _MEMORY = 1_500_000_000
 

@@ -14,7 +14,7 @@ from tests.reports.hostile import hostile_evaluation, hostile_texts
 
 from baton.cli import main
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.alone]
 MANY = 5_000
 SECONDS = 2.0
 MOODY = """

@@ -15,7 +15,7 @@ from baton.model import Case, CaseResult, Evaluation, Session, ToolCall
 from baton.model.views import agent_chain
 from baton.testing.build import case
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.alone]
 Stored = Callable[..., bool]
 WEATHER = "What is the weather in Zürich and Oslo?"
 REFUND = "Please refund order 42."
