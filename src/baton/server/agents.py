@@ -45,9 +45,19 @@ _FAILED = 200
 
 
 def agents(
-    store: Store, project: int, *, since: float | None = None, until: float | None = None
+    store: Store,
+    project: int,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    name: str | None = None,
+    between: Sequence[Edge] | None = None,
 ) -> list[AgentRow]:
-    """Return the agents that ran, or to which work was dispatched, the busiest first."""
+    """Return the agents that ran, or to which work was dispatched, the busiest first.
+
+    Only the one of this ``name``, if one is given. ``between`` are the edges of this time, for who
+    has them already.
+    """
     query = select(
         run.c.agent,
         func.count().label("runs"),
@@ -58,19 +68,24 @@ def agents(
         query = query.where(run.c.started >= since)
     if until is not None:
         query = query.where(run.c.started < until)
+    if name is not None:
+        query = query.where(run.c.agent == name)
     with store.read() as connection:
         ran = {
             row["agent"]: row for row in connection.execute(query.group_by(run.c.agent)).mappings()
         }
     received: dict[str, list[Edge]] = defaultdict(list)
     sent: dict[str, int] = defaultdict(int)
-    for edge in edges(store, project, since=since, until=until):
+    if between is None:
+        between = edges(store, project, since=since, until=until)
+    for edge in between:
         received[edge.to_agent].append(edge)
         if edge.from_agent is not None:
             sent[edge.from_agent] += edge.dispatches
     rows = [
-        _agent(name, ran.get(name), received.get(name, ()), sent.get(name, 0))
-        for name in {*ran, *received, *sent}
+        _agent(each, ran.get(each), received.get(each, ()), sent.get(each, 0))
+        for each in {*ran, *received, *sent}
+        if name in (None, each)
     ]
     return sorted(rows, key=lambda row: (-(row.runs or row.received), row.name))
 

@@ -81,8 +81,8 @@ def _period(visit: Visit) -> _Period:
 
 def _list(visit: Visit) -> View:
     store, project, period = visit.state.store, visit.caller.project, _period(visit)
-    rows = agents.agents(store, project, since=period.since)
     edges = sums.edges(store, project, since=period.since)
+    rows = agents.agents(store, project, since=period.since, between=edges)
     evaluators = sorted({each.evaluator for edge in edges for each in edge.evaluators})
     chosen = visit.query("evaluator")
     links = [_link_of(edge, chosen) for edge in edges]
@@ -216,10 +216,8 @@ def _one(visit: Visit) -> View:
     store, project = visit.state.store, visit.caller.project
     name, period = visit.path["name"], _period(visit)
     edges = sums.edges(store, project, since=period.since)
-    row = next(
-        (each for each in agents.agents(store, project, since=period.since) if each.name == name),
-        None,
-    )
+    rows = agents.agents(store, project, since=period.since, name=name, between=edges)
+    row = rows[0] if rows else None
     made = agents.versions(store, project, name)
     if row is None and not made:
         advice = "the list of agents has all of them; choose a longer time there"
