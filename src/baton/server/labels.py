@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import insert, select
@@ -16,7 +17,7 @@ from baton.session.server_rows import Page
 from .access import Caller
 from .paging import cursor_of, read_cursor
 from .review import let_go, person
-from .schema import conversation
+from .schema import conversation, score
 from .schema import label as table
 from .store import Store
 
@@ -65,6 +66,49 @@ def labels_of(
         for row in rows[:limit]
     ]
     return Page(items=items, next=cursor_of(rows, limit))
+
+
+_COMPARED = 5000
+
+
+class Agreement(NamedTuple):
+    """Of how many ``labels`` of people a judge's verdict was the ``same``."""
+
+    labels: int
+    same: int
+
+
+def agreement_with_people(store: Store, project: int, type_: str) -> Agreement:
+    """Hold the verdicts of a rubric against what people said of the same things.
+
+    Only labels that say ``passed`` or ``failed`` count, the newest of each person; `baton
+    calibrate` has the figures with intervals and for labels of the rubric's own.
+    """
+    query = (
+        select(table.c.conversation, table.c.subject, table.c.by, table.c.value, score.c.status)
+        .join(
+            score,
+            (score.c.conversation == table.c.conversation) & (score.c.dispatch == table.c.subject),
+        )
+        .where(
+            table.c.project == project,
+            score.c.project == project,
+            table.c.rubric == type_,
+            score.c.type == type_,
+            score.c.status.in_(["passed", "failed"]),
+            score.c.replaced_by.is_(None),
+            table.c.value.in_(['"passed"', '"failed"']),
+        )
+        .order_by(table.c.id.desc(), score.c.id.desc())
+        .limit(_COMPARED)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query).all()
+    newest: dict[tuple[int, str, str | None], bool] = {}
+    for row in rows:
+        alike = msgspec.json.decode(row.value) == row.status
+        newest.setdefault((row.conversation, row.subject, row.by), alike)
+    return Agreement(len(newest), sum(newest.values()))
 
 
 def add_label(store: Store, caller: Caller, body: bytes, now: float | None = None) -> Label:

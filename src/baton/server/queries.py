@@ -593,6 +593,11 @@ def dispatch_filter(text: str | None) -> Filter:
     return filter_of(text, DISPATCH_FIELDS)
 
 
+def score_filter(text: str | None) -> Filter:
+    """Read a filter over ``SCORE_FIELDS``; raises InputError for one that is wrong."""
+    return filter_of(text, SCORE_FIELDS)
+
+
 def conversation_filter(text: str | None) -> Filter:
     """Read a filter over ``CONVERSATION_FIELDS``; raises InputError for one that is wrong."""
     return filter_of(text, CONVERSATION_FIELDS)

@@ -15,6 +15,7 @@ from baton.server.process import Pages
 
 from . import (
     agents,
+    conversation,
     conversations,
     datasets,
     evaluations,
@@ -46,6 +47,7 @@ def pages(state: ApiState) -> Pages:
     talking = playground.Playground()
     for each in _MODULES:
         routes += (talking if each is playground else each).routes(web)
+    routes += conversation.routes(web)
 
     def link() -> str:
         if not state.access.has_keys():

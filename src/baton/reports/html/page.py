@@ -28,7 +28,7 @@ from baton.runner.prices import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
 
-from .run import Plain, cut, trace_view
+from .run import Cards, Plain, cut, trace_view
 from .scripts import asset, one_script, one_style
 
 _BLOCK = 256 * 1024
@@ -53,7 +53,7 @@ def write_html(evaluation: Reportable, out: IO[str]) -> None:
     for number, block in enumerate(_blocks(evaluation, tables, rows)):
         out.write(f'<script type="application/octet-stream" id="block{number}">{block}</script>\n')
     data = {"summary": summary(evaluation), "names": tables.plain(), "rows": rows}
-    out.write(f'<script type="application/json" id="data">{_json_in_page(data)}</script>\n')
+    out.write(f'<script type="application/json" id="data">{json_in_page(data)}</script>\n')
     out.write(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
@@ -72,8 +72,9 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
         place = {"block": number, "place": len(views)}
         rows.append(list_row(result, trace_or_why.trace, tables) | place | alike(result, len(rows)))
         counted[result.status] += 1
-        facts = counted[result.status] <= _WITH_FACTS[result.status]
-        views.append(_ENCODER.encode(case_view(result, trace_or_why, needed, facts)))
+        few = counted[result.status] <= _WITH_FACTS[result.status]
+        cards: Cards = "whole" if few else "no facts"
+        views.append(_ENCODER.encode(case_view(result, trace_or_why, needed, cards)))
         size += len(views[-1])
         if size >= _BLOCK:
             yield _packed(views)
@@ -116,7 +117,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _json_in_page(data: Any) -> str:
+def json_in_page(data: Any) -> str:
     """Write JSON that no text in it can end the element of."""
     text = visible(_ENCODER.encode(data).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -213,9 +214,9 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
 
 
 def case_view(
-    result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None, facts: bool = True
+    result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None, cards: Cards = "whole"
 ) -> Plain:
-    """Return all that the page shows of a case; ``facts`` as :func:`trace_view` has it."""
+    """Return all that the page shows of a case; ``cards`` as :func:`trace_view` has them."""
     scores = [score_view(score) for score in result.scores]
     view: Plain = {
         "scores": sorted(scores, key=lambda score: _RANK[score["status"]]),
@@ -228,7 +229,7 @@ def case_view(
         view["mean"] = [result.mean, mean_needed]
     if trace_or_why.trace is not None:
         at_fault = {id_ for s in result.scores if s.status == "failed" for id_ in s.subject}
-        view["trace"] = trace_view(trace_or_why.trace, failed=at_fault, facts=facts)
+        view["trace"] = trace_view(trace_or_why.trace, failed=at_fault, cards=cards)
     view["untold"] = trace_or_why.why
     return view
 

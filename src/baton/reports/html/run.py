@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,7 @@ from baton.model import (
 )
 from baton.model.views import (
     TreeNode,
+    child_runs,
     dispatch_costs,
     dispatch_view,
     in_short,
@@ -41,6 +42,7 @@ from baton.reports.text import one_line
 from baton.reports.trace import dollars, gaps, tokens_line
 
 Plain = dict[str, Any]
+Cards = Literal["whole", "no facts", "runs"]
 MOST = 20_000
 """Characters of one text that a page holds."""
 _AROUND = 4
@@ -55,14 +57,15 @@ _BAD = ("failed", "refused", "unanswered")
 
 
 def trace_view(
-    trace: Trace, *, most: int = MOST, failed: Collection[str] = (), facts: bool = True
+    trace: Trace, *, most: int = MOST, failed: Collection[str] = (), cards: Cards = "whole"
 ) -> Plain:
     """Return all that is drawn of a trace; empty fields are left out.
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its beginning, how many characters ``more`` it has, and where it is (``at``, see
-    :func:`text_at`). Without ``facts`` cards leave out what of a result came up again, which takes
-    most of the time that a card takes. Times are seconds from the beginning of the trace.
+    :func:`text_at`). What of a result came up again takes most of the time that a card takes; where
+    a page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
+    seconds from the beginning of the trace.
     """
     with indexed(trace):
         drawn = _Drawn(trace, most)
@@ -71,7 +74,7 @@ def trace_view(
             turns=[drawn.turn(turn) for turn in trace.turns],
             gaps=list(gaps(trace)),
             state=_json(trace.state, most),
-            cards=_cards(trace, most, _PROVEN if facts else 0),
+            cards=_cards(trace, most, cards),
             short=_short(trace, failed),
         )
 
@@ -87,6 +90,15 @@ def text_at(trace: Trace, at: str) -> str | None:
             if one.id == id_ and field in one.__struct_fields__:
                 return _whole(getattr(one, field))
     return None
+
+
+def card_view(trace: Trace, id_: str, *, most: int = MOST) -> Plain | None:
+    """Return the card of a dispatch; ``None`` where the trace has no such dispatch."""
+    with indexed(trace) as index:
+        dispatch = index.dispatches.get(id_)
+        if dispatch is None:
+            return None
+        return _card(trace, index.turn_of[id_], dispatch, most, prove=True)
 
 
 def told(**fields: Any) -> Plain:
@@ -266,21 +278,31 @@ def _times(trace: Trace) -> Iterator[float]:
         yield from (step.at for run in turn.runs for step in run.steps if step.at is not None)
 
 
-def _cards(trace: Trace, most: int, proven: int) -> dict[str, Plain]:
+def _cards(trace: Trace, most: int, cards: Cards) -> dict[str, Plain]:
     """Return what is told of each dispatch beside its place in the tree, by its id."""
-    cards: dict[str, Plain] = {}
+    made: dict[str, Plain] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
-            if dispatch.kind != "return":
-                cards[dispatch.id] = _card(trace, turn, dispatch, most, len(cards) < proven)
-    return cards
+            if dispatch.kind == "return":
+                continue
+            if cards == "runs":
+                made[dispatch.id] = told(runs=[run.id for run in child_runs(trace, dispatch)])
+            else:
+                prove = cards == "whole" and len(made) < _PROVEN
+                made[dispatch.id] = _card(trace, turn, dispatch, most, prove=prove)
+    return made
 
 
-def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, prove: bool) -> Plain:
+def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, *, prove: bool) -> Plain:
+    """Return a card. With ``prove`` it has the facts of the result that the caller had not before.
+
+    ``ids`` of a fact are missing where nothing gave it out again; ``own`` marks what the caller's
+    own calls had returned by then.
+    """
     view, trip = dispatch_view(trace, dispatch), round_trip(trace, dispatch)
     first = next((run for run in view.runs if run.id in dispatch.runs), None)
     back = index_of(trace).answers.get(dispatch.id)
-    uses = fact_uses(trace, turn, dispatch) if prove else None
+    uses = (fact_uses(trace, turn, dispatch) if prove else None) or []
     return told(
         turn=turn.id,
         before=[step.id for step in view.before[-_AROUND:]],
@@ -294,8 +316,8 @@ def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, prove: bool) 
         result_unknown=not known(trace, dispatch, "result") or None,
         after=[step.id for step in trip.after[:_AROUND]],
         later=max(0, len(trip.after) - _AROUND) or None,
-        facts=[told(text=u.text, ids=u.ids, own=u.own or None) for u in (uses or ())[:_FACTS]],
-        more_facts=max(0, len(uses or ()) - _FACTS) or None,
+        facts=[told(text=use.text, ids=use.ids, own=use.own or None) for use in uses[:_FACTS]],
+        more_facts=max(0, len(uses) - _FACTS) or None,
     )
 
 

@@ -1,6 +1,6 @@
 // The card of a dispatch: what led to it, what was asked and what arrived, tools, the result and its use.
 
-import { agent, counted, duration, el, line, number, prose, shown, textOf } from "./dom.js";
+import { agent, counted, duration, el, heading, line, number, prose, scrolled, shown, textOf } from "./dom.js";
 import { wordDiff } from "./diff.js";
 import { basis, state, stepLine } from "./tree.js";
 import { jump, scorePart } from "./verdict.js";
@@ -24,29 +24,37 @@ export function dispatchCard(id, about) {
     el(
       "header",
       {},
-      el(
-        "h3", {}, dispatch.sender ? agent(dispatch.sender) : el("span", { class: "dim" }, "the program"),
+      heading(
+        about.page.level, "card-title", dispatch.sender ? agent(dispatch.sender) : el("span", { class: "dim" }, "the program"),
         el("span", { class: "arrow" }, "→"), agent(dispatch.to), state(dispatch.status, "completed"),
       ),
       el("button", { type: "button", class: "close", "aria-label": "Close the card", onclick: () => about.close() }, "✕"),
     ),
-    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), el("span", {}, el("a", { href: about.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
-    about.actions && about.actions(dispatch),
+    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), el("span", {}, el("a", { href: about.page.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
+    upward(dispatch, about),
+    about.page.actions && about.page.actions(dispatch),
     dispatch.error && el("p", { class: "callout error", dir: "auto" }, dispatch.error),
-    scores.length > 0 && row("Verdicts", verdicts(scores, about)),
-    row("What led to it", led(told, turn, about)),
-    row("Asked", asked(dispatch)),
-    row("Received", received(dispatch, told, about)),
-    row("Tools", tools(told)),
-    row("Its work", work(dispatch, told, about)),
-    row("Result", result(dispatch, told, index)),
-    told.facts && row("Used again", facts(told, about)),
-    row("Then", lines(told.after, about, told.later, "The caller did nothing after it.")),
+    scores.length > 0 && row(about, "Verdicts", verdicts(scores, about)),
+    row(about, "What led to it", led(told, turn, about)),
+    row(about, "Asked", asked(dispatch)),
+    row(about, "Received", received(dispatch, told, about)),
+    row(about, "Tools", tools(told)),
+    row(about, "Its work", work(dispatch, told, about)),
+    row(about, "Result", result(dispatch, told, index)),
+    told.facts && row(about, "Used again", facts(told, about)),
+    row(about, "Then", lines(told.after, about, told.later, "The caller did nothing after it.")),
   );
 }
 
-function row(title, ...content) {
-  return el("section", { class: "card-row" }, el("h4", {}, title), el("div", {}, content));
+function row(about, title, ...content) {
+  return el("section", { class: "card-row" }, heading(about.page.level + 1, "h4", title), el("div", {}, content));
+}
+
+// The dispatch that set the sender to work.
+function upward(dispatch, about) {
+  const above = about.index.startedBy.get(dispatch.made_by);
+  if (!above || above.id === dispatch.id) return null;
+  return el("p", { class: "dim" }, el("span", { class: "label" }, "below"), el("button", { type: "button", class: "plain", onclick: () => about.open(above.id) }, above.sender ? agent(above.sender) : "the program", " → ", agent(above.to)));
 }
 
 function verdicts(scores, about) {
@@ -141,10 +149,10 @@ function tools(told) {
   const yes = (is, known) => el("td", { class: "figure" }, known ? (is ? el("span", { title: "yes" }, "✓") : el("span", { class: "dim", title: "no" }, "–")) : el("span", { class: "dim", title: "not recorded" }, "?"));
   const shownNames = names.slice(0, 30);
   return [
-    el(
-      "div", { class: "scroll" },
+    scrolled(
+      "Tools",
       el(
-        "table", { class: "compact tools" },
+        "table", { class: "compact tool-table" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "tool"), ["allowed", "offered", "used", "refused", "failed"].map((title) => el("th", { scope: "col" }, title)))),
         el("tbody", {}, shownNames.map((name) => {
           const one = used.find((each) => each.name === name);
@@ -168,7 +176,6 @@ function work(dispatch, told, about) {
   const runs = (told.runs || []).map((id) => about.index.runs.get(id)).filter(Boolean);
   if (!runs.length) return el("p", { class: "dim" }, "Nothing was started.");
   return [
-    about.child && about.child(dispatch),
     runs.slice(0, 6).map((run) => {
       const steps = run.steps || [];
       const calls = steps.filter((step) => step.type === "call");

@@ -53,6 +53,16 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+// A heading of a level; how it looks is up to its class.
+export function heading(level, looks, ...text) {
+  return el("h" + level, { class: looks }, text);
+}
+
+// A table that scrolls within itself where it is wider than its place, also by keys.
+export function scrolled(label, table) {
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table);
+}
+
 // A number with its word: "1 step", "2 steps".
 export function counted(count, word, words) {
   return number(count) + " " + (count === 1 ? word : words || word + "s");
@@ -96,6 +106,11 @@ export function hue(name) {
     HUES.set(name, WHEEL[HUES.size % WHEEL.length] + 7 * turns);
   }
   return HUES.get(name);
+}
+
+// Gives an agent the colour that it has on other pages.
+export function setHue(name, place) {
+  HUES.set(name, WHEEL[place % WHEEL.length]);
 }
 
 export function agent(name) {

@@ -4,7 +4,7 @@ import { agent, duration, el, hue, line, number, shown } from "./dom.js";
 import { BAD } from "./record.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const [ROW, BAR, GAP, TOP] = [22, 14, 10, 26]; // px: a row, a bar in it, space between lanes, the axis
+const [ROW, BAR, GAP, TOP] = [22, 14, 12, 38]; // px: a row, a bar in it, space between lanes, the axis
 const IDLE = 0.08; // a pause longer than this share of all work is drawn short, with its length
 const ZOOMS = [1, 2, 4, 8, 16];
 
@@ -91,7 +91,7 @@ export class Lanes {
       const rect = svg("rect", { x: x.toFixed(1), y: at(bar), width: wide.toFixed(1), height: BAR, rx: 3 });
       rect.style.setProperty("--hue", hue(bar.run.agent));
       group.append(svg("a", {
-        href: this.about.address(bar.run.id), class: "lane-bar" + (bad ? " bad" : ""), "aria-label": about,
+        href: this.about.page.address(bar.run.id), class: "lane-bar" + (bad ? " bad" : ""), "aria-label": about,
         onclick: (event) => this.go(event, () => this.about.reveal(bar.run.id)),
       }, svg("title", {}, about), rect));
     }
@@ -128,7 +128,7 @@ export class Lanes {
       const tip = "M" + (x2 - 3).toFixed(1) + " " + (y2 + 5 * head) + "L" + x2.toFixed(1) + " " + y2 + "L" + (x2 + 3).toFixed(1) + " " + (y2 + 5 * head);
       const label = "Card: " + one.dispatch.kind + " to " + one.dispatch.to + (one.dispatch.prompt ? ": " + line(one.dispatch.prompt, 100) : "");
       group.append(svg("a", {
-        href: this.about.address(one.dispatch.id), class: "lane-arrow" + (bad ? " bad" : "") + (one.dispatch.mode === "background" ? " background" : ""), "aria-label": label,
+        href: this.about.page.address(one.dispatch.id), class: "lane-arrow" + (bad ? " bad" : "") + (one.dispatch.mode === "background" ? " background" : ""), "aria-label": label,
         onclick: (event) => this.go(event, () => this.about.open(one.dispatch.id)),
       }, svg("title", {}, label), svg("path", { class: "hit", d }), svg("path", { d: d + tip })));
       if (one.dispatch.group === undefined) continue;

@@ -5,12 +5,15 @@ export function indexTrace(trace, scores = []) {
   const index = {
     trace, scores, cards: trace.cards || {},
     turns: new Map(), runs: new Map(), steps: new Map(), dispatches: new Map(),
-    turnOf: new Map(), order: [], verdicts: new Map(), groups: new Map(),
+    turnOf: new Map(), order: [], startedBy: new Map(), verdicts: new Map(), groups: new Map(),
   };
   for (const turn of trace.turns || []) {
     index.turns.set(turn.id, turn);
     for (const run of turn.runs || []) addRun(index, run, turn);
     for (const dispatch of turn.loose || []) addDispatch(index, dispatch, turn);
+  }
+  for (const [id, card] of Object.entries(index.cards)) {
+    for (const run of card.runs || []) if (!index.startedBy.has(run)) index.startedBy.set(run, index.dispatches.get(id));
   }
   for (const [place, one] of scores.entries()) {
     const ids = [...(one.subject || []), ...(one.evidence || []).flatMap((each) => each.ids)];

@@ -8,8 +8,8 @@ import { shortPart } from "./short.js";
 import { Tree } from "./tree.js";
 import { scorePart } from "./verdict.js";
 
-// Draws a trace. `page` says what is around it: `address` gives the link to a part; `actions`,
-// `child` and `opened` are asked for what a page adds to a card.
+// Draws a trace. `page` says what is around it: the `level` of its headings,
+// and `address`, which gives the link to a part. It may have the rest of a `card`, add `actions` to it and `notes` to a step, and hear what is `opened`.
 export class RunView {
   constructor(trace, scores, page) {
     this.index = indexTrace(trace, scores);
@@ -17,9 +17,7 @@ export class RunView {
     this.current = null;
     const about = {
       index: this.index,
-      address: page.address,
-      actions: page.actions,
-      child: page.child,
+      page,
       open: (id) => this.show(id),
       reveal: (id) => this.reveal(id),
       close: () => this.close(),
@@ -47,7 +45,6 @@ export class RunView {
     if (name === "lanes" && !this.lanes) this.lanes = new Lanes(this.index, this.about);
     this.main.replaceChildren(name === "lanes" ? this.lanes.node : this.tree.node);
     if (name === "lanes") this.lanes.draw();
-    if (this.page.chosen) this.page.chosen(name);
   }
 
   get chosen() {
@@ -55,9 +52,15 @@ export class RunView {
   }
 
   // Opens the card of a dispatch, or shows any other part in the tree.
-  show(id) {
-    if (!this.index.cards[id]) return this.reveal(id);
+  async show(id) {
+    const card = this.index.cards[id];
+    if (!card) return this.reveal(id);
     this.current = id;
+    if (this.page.card && !card.turn) {
+      const whole = await this.page.card(id);
+      if (!whole || this.current !== id) return;
+      Object.assign(card, whole);
+    }
     this.aside.replaceChildren(dispatchCard(id, this.about));
     this.aside.hidden = false;
     this.node.classList.add("with-card");

@@ -1,6 +1,6 @@
 // A run in short: who worked, who handed to whom and why, loops, the branch that failed, what it cost.
 
-import { agent, duration, el, number, sentence } from "./dom.js";
+import { agent, duration, el, heading, number, scrolled, sentence } from "./dom.js";
 import { jump } from "./verdict.js";
 
 const ROWS = 8; // rows of a table that are shown before "show all"
@@ -12,27 +12,27 @@ export function shortPart(trace, about) {
   return el(
     "section",
     { class: "short-view", "aria-label": "In short" },
-    el("h4", {}, "In short"),
+    heading(about.page.level, "h4", "In short"),
     trouble.length > 0 && el("div", { class: "callouts" }, trouble),
     el(
       "div",
       { class: "short-parts" },
-      edges.length > 0 && part("Who handed to whom", folded(edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
-      part(edges.length ? "Agents" : "One agent, no dispatch", folded((short.agents || []).map(agentRow), ["", "runs", "tool calls", "spent"])),
-      short.branches && part("What the branches took", branches(short.branches, about)),
+      edges.length > 0 && part(about, "Who handed to whom", folded("Who handed to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
+      part(about, edges.length ? "Agents" : "One agent, no dispatch", folded("Agents", (short.agents || []).map(agentRow), ["", "runs", "tool calls", "spent"])),
+      short.branches && part(about, "What the branches took", branches(short.branches, about)),
     ),
   );
 }
 
-function part(title, node) {
-  return el("div", { class: "short-part" }, el("h5", {}, title), node);
+function part(about, title, node) {
+  return el("div", { class: "short-part" }, heading(about.page.level + 1, "h5", title), node);
 }
 
 // A table of which the first rows are shown.
-function folded(rows, titles) {
+function folded(label, rows, titles) {
   const body = el("tbody", {}, rows.slice(0, ROWS));
   const heads = titles.map((title) => (title ? el("th", { scope: "col" }, title) : el("td", {})));
-  const table = el("div", { class: "scroll" }, el("table", { class: "compact" }, el("thead", {}, el("tr", {}, heads)), body));
+  const table = scrolled(label, el("table", { class: "compact" }, el("thead", {}, el("tr", {}, heads)), body));
   if (rows.length <= ROWS) return table;
   const more = el("button", { type: "button", class: "more", onclick: () => {
     body.append(...rows.slice(ROWS));
@@ -80,23 +80,41 @@ function loopPart(one, about) {
   return el("p", { class: "callout error", dir: "auto" }, el("b", {}, "Going round: "), sentence(one.says), " ", (one.ids || []).slice(1, 2).map((id) => jump(id, about, "show")));
 }
 
+// Of many branches those that went to one agent are one row.
+function byAgent(rows) {
+  const sums = new Map();
+  for (const one of rows) {
+    const key = one.id ? one.to : null;
+    const sum = sums.get(key) || { ...one, count: 0, cost: 0, tokens: 0, seconds: 0 };
+    sums.set(key, sum);
+    sum.count++;
+    for (const name of ["cost", "tokens", "seconds"]) sum[name] += one[name] || 0;
+  }
+  return [...sums.values()];
+}
+
+function money(value) {
+  return "$" + (value < 0.1 ? value.toFixed(4) : value.toFixed(2));
+}
+
 // Cost, else tokens, else time, each branch with its share as a bar.
 function branches(rows, about) {
   const measure = ["cost", "tokens", "seconds"].find((name) => rows.some((one) => one[name]));
   if (!measure) return el("p", { class: "dim" }, "not recorded");
   const all = rows.reduce((sum, one) => sum + (one[measure] || 0), 0);
-  const sorted = [...rows].sort((a, b) => (b[measure] || 0) - (a[measure] || 0));
+  const sorted = (rows.length > ROWS ? byAgent(rows) : [...rows]).sort((a, b) => (b[measure] || 0) - (a[measure] || 0));
   return folded(
+    "What the branches took",
     sorted.map((one) => {
       const share = all ? (100 * (one[measure] || 0)) / all : 0;
       const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("i", {}));
       meter.firstChild.style.width = share.toFixed(1) + "%";
-      const name = one.id ? el("button", { type: "button", class: "plain", onclick: () => about.open(one.id) }, agent(one.to)) : el("span", { class: "dim" }, "outside of them");
+      const name = one.id ? el("button", { type: "button", class: "plain", onclick: () => about.open(one.id) }, agent(one.to), one.count > 1 && el("span", { class: "dim" }, " " + number(one.count) + "×")) : el("span", { class: "dim" }, "outside of them");
       return el(
         "tr", {},
         el("th", { scope: "row" }, name),
         el("td", { class: "wide" }, meter),
-        el("td", { class: "figure" }, one.money || ""),
+        el("td", { class: "figure" }, one.cost ? money(one.cost) : ""),
         el("td", { class: "figure dim" }, one.tokens ? number(one.tokens) : ""),
         el("td", { class: "figure dim" }, one.seconds !== undefined ? duration(one.seconds) : ""),
       );

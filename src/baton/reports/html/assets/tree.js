@@ -1,6 +1,6 @@
 // What happened: turns, runs below the dispatches that started them, and their steps.
 
-import { agent, duration, el, hue, line, prose, textOf } from "./dom.js";
+import { agent, duration, el, heading, hue, line, prose, textOf } from "./dom.js";
 import { BAD, callOf, groupKey } from "./record.js";
 
 const AT_ONCE = 250; // steps that are drawn before the page is shown
@@ -48,7 +48,9 @@ export class Tree {
   }
 
   place(node, id) {
-    if (id !== null && id !== undefined && !this.places.has(id)) this.places.set(id, node);
+    if (id === null || id === undefined || this.places.has(id)) return node;
+    this.places.set(id, node);
+    node.dataset.part = id;
     return node;
   }
 
@@ -65,8 +67,8 @@ export class Tree {
     const node = el(
       "section",
       { class: "turn", "aria-label": "Turn " + (number + 1) },
-      el(
-        "h4", {}, "Turn " + (number + 1) + (turns > 1 ? " of " + turns : ""),
+      heading(
+        this.about.page.level, "h4 turn-head", "Turn " + (number + 1) + (turns > 1 ? " of " + turns : ""),
         turn.seconds !== undefined && el("span", { class: "dim" }, duration(turn.seconds)), state(turn.status, "completed"), this.marks(turn.id),
       ),
       turn.input ? bubble("user", turn.input) : el("p", { class: "gap" }, turn.input_unknown ? "The user's message is not recorded." : "No user message."),
@@ -216,13 +218,14 @@ export class Tree {
 
   // The verdicts that a step proves, or that are about it: those that failed, with their names.
   marks(id) {
-    const places = this.index.verdicts.get(id);
-    if (!places) return null;
+    const places = this.index.verdicts.get(id) || [];
+    const notes = this.about.page.notes && this.about.page.notes(id);
+    if (!places.length) return notes;
     const loud = places.filter((place) => ["failed", "error"].includes(this.index.scores[place].status));
-    return loud.slice(0, 4).map((place) => {
+    return [notes, loud.slice(0, 4).map((place) => {
       const one = this.index.scores[place];
       return el("button", { type: "button", class: "verdict-mark " + one.status, title: one.reason, onclick: () => this.about.verdict(place) }, "✗ " + one.evaluator);
-    });
+    })];
   }
 }
 

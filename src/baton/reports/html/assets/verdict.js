@@ -1,6 +1,6 @@
 // A verdict: its value and reason, chains side by side, evidence with the steps, and the judge.
 
-import { agent, el, mark, number, score, sentence, textOf } from "./dom.js";
+import { agent, el, mark, number, prose, score, sentence, textOf } from "./dom.js";
 import { isPlaced } from "./record.js";
 
 // Draws a score; `about` has the index of the trace, and leads to its parts.
@@ -41,7 +41,7 @@ function chainPart(chain) {
     });
   return el(
     "div",
-    { class: "chain scroll" },
+    { class: "chain scroll", tabindex: "0", role: "group", "aria-label": "Expected and actual agents" },
     Number.isInteger(chain.turn) && el("span", { class: "label" }, "turn " + (chain.turn + 1)),
     el(
       "table",
@@ -90,6 +90,6 @@ function judgePart(one) {
     { class: "judge" },
     el("p", {}, el("span", { class: "label" }, "judge"), parts.map((text) => el("span", { dir: "auto" }, text))),
     calibration && el("p", {}, el("span", { class: "label" }, "calibration"), calibration),
-    one.question && el("details", { class: "raw" }, el("summary", {}, "its question, as it was sent"), el("pre", { dir: "auto" }, textOf(one.question))),
+    one.question && el("details", { class: "raw" }, el("summary", {}, "its question, as it was sent"), prose(one.question, "mono")),
   );
 }
