@@ -11,7 +11,8 @@ from tests.cli.labelled import answer, hand_off
 from tests.server.seeding import START, add_conversation
 from tests.server.test_rubrics import TEXT
 
-from baton.server.access import create_key
+from baton.evaluators.judging.load import FOLDER
+from baton.server.access import Caller, create_key
 from baton.server.labels import add_label
 from baton.server.settings import Settings
 from baton.server.store import Store
@@ -99,9 +100,6 @@ def test_a_rubric_is_tried_on_labels_before_it_is_saved(
 ) -> None:
     for n, says in enumerate(["correct", "wrong", "correct", "weak"]):
         add_conversation(store, hand_off(n, says), at=START + n)
-    from baton.evaluators.judging.load import FOLDER
-    from baton.server.access import Caller
-
     for n, said in enumerate(["correct", "wrong", "wrong"]):
         line = f'{{"trace": "trace{n}", "subject": "d1", "rubric": "dispatch_correctness", '
         body = f'{line}"value": "{said}"}}'.encode()
@@ -143,4 +141,19 @@ def test_who_may_not_run_neither_writes_nor_tries(store: Store, folder: Path) ->
         form = {"name": "polite", "digest": digest(page), "text": TEXT + "# more\n"}
         assert reader.post("/rubrics/save", form).status == 403
         assert reader.post("/rubrics/try", form).status == 403
+    assert (folder / "polite.yaml").read_text() == TEXT
+
+
+def test_files_are_not_written_where_other_machines_reach_the_server(
+    store: Store, folder: Path
+) -> None:
+    create_key(store, "default", "first", ["admin"])
+    key = create_key(store, "default", "runner", ["run"])
+    with web(store, {"rubrics": str(folder), "host": "0.0.0.0"}) as address:  # noqa: S104
+        runner = Visitor(address, "/sign-in")
+        runner.post("/sign-in", {"key": key})
+        page = runner.get("/rubrics/polite").text
+        assert "--allow-run" in page
+        form = {"name": "polite", "digest": digest(page), "text": TEXT + "# more\n"}
+        assert runner.post("/rubrics/save", form).status == 403
     assert (folder / "polite.yaml").read_text() == TEXT

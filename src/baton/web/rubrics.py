@@ -38,6 +38,7 @@ from baton.server.trials import (
 )
 from baton.session.server_rows import Trial, TrialAnswer
 
+from .datasets import need_run
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Rubrics", "/rubrics", "u")
@@ -106,6 +107,7 @@ def _list(visit: Visit) -> View:
     context = {
         "rows": rows,
         "folder": settings.rubrics,
+        "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "answer_of": _answer_of,
         "path_of": lambda name: visit.link(_path(name)),
     }
@@ -199,6 +201,7 @@ def _editor(
         "labelled": labelled,
         "labels_of": labels or there.name,
         "former": [_with_diff(each, there.text) for each in former],
+        "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "in_rules": there.name in rubrics_of_rules(settings, visit.project),
         "rows_of": lambda text: min(40, max(14, text.count("\n") + 2)),
         "conversation_link": lambda one: (
@@ -237,6 +240,7 @@ def _check(visit: Visit) -> View:
 
 
 def _save(visit: Visit) -> View | Response:
+    need_run(visit)
     given = _given(visit)
     next_version = "next_version" in visit.form
     to_save = ToSave(text=given.text, digest=given.digest, next_version=next_version)
