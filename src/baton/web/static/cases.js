@@ -152,7 +152,8 @@ export class CasePanel {
     } else if (!total) {
       fill(this.list, el("p", { class: "nothing" }, this.wide ? "No case yet. Talk to an agent in the playground and add the session, or write one as YAML." : "No case yet: talk to the agent, then add the current session."));
     } else {
-      fill(this.list, this.wide ? this.table(cases) : el("ul", { class: "rows" }, cases.map((one) => this.row(one))));
+      // Where there is no room for a table, the list of the playground says what matters.
+      fill(this.list, this.wide && innerWidth >= 700 ? this.table(cases) : el("ul", { class: "rows" }, cases.map((one) => this.row(one))));
       if (ids.length > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. All that are filtered are run.`));
     }
     this.drawBar();
@@ -305,7 +306,7 @@ export class CasePanel {
     }
     if (this.job !== id) return;
     const { job, results } = told;
-    const link = el("a", { href: at(this.about, `/evaluations/${id}`) }, `evaluation ${id}`);
+    const link = el("a", { class: "nowrap", href: at(this.about, `/evaluations/${id}`) }, `evaluation ${id}`);
     const counts = Object.entries(job.cases || {}).filter(([, count]) => count).map(([status, count]) => `${count} ${status}`).join(", ");
     Object.assign(this.live, results);
     this.marks();
