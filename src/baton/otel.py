@@ -18,6 +18,7 @@ import logging
 import math
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -99,11 +100,18 @@ class _Listening:
         """
         # Made now: it starts threads, and none can be started at the end of a program.
         made_by = Resource.create()
+        begun_before: Counter[str] = Counter()
 
         def ended(messages: Messages, agents: Catalog) -> None:
             try:
                 resource = made_by.merge(Resource(dict(_tagger.attributes)))
-                spans = list(sdk_spans(conversation_trace(messages, agents), resource))
+                trace_ = conversation_trace(messages, agents)
+                # What goes on in a session that had ended (`resume`) is written by itself: cases
+                # are found by ids.
+                begun_before[trace_.id] += 1
+                if (number := begun_before[trace_.id]) > 1:
+                    trace_.id = f"{trace_.id}-{number}"
+                spans = list(sdk_spans(trace_, resource))
             except Exception as error:  # noqa: BLE001 - a program never ends by its recording
                 failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
                 return

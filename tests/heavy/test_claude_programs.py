@@ -229,3 +229,12 @@ def test_a_program_that_records_itself_needs_one_line(tmp_path: Path, claude: Pa
     subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True, capture_output=True)
     (trace,) = load_traces(tmp_path / "own.otlp.jsonl")
     assert agent_chain(trace, trace.turns[0]) == ["main", "cashier"]
+
+
+def test_what_goes_on_in_a_session_is_a_trace_of_its_own(tmp_path: Path, claude: Path) -> None:
+    asks = (
+        "import asyncio\nfor text in ('Refund order 42.', 'And 43.'): asyncio.run(answer(text))\n"
+    )
+    (tmp_path / "program.py").write_text(HEAD + QUERY + asks)
+    assert record(tmp_path, sys.executable, "program.py").returncode == 0
+    assert [each.id for each in load_traces(tmp_path / "run.otlp.jsonl")] == ["s-1", "s-1-2"]
