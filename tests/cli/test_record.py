@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -201,3 +202,15 @@ def test_an_example_with_adk_records_what_its_tools_returned(tmp_path: Path) -> 
     (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
     (call,) = [s for s in trace.turns[0].runs[1].steps if isinstance(s, ToolCall)]
     assert call.result == Content(text="refund R-1 for order A-100")
+
+
+def test_an_evaluation_of_a_recording_is_called_as_the_program(
+    baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.py").write_text(SPANS)
+    command = [sys.executable, "-m", "baton", "record", "--", sys.executable, "desk.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (recording,) = (tmp_path / ".baton" / "recordings").glob("*.jsonl")
+    assert baton("score", recording).code == 0
+    (folder,) = (tmp_path / ".baton" / "evaluations").iterdir()
+    assert re.fullmatch(r"\d{8}T\d{6}Z-desk\.otlp\.jsonl", folder.name)

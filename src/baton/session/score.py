@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -204,7 +205,7 @@ def score_files(
     )
     how: dict[str, Any] = {
         "root": out,
-        "name": options.get("name") or ready.name or Path(ready.words[0]).name,
+        "name": options.get("name") or ready.name or _STAMP.sub("", Path(ready.words[0]).name),
         "header": header,
         "input_problems": problems,
         "repeats": _repeats(ready),
@@ -286,6 +287,11 @@ def estimate_scoring(
     for problem in problems:
         ready.note(problem)
     return estimate
+
+
+_STAMP = re.compile(r"^\d{8}T\d{6}Z-")
+"""The time before the name of a recording (`20261123T033153Z-desk.otlp.jsonl`): an evaluation has
+its own, and those of one program share a name."""
 
 
 class _Again(NamedTuple):
