@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -18,18 +19,29 @@ from baton.web.app import pages
 
 
 @contextmanager
-def web(store: Store, settings: Mapping[str, Any] | None = None, port: int = 0) -> Iterator[str]:
-    """Serve receiving, API and pages of a store as `baton serve` does; return the address."""
-    with serving(store, settings, port) as (address, _):
+def web(
+    store: Store,
+    settings: Mapping[str, Any] | None = None,
+    port: int = 0,
+    file: Path | None = None,
+) -> Iterator[str]:
+    """Serve receiving, API and pages of a store as `baton serve` does; return the address.
+
+    ``settings`` are those of options, ``file`` is a `server.yaml`.
+    """
+    with serving(store, settings, port, file) as (address, _):
         yield address
 
 
 @contextmanager
 def serving(
-    store: Store, settings: Mapping[str, Any] | None = None, port: int = 0
+    store: Store,
+    settings: Mapping[str, Any] | None = None,
+    port: int = 0,
+    file: Path | None = None,
 ) -> Iterator[tuple[str, Starlette]]:
     """The same; return the application as well."""
-    live = LiveSettings(None, dict(settings or {}), print)
+    live = LiveSettings(file, dict(settings or {}), print)
     app = application(store, live, "all", pages)
     # No `log_config`: that of uvicorn would take the handlers of other tests.
     config = uvicorn.Config(app, log_config=None, proxy_headers=False, http="h11")

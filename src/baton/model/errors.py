@@ -97,9 +97,12 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Word a number of things: `1 case`, `2 cases`, `2 dispatches`."""
-    plural = "es" if what.endswith("ch") else "s"
-    return f"{number:,} {what}{'' if number == 1 else plural}"
+    """Word a number of things: `1 case`, `2 cases`, `2 dispatches`, `2 bodies`."""
+    if number == 1:
+        return f"1 {what}"
+    if what.endswith("y") and not what.endswith(("ay", "ey", "oy")):
+        return f"{number:,} {what[:-1]}ies"
+    return f"{number:,} {what}{'es' if what.endswith('ch') else 's'}"
 
 
 def _masked(problem: Problem) -> Problem:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import func, select
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -59,10 +58,11 @@ from . import agents, exports, jobs, queries, rescores, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
-from .database import EVERY_PROJECT, TooLong, Unavailable, Unfit, without_reason
+from .database import TooLong, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .labels import add_label, labels_of
 from .paging import MOST
+from .queues import queues_of
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
 from .rubrics import (
@@ -74,7 +74,6 @@ from .rubrics import (
     rubric_text,
     save_rubric,
 )
-from .schema import inbox, judging, trace
 from .settings import Settings
 from .store import Store
 from .trials import TrialRequest, start_trial, trial_of
@@ -993,41 +992,45 @@ def _ready(call: Call) -> Any:
 def _metrics(call: Call) -> Any:
     """Return figures as Prometheus reads them."""
     store, now = call.state.store, time.time()
-    waiting, oldest = Inbox(store).depth()
-    due = select(func.count(), func.min(trace.c.due)).where(trace.c.changed, trace.c.due <= now)
-    judged = select(func.count(), func.min(judging.c.created)).where(judging.c.state != "done")
-    with store.read() as connection:
-        read, read_since = connection.execute(due, execution_options=EVERY_PROJECT).one()
-        asked, asked_since = connection.execute(judged, execution_options=EVERY_PROJECT).one()
-    with store.inbox.connect() as connection:
-        stored = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)
-        bodies = stored.scalar() or 0
+    queues = queues_of(store, now)
     problems = len(Inbox(store).problems())
     figures: list[tuple[str, str, str, float, str]] = [
         (
             "inbox_bodies_total",
             "counter",
             "Bodies that were accepted and stored, ever.",
-            bodies,
+            queues.accepted,
             "",
         ),
-        ("inbox_waiting", "gauge", "Bodies that are to be read.", waiting, ""),
-        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", _age(oldest, now), ""),
+        ("inbox_waiting", "gauge", "Bodies that are to be read.", queues.bodies.waiting, ""),
+        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", queues.bodies.age(now), ""),
         ("inbox_problems", "gauge", "Bodies that could not be read, up to 1000.", problems, ""),
-        ("traces_due", "gauge", "Traces that are to be read and scored now.", read, ""),
+        (
+            "traces_due",
+            "gauge",
+            "Traces that are to be read and scored now.",
+            queues.traces.waiting,
+            "",
+        ),
         (
             "scoring_lag_seconds",
             "gauge",
             "For how long the oldest is due.",
-            _age(read_since, now),
+            queues.traces.age(now),
             "",
         ),
-        ("judging_waiting", "gauge", "Conversations that wait for a judge.", asked, ""),
+        (
+            "judging_waiting",
+            "gauge",
+            "Conversations that wait for a judge.",
+            queues.judging.waiting,
+            "",
+        ),
         (
             "judging_oldest_seconds",
             "gauge",
             "Age of the oldest of them.",
-            _age(asked_since, now),
+            queues.judging.age(now),
             "",
         ),
     ]
@@ -1042,10 +1045,6 @@ def _metrics(call: Call) -> Any:
             lines += [f"# HELP baton_{name} {means}", f"# TYPE baton_{name} {kind}"]
         lines.append(f"baton_{name}{labels} {value:.3f}".removesuffix(".000"))
     return ("\n".join(lines) + "\n").encode()
-
-
-def _age(since: float | None, now: float) -> float:
-    return 0.0 if since is None else max(0.0, now - since)
 
 
 _NOBODY = Caller(0, "", frozenset())

@@ -81,8 +81,8 @@ def seconds_text(value: float | None, missing: str = "–") -> str:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    return f"{minutes // 60:,} h" + (f" {minutes % 60} min" if minutes % 60 else "")
 
 
 def money_text(value: float | None, missing: str = "–") -> str:

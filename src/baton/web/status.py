@@ -1,18 +1,118 @@
-"""Status: how the server is."""
+"""Status: how the server is, what could not be read and what mends it, rules, retention, keys."""
 
 from __future__ import annotations
 
+import time
+from typing import Any, NamedTuple
+
 from starlette.routing import BaseRoute
+
+from baton import __version__
+from baton.server.access import list_keys
+from baton.server.alerts import alerts_of
+from baton.server.conversations import Unread, unread
+from baton.server.inbox import Inbox, ProblemItem
+from baton.server.queries import deletions
+from baton.server.queues import Queue, queues_of
 
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Status", "/status", "s")
+_SHOWN = 100
+"""Problems that are listed; the page counts the others."""
+_LATE = 60.0
+"""Seconds that something may wait in a queue before the page calls it late."""
 
 
 def routes(web: Web) -> list[BaseRoute]:
     """Return the routes of this page."""
-    return [web.page(NAV.path, _page)]
+    return [web.page(NAV.path, _page), web.page("/parts/status/queues", _queues)]
+
+
+class _Line(NamedTuple):
+    """A queue as the page shows it: ``state`` is a status, ``means`` what waits."""
+
+    name: str
+    means: str
+    waiting: int
+    age: float | None
+    state: str
 
 
 def _page(visit: Visit) -> View:
-    return View("status.html", {"project": visit.project}, "Status")
+    state, project = visit.state, visit.caller.project
+    store, settings = state.store, state.live_settings()
+    problems = Inbox(store).problems(project)
+    traces = unread(store, project)
+    segments = store.bodies.segments()
+    admin = visit.may("admin")
+    context: dict[str, Any] = {
+        **_queue_lines(visit),
+        "problems": [(each, _fix(each)) for each in problems[:_SHOWN]],
+        "more_problems": len(problems) - _SHOWN,
+        "traces": [(each, _fix(each)) for each in traces[:_SHOWN]],
+        "more_traces": len(traces) - _SHOWN,
+        "reread": _reread(visit),
+        "rules": [
+            {**each, "where": _filter_text(each["where"])} for each in state.rules(visit.project)
+        ],
+        "alerts": alerts_of(store, project)[:20],
+        "days": len(segments),
+        "bytes": sum(each.bytes for each in segments),
+        "first_day": segments[0].day if segments else None,
+        "retention": settings.retention,
+        "keep_inbox": settings.keep_inbox,
+        "deletions": deletions(store)[:20],
+        "keys": list_keys(store, visit.project) if admin else None,
+        "keyed": state.access.has_keys(),
+        "project_names": sorted(store.projects()) if not visit.session.signed_in or admin else [],
+        "place": "PostgreSQL" if store.is_postgresql else settings.folder,
+    }
+    return View("status.html", context, "Status")
+
+
+def _queues(visit: Visit) -> View:
+    """Return the queues alone, which the page puts in their place every few seconds."""
+    return View("status_queues.html", _queue_lines(visit))
+
+
+def _queue_lines(visit: Visit) -> dict[str, Any]:
+    now = time.time()
+    queues = queues_of(visit.state.store, now)
+
+    def line(name: str, means: str, queue: Queue) -> _Line:
+        age = queue.age(now) if queue.waiting else None
+        late = age is not None and age > _LATE
+        return _Line(name, means, queue.waiting, age, "error" if late else "ok")
+
+    lines = [
+        line("To read", "accepted and stored, not read yet", queues.bodies),
+        line("To score", "conversations that are due", queues.traces),
+        line("To judge", "conversations that wait for a judge, or for its budget", queues.judging),
+        line("To evaluate", "evaluations that wait for their turn", queues.jobs),
+        line("To deliver", "messages of alerts", queues.deliveries),
+    ]
+    return {"lines": lines, "accepted": queues.accepted, "at": now}
+
+
+def _fix(problem: ProblemItem | Unread) -> str:
+    """Say what would mend something that could not be read."""
+    if problem.reader != __version__:
+        return f"Baton {problem.reader} tried; read it again with {__version__}"
+    return "correct the sender, or read it again with a later version of Baton"
+
+
+def _filter_text(where: dict[str, Any] | str | None) -> str:
+    """Return the filter of a rule as it is written in one line: `to:refund-* depth:>=2`."""
+    if not isinstance(where, dict):
+        return where or ""
+    shown = {k: ",".join(map(str, v)) if isinstance(v, list) else str(v) for k, v in where.items()}
+    return " ".join(f'{k}:"{v}"' if " " in v else f"{k}:{v}" for k, v in shown.items())
+
+
+def _reread(visit: Visit) -> str:
+    settings = visit.state.live_settings()
+    where = " --db DATABASE" if settings.db is not None else ""
+    if not where and settings.folder != type(settings)().folder:
+        where = f" --folder {settings.folder}"
+    return f"baton serve reread{where} --project {visit.project}"

@@ -57,6 +57,9 @@ for (const link of document.querySelectorAll("nav.pages a[data-key]")) {
   addKey(`g ${link.dataset.key}`, `Go to ${link.textContent}`, () => link.click());
 }
 
+// On a narrow screen the entries scroll sideways: the one that is open is in view.
+document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Rows of a list: `j` and `k` go through them, Enter opens (a row has a link that does).
 function rows() {
   return [...document.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);

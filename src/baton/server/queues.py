@@ -1,0 +1,56 @@
+"""What waits in a store: bodies to be read, traces to be scored, questions for judges, jobs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+
+from .database import EVERY_PROJECT
+from .inbox import Inbox
+from .schema import delivery, inbox, job, judging, trace
+from .store import Store
+
+
+class Queue(NamedTuple):
+    """How many wait, and since when the first of them does (seconds since the epoch)."""
+
+    waiting: int
+    oldest: float | None
+
+    def age(self, now: float) -> float:
+        """Return for how many seconds the first one waits."""
+        return 0.0 if self.oldest is None else max(0.0, now - self.oldest)
+
+
+class Queues(NamedTuple):
+    """The queues of a store, over all projects. ``accepted`` are bodies that were stored, ever."""
+
+    accepted: int
+    bodies: Queue
+    traces: Queue
+    judging: Queue
+    jobs: Queue
+    deliveries: Queue
+
+
+def queues_of(store: Store, now: float) -> Queues:
+    """Look at all queues."""
+    waiting = Inbox(store).depth()
+    asked = (
+        select(func.count(), func.min(trace.c.due)).where(trace.c.changed, trace.c.due <= now),
+        select(func.count(), func.min(judging.c.created)).where(judging.c.state != "done"),
+        select(func.count(), func.min(job.c.created)).where(job.c.state == "waiting"),
+        select(func.count(), func.min(delivery.c.due)).where(
+            delivery.c.delivered.is_(None), delivery.c.due <= now
+        ),
+    )
+    with store.read() as connection:
+        traces, judges, jobs, deliveries = (
+            Queue(*connection.execute(each, execution_options=EVERY_PROJECT).one())
+            for each in asked
+        )
+    with store.read_inbox() as connection:
+        newest = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)
+        accepted = newest.scalar() or 0
+    return Queues(accepted, Queue(*waiting), traces, judges, jobs, deliveries)

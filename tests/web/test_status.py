@@ -1,0 +1,92 @@
+"""The page of how the server is: what could not be read and what mends it, queues, rules, keys."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from baton.server.access import create_key, revoke_key
+from baton.server.inbox import Inbox, entry_of
+from baton.server.schema import deletion, judging
+from baton.server.store import Store
+
+from .asking import Visitor, ask
+from .serving import web
+
+
+def add_problem(store: Store, error: str, project: int = 1, reader: str = "0.0.1") -> None:
+    box = Inbox(store)
+    box.put([entry_of(project, "recording", "text/plain", error.encode(), name="notes.txt")])
+    with store.write_inbox() as connection:
+        (item,) = box.take(connection, 1 << 20)
+        box.fail(connection, item.id, error, reader)
+
+
+def test_a_healthy_server_says_so(address: str) -> None:
+    page = ask(address + "/status").text
+    assert "Everything that arrived could be read." in page
+    assert page.count("on time") >= 5
+    assert "There is no key: the server answers this machine only." in page
+    assert "30 days" in page
+
+
+def test_what_could_not_be_read_comes_with_what_mends_it(store: Store, address: str) -> None:
+    add_problem(store, "<b>holds no trace</b>\u202e")
+    other = store.project("other", create=True)
+    add_problem(store, "of another project", other)
+    page = ask(address + "/status").text
+    assert "&lt;b&gt;holds no trace&lt;/b&gt;\\u202e" in page
+    assert "Baton 0.0.1 tried; read it again with" in page
+    assert "baton serve reread --project default" in page
+    assert "of another project" not in page
+
+
+def test_what_waits_too_long_is_late(store: Store, address: str) -> None:
+    old = entry_of(1, "recording", "text/plain", b"x", name="x", received=time.time() - 3600)
+    Inbox(store).put([old])
+    part = ask(address + "/parts/status/queues").text
+    assert "late" in part
+    assert "1 body accepted" in part
+    assert "1 h<" in part
+
+
+def test_rules_show_what_of_their_budget_is_spent(store: Store, tmp_path: Path) -> None:
+    rules = [{"name": "kept", "evaluators": ["dispatch_scope"]}]
+    settings = {"rules": rules, "retention": {"days": 7, "bytes": 2_000_000_000}}
+    with store.write() as connection:
+        row = {"day": "2026-01-01", "at": 1e9, "why": "age", "bodies": 1, "bytes": 2e6}
+        connection.execute(insert(deletion).values({**row, "conversations": 5}))
+        asked = {"project": 1, "conversation": 1, "version": 1, "rule": "kept", "state": "waiting"}
+        asked |= {"attempts": 1, "due": 0.0, "created": time.time()}
+        connection.execute(insert(judging).values(asked))
+    file = tmp_path / "server.yaml"
+    file.write_text(json.dumps(settings))
+    with web(store, file=file) as address:
+        page = ask(address + "/status").text
+    assert ">kept</a>" in page
+    assert "dispatch_scope" in page
+    assert "7 days, at most 2 GB" in page
+    assert "2026-01-01" in page
+
+
+def test_keys_are_listed_for_who_manages_them_and_never_shown(store: Store) -> None:
+    reader = create_key(store, "default", "ana", ["read"])
+    admin = create_key(store, "default", "root", ["admin"])
+    create_key(store, "default", "old", ["ingest"])
+    revoke_key(store, "default", "old")
+    store.project("shop", create=True)
+    create_key(store, "shop", "theirs", ["ingest"])
+    with web(store) as address:
+        visitor = Visitor(address, "/sign-in")
+        visitor.post("/sign-in", {"key": admin})
+        page = visitor.get("/status").text
+        assert "revoked" in page
+        assert ">ana<" in page
+        assert "theirs" not in page
+        assert reader[6:] not in page
+        other = Visitor(address, "/sign-in")
+        other.post("/sign-in", {"key": reader})
+        assert "Keys are shown to who has the right" in other.get("/status").text
