@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,6 @@ from tests.cli.labelled import RUBRIC, answer, hand_off, write_config
 from tests.server.seeding import START, add_conversation, add_score
 from tests.server.test_rubrics import TEXT
 
-import baton
 from baton.server.labels import labels_of
 from baton.server.settings import Settings
 from baton.server.store import Store, open_store
@@ -58,15 +60,18 @@ def test_labels_by_key_change_what_baton_calibrate_says(browser: Browser, shared
     server = shared.address.replace("http://", "server://")
 
     def agreement() -> float:
-        report = baton.calibrate(RUBRIC, server, config=config, out=shared.folder / "kept")
-        found = report.judges[0].quality.agreement
-        assert found is not None
-        return found.value
+        words = ["calibrate", RUBRIC, server, "-c", str(config), "--json"]
+        command = [sys.executable, "-m", "baton", *words]
+        ended = subprocess.run(command, check=False, capture_output=True, cwd=shared.folder)
+        assert ended.returncode == 3, "few labels are no evidence"
+        value: float = json.loads(ended.stdout)["judges"][0]["quality"]["agreement"]["value"]
+        return value
 
     with tab(browser, shared.address) as (page, wrong):
         page.goto("/review")
         page.get_by_label("Labels are by").fill("Kim")
         page.get_by_role("button", name="Change").click()
+        page.wait_for_url("**/review?rubric=*")
         page.keyboard.press("n")
         page.wait_for_url("**/review/4/d1?*")
         page.keyboard.press("?")
