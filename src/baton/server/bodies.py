@@ -121,18 +121,18 @@ class FileBodies:
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
         """Keep bodies, committed when this returns; places are in their order."""
         connection = self._connect(day, create=True)
-        places = []
+        packed = [self._codec.pack(body) for body in bodies]
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for body in bodies:
-                packed = self._codec.pack(body)
-                cursor = connection.execute("INSERT INTO body (data) VALUES (?)", (packed,))
-                places.append(Place(day, cursor.lastrowid or 0))
+            query = "SELECT seq FROM sqlite_sequence WHERE name = 'body'"
+            first = (connection.execute(query).fetchone() or (0,))[0] + 1
+            insert = "INSERT INTO body (id, data) VALUES (?, ?)"
+            connection.executemany(insert, enumerate(packed, first))
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-        return places
+        return [Place(day, first + place) for place in range(len(packed))]
 
     @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:

@@ -362,23 +362,23 @@ def _within(chunks: list[_ChunkRow], bounds: Bounds) -> tuple[list[_ChunkRow], i
 def _recorded(record: Trace, one: Conversation) -> Recorded:
     ids = dict.fromkeys(span.trace_id for span in one.spans)
     ids.update(dict.fromkeys(log.trace_id for log in one.logs if log.trace_id))
-    service = None
-    rules: set[str] = set()
+    # The spans of one program share the attributes of its resource.
+    resources = {id(span.resource): span.resource for span in one.spans}.values()
+    services = (_text(each.get("service.name")) for each in resources)
+    service = next((name for name in services if name is not None), None)
+    versions = (_text(each.get("service.version")) for each in resources)
+    releases = {version for version in versions if version is not None}
     named: dict[str, str] = {}
-    releases: set[str] = set()
     for span in one.spans:
-        rules |= rules_named(span.attributes, span.resource)
-        if service is None:
-            service = _text(span.resource.get("service.name"))
-        release = _text(span.resource.get("service.version"))
-        if release is not None:
-            releases.add(release)
         version = _text(span.attributes.get("gen_ai.agent.version"))
         agent = _text(span.attributes.get("gen_ai.agent.name"))
         if version is not None and agent is not None:
             named[agent] = version
-    for log in one.logs:
-        rules |= rules_named(log.attributes, log.resource)
+    rules = rules_named(
+        *resources,
+        *(span.attributes for span in one.spans),
+        *(attributes for log in one.logs for attributes in (log.attributes, log.resource)),
+    )
     if len(releases) == 1:  # of several services, it is unknown which agent is whose
         release = releases.pop()
         agents = (run.agent for turn in record.turns for run in turn.runs)

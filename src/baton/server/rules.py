@@ -470,6 +470,8 @@ def rules_named(*places: Mapping[str, Any]) -> set[str]:
     named: set[str] = set()
     for attributes in places:
         stated = attributes.get(_RULES)
+        if stated is None:
+            continue
         texts = stated.split(",") if isinstance(stated, str) else stated
         if isinstance(texts, list | tuple):
             named |= {each.strip() for each in texts[:_MOST_NAMED] if isinstance(each, str)}

@@ -45,7 +45,9 @@ _FIRST_SINGLE = 10
 """Bodies that a new worker reads one by one, in case that one of them ended the one before."""
 _MOST_BEGUN = 3
 _ENDED = f"the worker ended {_MOST_BEGUN} times while it read this, perhaps for lack of memory"
-_TAKE_CONVERSATIONS = 100
+_TAKE_CONVERSATIONS, _TAKE_LOCKED = 400, 100
+"""Conversations that are read together, as each commit waits for the disk. With PostgreSQL they are
+locked meanwhile, and other workers are to have some too."""
 _ENDING = 5.0
 """Seconds for judges and messages that are under way when the worker ends."""
 _READ_SPANS = 10_000
@@ -276,7 +278,9 @@ class Worker:
         # Of a conversation that looks quiet, more may wait in the inbox.
         oldest = self._inbox.depth().oldest
         horizon = now if oldest is None else min(now, oldest)
-        limit = 1 if self._single_conversations else _TAKE_CONVERSATIONS
+        limit = _TAKE_LOCKED if self.store.is_postgresql else _TAKE_CONVERSATIONS
+        if self._single_conversations:
+            limit = 1
         taken: list[Component] = []
         try:
             with self._taking_conversations() as connection:
