@@ -61,7 +61,7 @@ function verdicts(scores, about) {
   const draw = (one) => scorePart(one, about);
   const skipped = scores.filter((one) => one.status === "skipped");
   return [
-    scores.filter((one) => one.status !== "skipped").map(draw),
+    ["failed", "error", "passed"].map((status) => scores.filter((one) => one.status === status).map(draw)),
     skipped.length > 0 && el("details", { class: "raw" }, el("summary", {}, number(skipped.length) + " could not be told"), skipped.map(draw)),
   ];
 }

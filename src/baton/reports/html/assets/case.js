@@ -7,7 +7,7 @@ import { scorePart } from "./verdict.js";
 // `alike` are the repeats of the case of which the same is said, this one among them.
 export function showCase(view, row, alike, names, repeats) {
   const status = names.statuses[row.status];
-  const drawn = view.trace ? new RunView(view.trace, view.scores, { level: 4, address: (id) => "#case" + row.number + "/" + id }) : null;
+  const drawn = view.trace ? new RunView(view.trace, view.scores, { address: (id) => "#case" + row.number + "/" + id }) : null;
   const about = [
     repeats > 1 && "repeat " + (row.repeat + 1) + " of " + repeats,
     view.where, view.recorded && view.recorded.location, view.spent,

@@ -12,11 +12,28 @@ export function wordDiff(before, after) {
   put(parts, "same", a.slice(0, from));
   for (const part of middle(a.slice(from, left), b.slice(from, right))) put(parts, ...part);
   put(parts, "same", a.slice(left));
-  return parts.map(([kind, list]) => [kind, list.join("")]);
+  return lostFirst(parts).map(([kind, list]) => [kind, list.join("")]);
 }
 
+// Between words that both have, what was lost stands before what was added: that reads as a change.
+function lostFirst(parts) {
+  const sorted = [];
+  let held = [];
+  for (const [kind, list] of parts) {
+    if (kind === "added") held.push(...list);
+    if (kind === "same") {
+      put(sorted, "added", held);
+      held = [];
+    }
+    if (kind !== "added") put(sorted, kind, list);
+  }
+  put(sorted, "added", held);
+  return sorted;
+}
+
+// Words with the blanks before them.
 function words(text) {
-  return text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
+  return text.match(/\s*[\p{L}\p{N}_]+|\s*[^\s\p{L}\p{N}_]|\s+/gu) || [];
 }
 
 function put(parts, kind, list) {

@@ -13,11 +13,11 @@ import { scorePart } from "./verdict.js";
 export class RunView {
   constructor(trace, scores, page) {
     this.index = indexTrace(trace, scores);
-    this.page = page;
+    this.page = { level: 4, ...page };
     this.current = null;
     const about = {
       index: this.index,
-      page,
+      page: this.page,
       open: (id) => this.show(id),
       reveal: (id) => this.reveal(id),
       close: () => this.close(),

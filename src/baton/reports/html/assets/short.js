@@ -99,7 +99,8 @@ function money(value) {
 
 // Cost, else tokens, else time, each branch with its share as a bar.
 function branches(rows, about) {
-  const measure = ["cost", "tokens", "seconds"].find((name) => rows.some((one) => one[name]));
+  const shown = ["cost", "tokens", "seconds"].filter((name) => rows.some((one) => one[name]));
+  const measure = shown[0];
   if (!measure) return el("p", { class: "dim" }, "not recorded");
   const all = rows.reduce((sum, one) => sum + (one[measure] || 0), 0);
   const sorted = (rows.length > ROWS ? byAgent(rows) : [...rows]).sort((a, b) => (b[measure] || 0) - (a[measure] || 0));
@@ -114,11 +115,11 @@ function branches(rows, about) {
         "tr", {},
         el("th", { scope: "row" }, name),
         el("td", { class: "wide" }, meter),
-        el("td", { class: "figure" }, one.cost ? money(one.cost) : ""),
-        el("td", { class: "figure dim" }, one.tokens ? number(one.tokens) : ""),
-        el("td", { class: "figure dim" }, one.seconds !== undefined ? duration(one.seconds) : ""),
+        shown.includes("cost") && el("td", { class: "figure" }, one.cost ? money(one.cost) : ""),
+        shown.includes("tokens") && el("td", { class: "figure dim" }, one.tokens ? number(one.tokens) : ""),
+        shown.includes("seconds") && el("td", { class: "figure dim" }, one.seconds !== undefined ? duration(one.seconds) : ""),
       );
     }),
-    ["", "", measure === "cost" ? "cost" : "", "tokens", "time"],
+    ["", "", ...shown.map((name) => (name === "seconds" ? "time" : name))],
   );
 }

@@ -1,6 +1,6 @@
 // What happened: turns, runs below the dispatches that started them, and their steps.
 
-import { agent, duration, el, heading, hue, line, prose, textOf } from "./dom.js";
+import { add, agent, duration, el, heading, hue, line, prose, textOf } from "./dom.js";
 import { BAD, callOf, groupKey } from "./record.js";
 
 const AT_ONCE = 250; // steps that are drawn before the page is shown
@@ -93,12 +93,13 @@ export class Tree {
       { class: "run", open: true },
       el(
         "summary", { class: "runhead" }, agent(run.agent),
-        about.map((text) => el("span", { class: "dim", dir: "auto" }, text)), state(run.status, "completed"), this.marks(run.id),
+        about.map((text) => el("span", { class: "dim", dir: "auto" }, text)), state(run.status, "completed"),
       ),
       steps,
     );
     node.style.setProperty("--hue", hue(run.agent));
     into.append(this.place(node, run.id));
+    this.append(steps, this.marks(run.id));
     for (const one of run.arrivals || []) steps.append(this.arrival(one));
     if (run.input) steps.append(labelled("was given", prose(run.input)));
     let group = null;
@@ -164,13 +165,16 @@ export class Tree {
         el("span", { class: "tool", dir: "auto" }, call.name),
         el("span", { class: "args", dir: "auto" }, line(written(textOf(call.arguments)))),
         call.seconds !== undefined && el("span", { class: "dim" }, duration(call.seconds)),
-        state(call.status, "ok"), call.refused_by && el("span", { class: "dim" }, "by the " + call.refused_by), this.marks(call.id),
+        state(call.status, "ok"), call.refused_by && el("span", { class: "dim" }, "by the " + call.refused_by),
       ),
       call.arguments && labelled("arguments", prose(call.arguments, "mono")),
       call.result ? labelled("result", prose(call.result, "mono")) : el("p", { class: "dim" }, "no result"),
       call.unknown && el("p", { class: "gap" }, "not recorded: " + call.unknown.join(", ")),
     );
-    return this.place(call.error ? el("div", {}, node, el("p", { class: "trouble", dir: "auto" }, call.error)) : node, call.id);
+    const marks = this.marks(call.id);
+    if (!call.error && !marks) return this.place(node, call.id);
+    const whole = el("div", {}, node, call.error && el("p", { class: "trouble", dir: "auto" }, call.error));
+    return this.place(this.append(whole, marks), call.id);
   }
 
   dispatch(step) {
@@ -216,12 +220,18 @@ export class Tree {
     return this.place(node, step.id);
   }
 
+  // Marks stand below a summary: a button within one could not be told from it by keys.
+  append(node, marks) {
+    return marks ? add(node, el("p", { class: "marks" }, marks)) : node;
+  }
+
   // The verdicts that a step proves, or that are about it: those that failed, with their names.
   marks(id) {
     const places = this.index.verdicts.get(id) || [];
     const notes = this.about.page.notes && this.about.page.notes(id);
-    if (!places.length) return notes;
+    if (!places.length) return notes || null;
     const loud = places.filter((place) => ["failed", "error"].includes(this.index.scores[place].status));
+    if (!loud.length) return notes || null;
     return [notes, loud.slice(0, 4).map((place) => {
       const one = this.index.scores[place];
       return el("button", { type: "button", class: "verdict-mark " + one.status, title: one.reason, onclick: () => this.about.verdict(place) }, "✗ " + one.evaluator);
