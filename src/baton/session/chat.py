@@ -191,6 +191,8 @@ class Chats:
         self._most, self._idle = most, idle
         self._lock = threading.Lock()
         self._chats: dict[tuple[int, str], Chat] = {}
+        self._closed = threading.Event()
+        self._sweeper: threading.Thread | None = None
 
     def start(
         self,
@@ -222,6 +224,11 @@ class Chats:
                 name, agents[name], Begin(agent="", messages=messages, user=user, state=state or {})
             )
             self._chats[project, chat.id] = chat
+            if self._sweeper is None:
+                self._sweeper = threading.Thread(
+                    target=self._sweep, name="baton chats", daemon=True
+                )
+                self._sweeper.start()
         return chat
 
     def chat(self, project: int, id_: str) -> Chat:
@@ -244,8 +251,13 @@ class Chats:
         for chat in chats:
             chat.end()
 
+    def _sweep(self) -> None:
+        while not self._closed.wait(_SWEEP):
+            self.tidy()
+
     def close(self) -> None:
         """End all of them."""
+        self._closed.set()
         with self._lock:
             chats = list(self._chats.values())
             self._chats.clear()
@@ -253,6 +265,8 @@ class Chats:
             chat.end()
 
 
+_SWEEP = 30.0
+"""Seconds between looks for conversations that nobody uses."""
 _KEPT = 20
 """Conversations that have ended and may still be looked at."""
 

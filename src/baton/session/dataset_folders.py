@@ -39,7 +39,6 @@ from baton.formats.document import Document, without_comments
 from baton.formats.own_files import naming, open_regular, stays_in
 from baton.formats.rewrite import rewrite
 from baton.formats.yaml import dump_yaml, load_yaml
-from baton.lint import LintWarning
 from baton.model import Case, InputError, Problem, Trace, suggestion
 from baton.model.redact import ON
 
@@ -112,13 +111,6 @@ _TARGETS: Mapping[str, Target] = {
     "judge-llm": "judge-llm",
     "strands": "strands",
 }
-
-
-class Saved(NamedTuple):
-    """A dataset that was changed, with what is valid and still may not be what was meant."""
-
-    dataset: DatasetRow
-    notes: list[str]
 
 
 class DatasetFolders:
@@ -240,7 +232,7 @@ class DatasetFolders:
                 return case, _hash_of(case)
         raise KeyError(case_id)
 
-    def add_session(self, name: str, case_id: str, trace: Trace) -> Saved:
+    def add_session(self, name: str, case_id: str, trace: Trace) -> list[str]:
         """Write what happened in a conversation as a case: what it did is expected from now on.
 
         It is the case that `baton draft` writes, in the dialect of the file, with app, user and
@@ -253,14 +245,14 @@ class DatasetFolders:
         dataset = self.dataset(name)
         _check_id(case_id)
         case, notes = drafted(trace, case_id, _target_of(dataset))
-        return self._change(name, lambda cases: [*cases, case], notes)
+        return [*notes, *self._change(name, lambda cases: [*cases, case])]
 
-    def add_case(self, name: str, value: Any) -> Saved:
+    def add_case(self, name: str, value: Any) -> list[str]:
         """Add a case in the words of the file; raises as :meth:`add_session`."""
         _check_id(_id_of(value))
         return self._change(name, lambda cases: [*cases, value])
 
-    def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> Saved:
+    def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> list[str]:
         """Put ``value`` in the place of a case that is still what was shown.
 
         Raises:
@@ -276,7 +268,7 @@ class DatasetFolders:
 
         return self._change(name, changed)
 
-    def delete_cases(self, name: str, hashes: Mapping[str, str]) -> Saved:
+    def delete_cases(self, name: str, hashes: Mapping[str, str]) -> list[str]:
         """Delete cases, by id, that are still what was shown; raises as :meth:`change_case`."""
 
         def changed(cases: list[Any]) -> list[Any]:
@@ -285,29 +277,30 @@ class DatasetFolders:
 
         return self._change(name, changed)
 
-    def _change(
-        self, name: str, change: Callable[[list[Any]], list[Any]], notes: Sequence[str] = ()
-    ) -> Saved:
-        """Change the cases of a file, check what it says then, and only then write it."""
+    def _change(self, name: str, change: Callable[[list[Any]], list[Any]]) -> list[str]:
+        """Change the cases of a file; those that are new are checked before it is written.
+
+        Return what is valid and still may not be what was meant.
+        """
         with _LOCK:
             path = self._listed()[name]
             data = _bytes(path)
             text, value = _read_value(path, data)
             cases, key = _cases_of(value)
             new = change(cases)
-            ids = Counter(_id_of(case) for case in new)
-            for case_id, count in ids.items():
+            for case_id, count in Counter(_id_of(case) for case in new).items():
                 if count > 1:
                     raise InputError(f"there is a case `{case_id}` in {name}: take another name")
-            whole = new if key is None else {**value, key: new}
+            before = {_hash_of(case) for case in cases}
+            added = [case for case in new if _hash_of(case) not in before]
+            # The others are what they were: checking them again takes seconds where they are many.
+            notes = _checked(path, added, {**value, key: added} if key else added) if added else []
             if path.suffix in (".jsonl", ".ndjson"):
                 written = _lines(text, cases, new)
             else:
-                written = rewrite(name, text, whole)
-            warnings = checked_text(path.name, written) if new else []
+                written = rewrite(name, text, new if key is None else {**value, key: new})
             _replace(path, written.encode())
-        said = [f"{warning.what}; {warning.remedy}" for warning in warnings]
-        return Saved(self.dataset(name), [*notes, *said])
+        return notes
 
     def _opened(self, name: str, hash_: str) -> tuple[Path, bytes]:
         path = self._listed()[name]
@@ -348,19 +341,34 @@ def drafted(trace: Trace, case_id: str, target: Target) -> tuple[dict[str, Any],
     return written, notes
 
 
-def checked_text(name: str, text: str) -> list[LintWarning]:
-    """Check what a dataset file says, as `baton check` does; return what is only doubtful.
+def _checked(path: Path, cases: list[Any], whole: Any) -> list[str]:
+    """Check cases by themselves, as `baton check` does; return what is only doubtful.
 
     Raises:
-        InputError: with every fault, its line, and what to write instead.
+        InputError: with every fault, and what to write instead.
     """
+    if path.suffix in (".jsonl", ".ndjson"):
+        text = _lines("", [], cases)
+    elif path.suffix == ".json":
+        text = msgspec.json.encode(whole).decode()
+    else:
+        text = dump_yaml(whole)
     with tempfile.TemporaryDirectory(prefix="baton-check-") as made:
-        file = Path(made) / name
+        file = Path(made) / path.name
         file.write_text(text, encoding="utf-8")
         result = check(file, note=lambda _: None)
     if result.problems:
-        raise InputError(msgspec.structs.replace(problem, file=name) for problem in result.problems)
-    return result.warnings
+        # The line is that of a file of these cases alone; the path says the key.
+        raise InputError(
+            msgspec.structs.replace(
+                problem, file=None, line=None, path=_IN_FILE.sub("", problem.path)
+            )
+            for problem in result.problems
+        )
+    return [f"{warning.what}; {warning.remedy}" for warning in result.warnings]
+
+
+_IN_FILE = re.compile(r"^(?:eval_cases|evalCases|cases|test_cases)?\[\d+\]\.?")
 
 
 def slug_of(title: str, kind: New) -> str:

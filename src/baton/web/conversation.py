@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from urllib.parse import urlencode
 
 import msgspec
@@ -22,9 +21,9 @@ from baton.reports.html.run import Plain, card_view, text_at, trace_view
 from baton.server import queries
 from baton.server.access import Denied
 from baton.server.labels import add_label, agreement_with_people, labels_of
-from baton.session.dataset_folders import DatasetFolders
 from baton.session.server_rows import Conversation, ConversationRecord, ScoreRow
 
+from .datasets import folders, need_run
 from .frame import View, Visit, Web
 from .rendering import hue_of
 
@@ -303,19 +302,18 @@ def _case_file(visit: Visit) -> Response:
     )
 
 
-def _folders(visit: Visit) -> DatasetFolders:
-    return DatasetFolders([Path(each) for each in visit.state.live_settings().datasets])
-
-
 def _datasets(visit: Visit) -> list[str]:
-    return [row.name for row in _folders(visit).datasets() if row.target is not None]
+    if not visit.state.live_settings().may_run:
+        return []
+    return [row.name for row in folders(visit).datasets() if row.target is not None]
 
 
 def _save_case(visit: Visit) -> Response:
+    need_run(visit)
     record = _record(visit)
     name, case = visit.value("dataset"), visit.value("case").strip()
     try:
-        saved = _folders(visit).add_session(name, case, record)
+        notes = folders(visit).add_session(name, case, record)
     except KeyError:
         raise InputError(f"there is no dataset `{name}`: load the page again") from None
-    return visit.json({"dataset": saved.dataset.name, "case": case, "notes": saved.notes})
+    return visit.json({"dataset": name, "case": case, "notes": notes})

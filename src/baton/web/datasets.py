@@ -16,10 +16,9 @@ from baton.evaluators.registry import all_evaluators
 from baton.formats.document import Document
 from baton.formats.evaluation_folder import HEADER, INDEX, Header, read_header
 from baton.model import InputError, Problem, Trace
+from baton.model.secrets import masked
 from baton.server import jobs
 from baton.server.access import Denied
-from baton.server.bodies import BodyGone
-from baton.server.conversations import record_of
 from baton.session.agents import AgentLike, is_configured
 from baton.session.case_form import CaseForm, case_of_yaml, case_yaml, form_of, with_form
 from baton.session.dataset_folders import (
@@ -27,7 +26,6 @@ from baton.session.dataset_folders import (
     ChangedMeanwhile,
     DatasetFolders,
     DatasetRow,
-    Saved,
     slug_of,
 )
 from baton.store import rows_of
@@ -54,7 +52,6 @@ def routes(web: Web) -> list[BaseRoute]:
         web.action("/do/datasets/delete", _delete, "run"),
         web.action("/do/datasets/save", _save, "run"),
         web.action("/do/datasets/remove", _remove, "run"),
-        web.action("/do/datasets/capture", _capture, "run"),
         web.action("/do/datasets/run", _run, "run"),
     ]
 
@@ -81,11 +78,16 @@ def folders(visit: Visit) -> DatasetFolders:
 def context(visit: Visit) -> dict[str, Any]:
     """Return what a run may be told: agents, judges, evaluators; and what may be done here."""
     settings = visit.state.live_settings()
+    may_change = visit.may("run") and settings.may_run
     return {
-        "agents": {name: _word(agent) for name, agent in sorted(settings.agents.items())},
+        # Where agents and files lie is for those who may run them.
+        "agents": {
+            name: [str(masked(word)) for word in _word(agent)] if may_change else []
+            for name, agent in sorted(settings.agents.items())
+        },
         "judges": sorted(settings.judges),
         "evaluators": _evaluators(),
-        "may_change": visit.may("run") and settings.may_run,
+        "may_change": may_change,
         "places": [each.name for each in folders(visit).places()],
     }
 
@@ -202,14 +204,8 @@ def _list(visit: Visit) -> View:
                 "strata": _strata(dataset.cases, last, "agents")[:6],
             }
         )
-    given = {"rows": rows, "conversation": _conversation(visit), **context(visit)}
+    given = {"rows": rows, **context(visit)}
     return View("datasets.html", given, "Datasets")
-
-
-def _conversation(visit: Visit) -> int | None:
-    """Return the conversation that is to become a case, where an address names one."""
-    given = visit.query("conversation")
-    return int(given) if given and given.isdecimal() else None
 
 
 def _one(visit: Visit) -> View:
@@ -242,7 +238,7 @@ def _dataset(visit: Visit, name: str) -> DatasetRow:
 def _cases(visit: Visit) -> Response:
     """Answer with cases: those that a text, an agent, a tag and a result leave."""
     dataset = _dataset(visit, visit.query("name") or "")
-    last, _ = last_results(visit, dataset.path)
+    last, numbers = last_results(visit, dataset.path)
     text = (visit.query("text") or "").casefold()
     agent, tag, status = visit.query("agent"), visit.query("tag"), visit.query("status")
 
@@ -266,17 +262,14 @@ def _cases(visit: Visit) -> Response:
         }
         for case in chosen[start : start + _ROWS]
     ]
-    running = [
-        one.id
-        for one in jobs.jobs_of(visit.state.store, visit.caller.project, 20)
-        if one.state in ("waiting", "running") and one.name in (None, dataset.title)
-    ]
+    store, project = visit.state.store, visit.caller.project
+    running = [each for each in numbers[:3] if jobs.job_of(store, project, each).state == "running"]
     return visit.json(
         {
             "cases": shown,
             "ids": [case.id for case in chosen],
             "total": len(dataset.cases),
-            "path": str(dataset.path),
+            "path": str(dataset.path) if visit.may("run") else dataset.name,
             "hash": dataset.hash,
             "problem": dataset.problem,
             "adds": dataset.target is not None,
@@ -357,8 +350,8 @@ def _save(visit: Visit) -> Response:
         raise Denied(404, message, "load the list of cases again") from None
 
 
-def _saved(visit: Visit, saved: Saved) -> Response:
-    return visit.json({"notes": saved.notes, "cases": len(saved.dataset.cases)})
+def _saved(visit: Visit, notes: list[str]) -> Response:
+    return visit.json({"notes": notes})
 
 
 def _remove(visit: Visit) -> Response:
@@ -373,19 +366,6 @@ def _remove(visit: Visit) -> Response:
     except KeyError as error:
         message = f"there is no case {error} any more"
         raise Denied(404, message, "load the list of cases again") from None
-
-
-def _capture(visit: Visit) -> Response:
-    """Save a conversation of the server as a case."""
-    need_run(visit)
-    number = visit.value("conversation")
-    try:
-        trace = record_of(visit.state.store, visit.caller.project, int(number))
-    except (KeyError, ValueError):
-        raise Denied(404, f"there is no conversation {number[:40]}", "it may be deleted") from None
-    except BodyGone as error:
-        raise Denied(404, str(error), "choose another conversation") from None
-    return captured(visit, trace)
 
 
 def captured(visit: Visit, trace: Trace) -> Response:

@@ -12,12 +12,13 @@ from starlette.routing import BaseRoute
 from baton.formats.document import Document
 from baton.model import InputError, Problem, Trace, Turn, known
 from baton.model.views import agent_chain, tool_calls
-from baton.reports.html.run import text_at, trace_view
+from baton.reports.html.run import cut, text_at, trace_view
 from baton.server.access import Denied
 from baton.session.chat import Chat, Chats
 
 from .datasets import captured, context, folders, need_run
 from .frame import NavItem, View, Visit, Web
+from .rendering import hue_of
 
 NAV = NavItem("Playground", "/playground", "p")
 
@@ -109,6 +110,7 @@ class Playground:
                 "messages": view.messages,
                 "turns": [] if trace is None else [_turn(trace, turn) for turn in trace.turns],
                 "run": None if trace is None else trace_view(trace),
+                "hues": {} if trace is None else _hues(trace),
             }
         )
 
@@ -145,7 +147,7 @@ def _turn(trace: Trace, turn: Turn) -> dict[str, Any]:
     ]
     return {
         "id": turn.id,
-        "output": turn.output.plain() if turn.output is not None else None,
+        "output": cut(turn.output.plain(), f"{turn.id}/output") if turn.output else None,
         "agent": answered,
         "agents": agent_chain(trace, turn) or [],
         "calls": calls,
@@ -154,6 +156,13 @@ def _turn(trace: Trace, turn: Turn) -> dict[str, Any]:
         "error": turn.error,
         "seconds": turn.ended - turn.started if turn.ended and turn.started else None,
     }
+
+
+def _hues(trace: Trace) -> dict[str, int]:
+    """Return the colours of agents, which are the same on all pages."""
+    names = {run.agent for turn in trace.turns for run in turn.runs}
+    names |= {each.to_agent for turn in trace.turns for each in turn.dispatches}
+    return {name: int(hue_of(name)[4:]) for name in names}
 
 
 def _homes(visit: Visit) -> dict[str, dict[str, str]]:

@@ -16,21 +16,6 @@ for (const button of document.querySelectorAll("[data-new]")) {
   button.addEventListener("click", () => newDataset(about, home, (made) => go("/datasets/" + made.name.split("/").map(encodeURIComponent).join("/"))));
 }
 
-const capture = document.querySelector("form[data-capture]");
-if (capture) {
-  capture.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const given = Object.fromEntries(new FormData(capture));
-    try {
-      const saved = await send(at(about, "/do/datasets/capture"), given);
-      toast(["Saved as a case", ...saved.notes].join("; "), "passed");
-      go("/datasets/" + given.name.split("/").map(encodeURIComponent).join("/"));
-    } catch (problem) {
-      toast(problem.message, "failed");
-    }
-  });
-}
-
 const node = document.getElementById("cases");
 if (node) {
   const { name, title, hash } = JSON.parse(root.dataset.dataset);

@@ -2,7 +2,7 @@
 
 import { addKey, load, send, toast } from "./app.js";
 import { CasePanel, askName, at, newDataset } from "./cases.js";
-import { REST, agent as agentChip, el, fill } from "./report/dom.js";
+import { REST, agent as agentChip, el, fill, prose, setHue } from "./report/dom.js";
 import { RunView } from "./report/run.js";
 
 const root = document.getElementById("playground");
@@ -71,7 +71,7 @@ if (root) {
     if (!turn) return null;
     const problem = turn.error ? el("p", { class: "callout error" }, turn.error) : null;
     const open = el("button", { type: "button", class: "plain show-run", onclick: () => { tab("Trace"); run?.reveal(turn.id); } }, "show the run");
-    return el("div", { class: "answer" }, el("div", { class: "chain-line" }, chain(turn), open), text === null ? el("div", { class: "bubble agent-said none" }, "no text") : el("div", { class: "bubble agent-said", dir: "auto" }, text), problem);
+    return el("div", { class: "answer" }, el("div", { class: "chain-line" }, chain(turn), open), text === null ? el("div", { class: "bubble agent-said none" }, "no text") : el("div", { class: "bubble agent-said" }, prose(text)), problem);
   }
 
   function draw() {
@@ -137,6 +137,7 @@ if (root) {
       if (id !== chat) return;
       if (seen.state) {
         view = seen;
+        for (const [name, hue] of Object.entries(seen.hues)) setHue(name, hue);
         draw();
         if (!trace.hidden) drawTrace();
       }
