@@ -203,31 +203,6 @@ def submit(
     return job_of(store, project, number)
 
 
-def list_folder(store: Store, project: int, folder: Path) -> None:
-    """List an evaluation that was made elsewhere; it cannot be started again from here.
-
-    Raises:
-        InputError: there is none in the folder.
-    """
-    there = progress_of(folder)
-    ended = there.ended if there.ended is not None else time.time()
-    (place,) = store.bodies.put(day_of(time.time()), [b"{}"])
-    row = {
-        "project": project,
-        "created": there.started if there.started is not None else ended,
-        "by": "baton view",
-        "request": msgspec.json.encode(place).decode(),
-        "state": "done",
-        "attempts": 1,
-        "folder": str(folder),
-        "status": there.status,
-        "exit_code": _EXIT_CODES.get(there.status, 3),
-        "ended": ended,
-    }
-    with store.write() as connection:
-        connection.execute(insert(job).values(row))
-
-
 def _same(store: Store, connection: Connection, project: int, body: bytes) -> int | None:
     """Return the number of one that was asked for with the same words and has not ended."""
     query = select(job.c.id, job.c.request).where(
@@ -348,6 +323,7 @@ def _job(row: Mapping[Any, Any]) -> EvaluationJob:
         results=progress.results if progress else None,
         planned=progress.planned if progress else None,
         cases=progress.cases if progress else {},
+        made_here=bool(row["request"]),
     )
 
 

@@ -529,7 +529,8 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
     ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` are how
     many of its ``results`` have which status, and grow while it runs; ``planned`` is how many
-    there are to be, where that is known.
+    there are to be, where that is known. What was not ``made_here`` is a folder that is listed, and
+    cannot be started again.
     """
 
     id: int
@@ -544,3 +545,4 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
     results: int | None = None
     planned: int | None = None
     cases: dict[str, int] = {}
+    made_here: bool = True

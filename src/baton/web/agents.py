@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 
 from baton.model import AgentCard, InputError
 from baton.model.visible import visible_line
+from baton.reports.html.page import in_element
 from baton.server import agents, sums
 from baton.server.access import Denied
 from baton.server.store import DEFAULT
@@ -141,13 +142,7 @@ def _graph(visit: Visit, rows: Sequence[AgentRow], links: Sequence[_Link]) -> st
             for link in shown
         ],
     }
-    return _json_in_page(graph)
-
-
-def _json_in_page(value: Any) -> str:
-    """Write JSON that no text in it can end the element of."""
-    text = msgspec.json.encode(value).decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return in_element(msgspec.json.encode(graph).decode())
 
 
 def _agent_link(visit: Visit, name: str) -> str:
@@ -156,11 +151,13 @@ def _agent_link(visit: Visit, name: str) -> str:
 
 
 def _conversations(visit: Visit, link: _Link) -> str:
-    """Return the address of the conversations with such a dispatch."""
+    """Return the address of the conversations with such a dispatch in this time."""
     words = [f"to:{_word(link.to)}"]
     if link.sender is not None:
         words.insert(0, f"from:{_word(link.sender)}")
-    return visit.link("/conversations", filter=" ".join(words))
+    period = _period(visit)
+    since = None if period.key == "all" else f"{period.key}d"
+    return visit.link("/conversations", filter=" ".join(words), since=since)
 
 
 def _word(text: str) -> str:

@@ -22,6 +22,7 @@ from baton.reports.html.page import (
     Tables,
     case_view,
     first_input,
+    in_element,
     reason_of,
     summary,
     write_html,
@@ -213,7 +214,7 @@ def _one(visit: Visit) -> View:
         "is_open": job.state in _OPEN,
         "progress": _progress(job, opened),
         "others": others[:100],
-        "data": None if opened is None else _json_in_page(_page_data(opened)),
+        "data": None if opened is None else in_element(_page_data(job, opened).decode()),
         "position": visit.path.get("position"),
         "stored": None if opened is None else opened.stored.header,
         "source": f"baton report --server {host}{project} {number}",
@@ -255,24 +256,22 @@ def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
     return _Going(known.results, known.planned, seconds, rate, left, cost)
 
 
-def _page_data(opened: _Opened) -> bytes:
-    return _encoded(opened.stored.folder, *_marks(opened.stored.folder))
+def _page_data(job: EvaluationJob, opened: _Opened) -> bytes:
+    folder = opened.stored.folder
+    return _encoded(folder, job.state in _OPEN, *_marks(folder))
 
 
 @lru_cache(maxsize=6)
-def _encoded(folder: Path, *marks: tuple[int, int]) -> bytes:
+def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> bytes:
     """Return what the report's scripts draw: the summary, and the list from the index alone."""
     opened = _read(folder, *marks)
     tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
     rows = _list_rows(opened.rows, tables)
-    data = {"summary": summary(opened.stored), "names": tables.plain(), "rows": rows}
+    told = summary(opened.stored)
+    if is_open:
+        told["problems"] = []  # that it has not ended is no problem, and said above the list
+    data = {"summary": told, "names": tables.plain(), "rows": rows}
     return msgspec.json.encode(data)
-
-
-def _json_in_page(text: bytes) -> str:
-    """Return JSON that no text in it can end the element of."""
-    escaped = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
-    return escaped.decode()
 
 
 _RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
@@ -361,8 +360,8 @@ def _state(visit: Visit) -> Response:
 
 
 def _list_data(visit: Visit) -> Response:
-    opened = _opened(visit, visit.path["id"])
-    return Response(_page_data(opened), media_type="application/json")
+    job, opened = _job(visit, visit.path["id"]), _opened(visit, visit.path["id"])
+    return Response(_page_data(job, opened), media_type="application/json")
 
 
 def _texts(visit: Visit) -> Response:

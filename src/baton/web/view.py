@@ -18,7 +18,7 @@ from baton.formats.evaluation_folder import HEADER, is_evaluation
 from baton.model import InputError, Problem
 from baton.model.filter import Filter
 from baton.server.inbox import Inbox, entry_of
-from baton.server.jobs import list_folder
+from baton.server.jobs import add_folder
 from baton.server.live import Live
 from baton.server.process import show
 from baton.server.queries import conversation_sums
@@ -80,7 +80,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
     for each in paths:
         folders = _evaluations_in(Path(each))
         for folder in folders:
-            list_folder(store, project, folder.resolve())
+            add_folder(store, project, folder, "baton view")
             evaluations += 1
         recordings += [str(folder) for folder in folders] or [each]
         if folders and _others(Path(each), folders):

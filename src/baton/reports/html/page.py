@@ -119,8 +119,12 @@ def _hash(text: str) -> str:
 
 def json_in_page(data: Any) -> str:
     """Write JSON that no text in it can end the element of."""
-    text = visible(_ENCODER.encode(data).decode())
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return in_element(visible(_ENCODER.encode(data).decode()))
+
+
+def in_element(json: str) -> str:
+    """Return JSON that is written already so that no text in it can end the element it is in."""
+    return json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def summary(evaluation: Reportable) -> dict[str, Any]:
