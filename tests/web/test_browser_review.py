@@ -77,7 +77,10 @@ def test_labels_by_key_change_what_baton_calibrate_says(browser: Browser, shared
         page.keyboard.press("?")
         assert "Label: wrong" in page.locator("#keys-help").inner_text()
         page.keyboard.press("Escape")
+        page.locator("#card").get_by_text("Exactly what was asked").wait_for()
         assert page.get_by_text("<b>thin</b>").count() == 0, "not before a label"
+        page.keyboard.press("v")
+        page.get_by_role("heading", name="What the caller did then").wait_for()
         page.keyboard.press("c")
         page.keyboard.type("the finder cannot find it 1")
         page.keyboard.press("Escape")
