@@ -221,20 +221,20 @@ def rescore(
         from baton.server.rescoring import Counts, RescoreRequest
         from baton.server.settings import load_settings
 
+        stand_back()
         stated = load_settings(settings, given)
         request = RescoreRequest(rule=rule, since=since, until=until, filter=filter)
         spec: dict[str, Any] = {"type": backend}
         if jobs is not None or backend == "local":
             spec["workers"] = jobs or 1
-        told = time.monotonic()
+        noted = time.monotonic()
 
         def tell(counts: Counts) -> None:
-            nonlocal told
-            if time.monotonic() - told > _TELL_EVERY:
-                told = time.monotonic()
+            nonlocal noted
+            if time.monotonic() - noted > _TELL_EVERY:
+                noted = time.monotonic()
                 note(f"{_rescored(counts)}, and it goes on")
 
-        stand_back()
         with _store(stated.store) as store:
             for name in projects_of(store, stated, request, project):
                 done = rescore_here(store, stated, store.project(name), request, spec, tell)

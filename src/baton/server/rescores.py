@@ -12,14 +12,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import Connection, TextClause, func, insert, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from baton.model import InputError
 from baton.session.server_rows import Rescore
@@ -34,7 +35,7 @@ from .store import Store, open_store
 LOG = logging.getLogger("baton.server")
 _ATTEMPTS = 3
 """Times that one is begun without getting on: then it has failed."""
-_NICE = 10
+_NICE = 15
 """How much rescores stand back: receiving, reading and answering get the processor first."""
 _HERE = {"type": "local", "workers": 1}
 
@@ -134,6 +135,8 @@ def alone(store: Store, settings: Settings) -> Iterator[bool]:
                 is_alone = bool(connection.execute(lock).scalar())
             # The lock is that of the connection, and would go back into the pool with it.
             opened.callback(connection.invalidate)
+            unlock = text("SELECT pg_advisory_unlock(hashtext('baton rescore'))")
+            opened.callback(_tried, connection, unlock)
         else:
             import fcntl
 
@@ -150,6 +153,12 @@ def alone(store: Store, settings: Settings) -> Iterator[bool]:
                     stopped.values(state="stopped"), execution_options=EVERY_PROJECT
                 )
         yield is_alone
+
+
+def _tried(connection: Connection, statement: TextClause) -> None:
+    """Execute a statement; a database that is gone has forgotten the lock."""
+    with suppress(DBAPIError):
+        connection.execute(statement)
 
 
 def projects_of(

@@ -28,6 +28,7 @@ from . import queries
 from .bodies import Place
 from .conversations import decode
 from .database import EVERY_PROJECT, Unavailable
+from .inbox import Inbox
 from .judging import agent_versions, is_up_to_date, wait_for_judge
 from .rows import Row, Sums, narrow
 from .rules import Rule, read_rules
@@ -41,11 +42,18 @@ from .store import Store
 T = TypeVar("T")
 _PAGE = 200
 """Conversations that are looked up together."""
+_AT_ONCE = 50
+"""Conversations that are scored and written together: others wait for a transaction to end."""
 _WEIGHT = 2000
-"""Spans, runs and dispatches that are scored and written together: about a megabyte."""
+"""Spans, runs and dispatches of these at most, about a megabyte."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds between attempts while the store is away."""
 _LONGEST_REST = 1.0
+"""Seconds of a pause after a transaction, which is as long as that was."""
+_BEHIND = 1.0
+"""Seconds that a body waits to be read where reading keeps up."""
+_LONGEST_WAIT, _LOOK = 2.0, 0.2
+"""Seconds that are waited for it to keep up again, each time; and between two looks."""
 _OF_JUDGES = ("model", "samples", "temperature")
 """What of a judge decides how scores were made; see ``made_by`` of rules."""
 _UNDIGESTED = 60
@@ -239,8 +247,19 @@ def run_rescore(
             tell(counts)
             # Others write as well: with SQLite one at a time, and whoever waits is not next.
             time.sleep(min(time.monotonic() - began, _LONGEST_REST))
+            _give_way(store)
     _note(store, project, number, state="done", ended=time.time())
     return counts
+
+
+def _give_way(store: Store) -> None:
+    """Wait a moment while what arrives is not read as fast as it comes."""
+    until = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < until:
+        oldest = _patiently(Inbox(store).depth).oldest
+        if oldest is None or time.time() - oldest < _BEHIND:
+            return
+        time.sleep(_LOOK)
 
 
 def _note(store: Store, project: int, number: int, **values: Any) -> None:
@@ -298,7 +317,7 @@ class _Run:
             for row in rows:
                 some.append(row)
                 weight += row["spans"] + row["runs"] + row["dispatches"] + 1
-                if weight >= _WEIGHT:
+                if weight >= _WEIGHT or len(some) == _AT_ONCE:
                     yield _patiently(lambda: self._batch(some))  # noqa: B023
                     some, weight = [], 0
             if some:

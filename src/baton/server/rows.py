@@ -180,10 +180,16 @@ def _delete(connection: Connection, table: Table, project: int, ids: Sequence[in
 def _stored(
     connection: Connection, project: int, keys: Iterable[str], traces: Iterable[str]
 ) -> dict[str, Row]:
-    """Return the rows of conversations with these keys, or with spans of these traces, by key."""
+    """Return the rows of conversations with these keys, or with spans of these traces, by key.
+
+    They are locked: scores that a judge or a rescore adds meanwhile would stay in the sums.
+    """
     rows: dict[str, Row] = {}
     query = (
-        select(conversation).where(conversation.c.project == project).order_by(conversation.c.id)
+        select(conversation)
+        .where(conversation.c.project == project)
+        .order_by(conversation.c.id)
+        .with_for_update(of=conversation)
     )
     of_traces = query.join(
         conversation_trace,
