@@ -108,3 +108,8 @@ def test_the_version_is_told_without_loading_what_commands_need() -> None:
     version, loaded = done.stdout.splitlines()
     assert version == baton.__version__
     assert loaded == "[]"
+
+
+def test_recording_a_program_loads_no_reader() -> None:
+    code = "import baton.otel, sys\nassert not [m for m in sys.modules if 'baton.readers' in m]"
+    assert "opentelemetry" in loaded(code)

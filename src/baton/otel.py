@@ -21,7 +21,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -30,9 +31,6 @@ from baton.model import InputError
 from baton.model.option_names import option
 from baton.model.visible import exception_line
 from baton.plugins.origin import install, requirement
-from baton.providers.claude_hearing import Messages, conversation_trace, on_conversation
-from baton.readers import Catalog
-from baton.readers.otlp.wire.protobuf import BYTES, NoProtobuf, fields
 
 try:
     from opentelemetry import trace
@@ -48,14 +46,22 @@ try:
         SpanExportResult,
     )
 
-    from baton.export.sdk import sdk_spans
+    from baton.providers.instrument.frameworks import CLAUDE
     from baton.providers.instrument.hearing import Hearing, watch
-    from baton.providers.instrument.instrumentors import record_langchain
+    from baton.providers.instrument.instrumentors import (
+        after_import,
+        is_recorded_or_refused,
+        record_langchain,
+    )
 except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 _LOG = logging.getLogger("baton")
+if TYPE_CHECKING:
+    from baton.providers.claude_hearing import Messages
+    from baton.readers import Catalog
+
 __all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send", "tag"]
 
 PROJECT, RULES = "baton.project", "baton.rules"
@@ -95,30 +101,51 @@ class _Listening:
     def record_claude(self, begun: Callable[[str], None], failed: Callable[[str], None]) -> None:
         """Write each conversation with the Claude Agent SDK as spans, when it has ended.
 
-        Its messages tell more than instrumentors do. ``begun`` gets the name of this recording
-        once the program imports the SDK, ``failed`` why a conversation could not be written.
+        ``begun`` gets the name of this recording once the program imports the SDK, ``failed`` why a
+        conversation could not be written. Where an instrumentor of the SDK is installed, or the
+        environment refuses one, nothing is done.
         """
+
+        def imported(_: ModuleType) -> None:
+            # Only programs that use the SDK pay for what reads its messages.
+            from baton.providers.claude_hearing import on_conversation
+
+            on_conversation(_ClaudeWriter(self._to, failed).write)
+            begun(f"{CLAUDE} (Baton's own)")
+
+        if not is_recorded_or_refused(CLAUDE):
+            after_import(CLAUDE, imported)
+
+
+class _ClaudeWriter:
+    """Writes conversations with Claude as finished spans."""
+
+    def __init__(self, to: SpanProcessor, failed: Callable[[str], None]) -> None:
+        self._to = to
+        self._failed = failed
         # Made now: it starts threads, and none can be started at the end of a program.
-        made_by = Resource.create()
-        begun_before: Counter[str] = Counter()
+        self._made_by = Resource.create()
+        self._counts: Counter[str] = Counter()
 
-        def ended(messages: Messages, agents: Catalog) -> None:
-            try:
-                resource = made_by.merge(Resource(dict(_tagger.attributes)))
-                trace_ = conversation_trace(messages, agents)
-                # What goes on in a session that had ended (`resume`) is written by itself: cases
-                # are found by ids.
-                begun_before[trace_.id] += 1
-                if (number := begun_before[trace_.id]) > 1:
-                    trace_.id = f"{trace_.id}-{number}"
-                spans = list(sdk_spans(trace_, resource))
-            except Exception as error:  # noqa: BLE001 - a program never ends by its recording
-                failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
-                return
-            for span in spans:
-                self._to.on_end(span)
+    def write(self, messages: Messages, agents: Catalog) -> None:
+        """Write one; a program never ends by its recording."""
+        from baton.export.sdk import sdk_spans
+        from baton.providers.claude_hearing import conversation_trace
 
-        on_conversation(ended, lambda: begun("claude_agent_sdk (Baton's own)"))
+        try:
+            resource = self._made_by.merge(Resource(dict(_tagger.attributes)))
+            trace_ = conversation_trace(messages, agents)
+            # What goes on in a session that had ended (`resume`) is written by itself: cases are
+            # found by ids.
+            self._counts[trace_.id] += 1
+            if (number := self._counts[trace_.id]) > 1:
+                trace_.id = f"{trace_.id}-{number}"
+            spans = list(sdk_spans(trace_, resource))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the program goes on
+            self._failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
+            return
+        for span in spans:
+            self._to.on_end(span)
 
 
 class Recording(_Listening):
@@ -222,6 +249,9 @@ def _reason(answer: Any) -> str:
 
     OTLP answers with a ``google.rpc.Status``, whose second field is the message.
     """
+    # Only what a server refuses is read: few programs pay for it.
+    from baton.readers.otlp.wire.protobuf import BYTES, NoProtobuf, fields
+
     reason: object = None
     try:
         if "protobuf" in answer.headers.get("content-type", ""):

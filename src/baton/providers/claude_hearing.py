@@ -26,7 +26,8 @@ from baton.readers import Catalog
 from baton.readers.claude.reader import read_stream
 from baton.readers.claude.wire import from_sdk
 
-from .instrument.instrumentors import after_import, is_recorded_or_refused
+from .instrument.frameworks import CLAUDE
+from .instrument.instrumentors import after_import
 
 Messages = list[dict[str, Any]]
 _HEARD: ContextVar[Messages | None] = ContextVar("baton_claude", default=None)
@@ -37,8 +38,8 @@ _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
 
 def hear_claude() -> None:
     """Listen from now on, where the SDK is installed."""
-    if is_installed(SDK):
-        after_import(SDK, _listen)
+    if is_installed(CLAUDE):
+        after_import(CLAUDE, _listen)
 
 
 @contextmanager
@@ -54,22 +55,17 @@ def heard_into(messages: Messages) -> Iterator[None]:
 Ended = Callable[[Messages, Catalog], None]
 """Takes the messages of a conversation that has ended, and the sub-agents that it was given."""
 _LISTENERS: list[Ended] = []
-SDK = "claude_agent_sdk"
 _OTHERS = ("traceai_claude_agent_sdk", "langsmith.integrations.claude_agent_sdk")
 """Modules that make spans of the SDK: a program that imports one has its own recording."""
 
 
-def on_conversation(ended: Ended, begun: Callable[[], None]) -> None:
-    """Call ``ended`` at the end of each conversation of this program with Claude, from now on.
+def on_conversation(ended: Ended) -> None:
+    """Call a function at the end of each conversation of this program with Claude, from now on.
 
     One by ``query`` ends with its messages, one of a client when that disconnects, or is gone.
-    ``begun`` is called once the program imports the SDK. Where something else records it, or the
-    environment refuses instrumentors of it, nothing is called.
     """
-    if is_installed(SDK) and not is_recorded_or_refused(SDK):
-        _LISTENERS.append(ended)
-        hear_claude()
-        after_import(SDK, lambda _: begun())
+    _LISTENERS.append(ended)
+    hear_claude()
 
 
 def conversation_trace(messages: Messages, agents: Catalog) -> Trace:

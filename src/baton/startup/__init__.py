@@ -71,14 +71,13 @@ _AGAIN = (429, 502, 503, 504)
 
 def _note_unrecorded() -> None:
     """Note the frameworks that the program has imported, and those that nothing recorded."""
-    from baton.providers.claude_hearing import SDK
-    from baton.providers.instrument.frameworks import frameworks_in, unrecorded
+    from baton.providers.instrument.frameworks import CLAUDE, frameworks_in, unrecorded
 
     used = frameworks_in(list(sys.modules))
     for each in used:
         _note(used=each.name)
     # What passes between a program and Claude is heard without an instrumentor.
-    for name, package in unrecorded(each for each in used if each.module != SDK).items():
+    for name, package in unrecorded(each for each in used if each.module != CLAUDE).items():
         _note(unrecorded=name, package=package)
 
 

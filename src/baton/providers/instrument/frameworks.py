@@ -40,6 +40,8 @@ class Framework(NamedTuple):
 
 
 _PACKAGE = "openinference-instrumentation-"
+CLAUDE = "claude_agent_sdk"
+"""The SDK whose messages Baton hears: no instrumentor is needed to record it."""
 FRAMEWORKS = (
     Framework("Google ADK", "google.adk"),
     Framework("Strands", "strands"),
@@ -53,9 +55,7 @@ FRAMEWORKS = (
     Framework("LangGraph", "langgraph"),
     Framework("LangChain", "langchain"),
     Framework("CrewAI", "crewai", "crewai", f"{_PACKAGE}crewai"),
-    Framework(
-        "Claude Agent SDK", "claude_agent_sdk", "claude_agent_sdk", f"{_PACKAGE}claude-agent-sdk"
-    ),
+    Framework("Claude Agent SDK", CLAUDE, CLAUDE, f"{_PACKAGE}claude-agent-sdk"),
     Framework("smolagents", "smolagents", "smolagents", f"{_PACKAGE}smolagents"),
     Framework("Agno", "agno", "agno", f"{_PACKAGE}agno"),
     Framework("LlamaIndex", "llama_index", "llama_index", f"{_PACKAGE}llama-index"),
