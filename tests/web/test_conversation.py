@@ -85,7 +85,10 @@ def test_it_holds_what_happened_with_verdicts_at_the_steps(store: Store, visitor
     assert data["trace"]["short"]["failing"]["path"] == [{"id": dispatch, "to": "billing"}]
     assert [(one["status"], one["subject"]) for one in data["scores"]] == [("failed", [dispatch])]
     card = fetched(visitor, f"/conversations/{number}/card?dispatch={dispatch}")
-    assert [fact["text"] for fact in card["facts"]][:2] == ["48.20", "REF-9"]
+    assert (card["turn"], card["got"]) == ("t1", "nothing")
+    found = fetched(visitor, f"/conversations/{number}/facts?dispatch={dispatch}")
+    assert [fact["text"] for fact in found["facts"]][:2] == ["48.20", "REF-9"]
+    assert visitor.get(f"/conversations/{number}/facts?dispatch=no").status == 404
     assert visitor.get(f"/conversations/{number}/card?dispatch=no").status == 404
 
 

@@ -17,7 +17,7 @@ from baton.evaluators.judging.question import Question
 from baton.model import Content, InputError, Said, Score, ToolCall, Trace
 from baton.model.redact import ON
 from baton.reports.html.page import json_in_page, score_view
-from baton.reports.html.run import Plain, card_view, text_at, trace_view
+from baton.reports.html.run import Plain, card_view, facts_view, text_at, trace_view
 from baton.server import queries
 from baton.server.access import Denied
 from baton.server.labels import add_label, agreement_with_people, labels_of
@@ -49,6 +49,7 @@ def routes(web: Web) -> list[BaseRoute]:
         web.data(PATH + "/data", _data),
         web.data(PATH + "/text", _text),
         web.data(PATH + "/card", _card),
+        web.data(PATH + "/facts", _facts),
         web.page(PATH + "/case.yaml", _case_file),
         web.action(PATH + "/labels", _label, "review"),
         web.action(PATH + "/cases", _save_case, "run"),
@@ -125,7 +126,7 @@ def _about(visit: Visit, there: ConversationRecord) -> Plain:
         "shell": f"baton show 'server://{host}/{visit.project}?{named}'",
         "addresses": {
             name: visit.link(f"{path}/{name}")
-            for name in ("data", "text", "card", "labels", "cases", "head")
+            for name in ("data", "text", "card", "facts", "labels", "cases", "head")
         },
     }
 
@@ -266,10 +267,17 @@ def _question(visit: Visit, record: Trace, score: int) -> str:
 
 
 def _card(visit: Visit) -> Response:
-    card = card_view(_record(visit), visit.query("dispatch") or "")
-    if card is None:
+    return visit.json(_of_dispatch(card_view(_record(visit), visit.query("dispatch") or "")))
+
+
+def _facts(visit: Visit) -> Response:
+    return visit.json(_of_dispatch(facts_view(_record(visit), visit.query("dispatch") or "")))
+
+
+def _of_dispatch(made: Plain | None) -> Plain:
+    if made is None:
         raise Denied(404, "this dispatch is not in the record any more", "load the page again")
-    return visit.json(card)
+    return made
 
 
 def _label(visit: Visit) -> Response:

@@ -93,12 +93,23 @@ def text_at(trace: Trace, at: str) -> str | None:
 
 
 def card_view(trace: Trace, id_: str, *, most: int = MOST) -> Plain | None:
-    """Return the card of a dispatch; ``None`` where the trace has no such dispatch."""
+    """Return the card of a dispatch without its facts; ``None`` where there is no such dispatch."""
     with indexed(trace) as index:
         dispatch = index.dispatches.get(id_)
         if dispatch is None:
             return None
-        return _card(trace, index.turn_of[id_], dispatch, most, prove=True)
+        return _card(trace, index.turn_of[id_], dispatch, most)
+
+
+def facts_view(trace: Trace, id_: str) -> Plain | None:
+    """Return the facts of a dispatch's result that the caller had not already.
+
+    ``ids`` are what gave a fact out again, and missing where nothing did; ``own`` marks what the
+    caller's own calls had returned by then. ``None``: there is no such dispatch.
+    """
+    with indexed(trace) as index:
+        dispatch = index.dispatches.get(id_)
+        return None if dispatch is None else _facts(trace, index.turn_of[id_], dispatch)
 
 
 def told(**fields: Any) -> Plain:
@@ -289,20 +300,15 @@ def _cards(trace: Trace, most: int, cards: Cards) -> dict[str, Plain]:
                 made[dispatch.id] = told(runs=[run.id for run in child_runs(trace, dispatch)])
             else:
                 prove = cards == "whole" and len(made) < _PROVEN
-                made[dispatch.id] = _card(trace, turn, dispatch, most, prove=prove)
+                facts = _facts(trace, turn, dispatch) if prove else {}
+                made[dispatch.id] = _card(trace, turn, dispatch, most) | facts
     return made
 
 
-def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, *, prove: bool) -> Plain:
-    """Return a card. With ``prove`` it has the facts of the result that the caller had not before.
-
-    ``ids`` of a fact are missing where nothing gave it out again; ``own`` marks what the caller's
-    own calls had returned by then.
-    """
+def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int) -> Plain:
     view, trip = dispatch_view(trace, dispatch), round_trip(trace, dispatch)
     first = next((run for run in view.runs if run.id in dispatch.runs), None)
     back = index_of(trace).answers.get(dispatch.id)
-    uses = (fact_uses(trace, turn, dispatch) if prove else None) or []
     return told(
         turn=turn.id,
         before=[step.id for step in view.before[-_AROUND:]],
@@ -316,6 +322,12 @@ def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int, *, prove: boo
         result_unknown=not known(trace, dispatch, "result") or None,
         after=[step.id for step in trip.after[:_AROUND]],
         later=max(0, len(trip.after) - _AROUND) or None,
+    )
+
+
+def _facts(trace: Trace, turn: Turn, dispatch: Dispatch) -> Plain:
+    uses = fact_uses(trace, turn, dispatch) or []
+    return told(
         facts=[told(text=use.text, ids=use.ids, own=use.own or None) for use in uses[:_FACTS]],
         more_facts=max(0, len(uses) - _FACTS) or None,
     )

@@ -24,6 +24,7 @@ const PAGE = {
   address: (id) => "#" + (view && view.index.cards[id] ? "d-" : "s-") + encodeURIComponent(id),
   opened: (id) => history.replaceState(null, "", id ? PAGE.address(id) : location.pathname + location.search),
   card: (id) => load(at("card", { dispatch: id })).catch(failed),
+  facts: (id) => load(at("facts", { dispatch: id })).catch(failed),
   actions,
   notes,
 };

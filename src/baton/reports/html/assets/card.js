@@ -41,7 +41,7 @@ export function dispatchCard(id, about) {
     row(about, "Tools", tools(told)),
     row(about, "Its work", work(dispatch, told, about)),
     row(about, "Result", result(dispatch, told, index)),
-    told.facts && row(about, "Used again", facts(told, about)),
+    told.facts ? row(about, "Used again", facts(told, about)) : about.page.facts && told.runs && laterFacts(dispatch, about),
     row(about, "Then", lines(told.after, about, told.later, "The caller did nothing after it.")),
   );
 }
@@ -202,6 +202,15 @@ function result(dispatch, told, index) {
   if (text) return prose(text);
   if (told.result_unknown) return el("p", { class: "gap" }, "What came back is not recorded.");
   return el("p", { class: "dim" }, told.runs && dispatch.kind !== "delegate" ? "Control moved on; nothing had to come back." : "Nothing came back.");
+}
+
+// A page that looks for facts when a card is open gets them into the card then.
+function laterFacts(dispatch, about) {
+  const node = el("div", {});
+  about.page.facts(dispatch.id).then((told) => {
+    if (told && told.facts) node.replaceChildren(row(about, "Used again", facts(told, about)));
+  });
+  return node;
 }
 
 // The facts of the result, each with the steps that gave it out again.

@@ -9,7 +9,8 @@ import { Tree } from "./tree.js";
 import { scorePart } from "./verdict.js";
 
 // Draws a trace. `page` says what is around it: the `level` of its headings,
-// and `address`, which gives the link to a part. It may have the rest of a `card`, add `actions` to it and `notes` to a step, and hear what is `opened`.
+// and `address`, which gives the link to a part. It may have the rest of a `card`
+// and its `facts`, add `actions` to it and `notes` to a step, and hear what is `opened`.
 export class RunView {
   constructor(trace, scores, page) {
     this.index = indexTrace(trace, scores);
