@@ -53,6 +53,10 @@ def fill(store: Store) -> None:
     add_sum(store, hour, "refunds", "dispatch_scope", passed=3, failed=1, cost_usd=0)
     add_sum(store, hour, "refunds", "follow_through", passed=4, failed=0, cost_usd=0)
     add_sum(store, hour, EVIL, count=2)
+    # Scores of a run, and of a whole conversation: nobody dispatched anything there.
+    about: dict[str, object] = {"from_agent": "", "count": 4, "cost_usd": 0}
+    add_sum(store, hour, "refunds", "answer_right", **about)
+    add_sum(store, hour, "", "answer_right", **about)
 
 
 def graph(text: str) -> dict[str, list[dict[str, object]]]:
@@ -72,6 +76,11 @@ def test_edges_have_counts_pass_rates_and_cost(visitor: Visitor) -> None:
     one = graph(visitor.get("/agents?days=all&evaluator=dispatch_scope").text)
     assert {(e["passed"], e["failed"]) for e in one["edges"] if e["to"] == "refunds"} == {(3, 1)}
     assert "1.2k" in page.text  # in the routing matrix
+    assert {(e["from"], e["to"]) for e in graph(page.text)["edges"]} == {
+        ("desk", "refunds"),
+        ("desk", EVIL),
+    }
+    assert {each["name"] for each in graph(page.text)["agents"]} == {"desk", "refunds", EVIL}
     assert "No agent ran" in visitor.get("/agents?days=1").text
     assert visitor.get("/agents?days=soon").status == 400
 

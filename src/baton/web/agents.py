@@ -86,7 +86,8 @@ def _list(visit: Visit) -> View:
     rows = agents.agents(store, project, since=period.since, between=edges)
     evaluators = sorted({each.evaluator for edge in edges for each in edge.evaluators})
     chosen = visit.query("evaluator")
-    links = [_link_of(edge, chosen) for edge in edges]
+    # Scores of whole runs and conversations are sums as well, without a dispatch.
+    links = [_link_of(edge, chosen) for edge in edges if edge.dispatches]
     context = {
         "rows": rows,
         "period": period,
@@ -223,7 +224,9 @@ def _one(visit: Visit) -> View:
         "name": name,
         "row": row,
         "period": period,
-        "receives": [_link_of(edge, None) for edge in edges if edge.to_agent == name],
+        "receives": [
+            _link_of(edge, None) for edge in edges if edge.to_agent == name and edge.dispatches
+        ],
         "sends": [_link_of(edge, None) for edge in edges if edge.from_agent == name],
         "evaluators": [
             {

@@ -54,7 +54,9 @@ function labelOf(edge) {
   ].filter(Boolean);
 }
 
-const USER = " user"; // no agent's name begins with a space where it is drawn
+// Ids of nodes begin with a letter of ours: dagre takes an empty one, and an agent may be called "user".
+const USER = "user";
+const idOf = (name) => (name === null ? USER : "agent " + name);
 
 function layout(data, narrow) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
@@ -65,11 +67,11 @@ function layout(data, narrow) {
   };
   const user = data.edges.some((edge) => edge.from === null);
   if (user) add(USER, "user", { kind: "nobody", runs: null, hue: "", href: null });
-  for (const one of data.agents) add(one.name, short(one.name, 26), { kind: "agent", ...one });
+  for (const one of data.agents) add(idOf(one.name), short(one.name, 26) || "no name", { kind: "agent", ...one });
   for (const [place, edge] of data.edges.entries()) {
     const parts = labelOf(edge);
     const wide = width(parts.map(([, words]) => words).join(" · "), "11.5px") + 12;
-    graph.setEdge(edge.from === null ? USER : edge.from, edge.to, { edge, parts, width: wide, height: 18, labelpos: "c", weight: Math.log1p(edge.count) }, String(place));
+    graph.setEdge(idOf(edge.from), idOf(edge.to), { edge, parts, width: wide, height: 18, labelpos: "c", weight: Math.log1p(edge.count) }, String(place));
   }
   dagre.layout(graph);
   return graph;
