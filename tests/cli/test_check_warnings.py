@@ -67,3 +67,15 @@ def test_checking_runs_no_code_of_the_user_s_own(baton: Baton, tmp_path: Path) -
     assert (outcome.code, outcome.err) == (0, "")
     assert "b.yaml: config, 1 evaluator" in outcome.out
     assert "test_config.json: criteria of ADK, 1 evaluator" in outcome.out
+
+
+def test_installed_packages_in_a_folder_are_not_checked(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").write_text("cases: [{id: a, input: hi, agents: [desk]}]\n")
+    for place in ("env/lib/python3.13/site-packages/tool", "ui/node_modules/tool"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "cases.yaml").write_text("cases: [{id: b}]\n")
+        (tmp_path / place / "entry_points.txt").write_text("[console_scripts]\n")
+    outcome = baton("check", ".")
+    assert (outcome.code, outcome.out) == (0, "cases.yaml: dataset (baton), 1 case, 1 turn\n")
+    # Who names such a folder means it.
+    assert baton("check", "ui/node_modules/tool").code == 2

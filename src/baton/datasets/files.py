@@ -21,7 +21,7 @@ from baton.formats.document import Document, raw_documents, read_bytes, without_
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.nesting import is_too_deep
 from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
-from baton.formats.own_files import stays_in
+from baton.formats.own_files import is_hidden_or_installed, stays_in
 from baton.formats.spelling import ExtraKey, snake
 from baton.formats.strands import CASE_KEYS
 from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem, counted
@@ -225,15 +225,16 @@ class FileCases(NamedTuple):
 def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
     """List the files below a folder that may hold cases.
 
-    Hidden folders are left out, and so is what Baton itself wrote. So are links that lead out of
-    the folder, which ``links`` takes: a dataset of others may so name any file of the user.
+    Hidden folders and installed packages are left out, and so is what Baton itself wrote. So are
+    links that lead out of the folder, which ``links`` takes: a dataset of others may so name any
+    file of the user.
     """
     files = sorted(
         path
         for path in folder.rglob("*")
         if path.suffix in _SUFFIXES
         and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not is_hidden_or_installed(path, folder)
         and not is_evaluation(path.parent)
     )
     leading_out = [path for path in files if not stays_in(path, folder)]

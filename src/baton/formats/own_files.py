@@ -110,6 +110,19 @@ def open_regular(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
     return os.fdopen(number, mode)
 
 
+_INSTALLED = frozenset({"__pycache__", "dist-packages", "node_modules", "site-packages"})
+
+
+def is_hidden_or_installed(path: Path, folder: Path) -> bool:
+    """Tell a file that nobody means who names the folder above it.
+
+    It is hidden, or of a package that is installed there, as in a virtual environment of any name
+    (`venv/lib/python3.13/site-packages/...`).
+    """
+    parts = path.relative_to(folder).parts
+    return any(part.startswith(".") or part in _INSTALLED for part in parts)
+
+
 def stays_in(path: Path, folder: Path) -> bool:
     """Tell whether a file of a folder lies there: a symbolic link may lead out of it."""
     return not path.is_symlink() or path.resolve().is_relative_to(folder.resolve())

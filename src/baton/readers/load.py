@@ -13,7 +13,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import InputFile, copied, iter_lines, one_by_one
-from baton.formats.own_files import LEADS_OUT, stays_in
+from baton.formats.own_files import LEADS_OUT, is_hidden_or_installed, stays_in
 from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
@@ -293,10 +293,11 @@ def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
 
 
 def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
-    """List the files of a folder that may hold what Baton reads; hidden ones are left out.
+    """List the files of a folder that may hold what Baton reads.
 
-    So are links that lead out of the folder, which ``links`` takes: a folder that somebody else
-    packed may so name any file of the user.
+    Hidden ones and those of installed packages are left out. So are links that lead out of the
+    folder, which ``links`` takes: a folder that somebody else packed may so name any file of the
+    user.
     """
     found = [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
     leading_out = [file for file in found if not stays_in(file, folder)]
@@ -316,7 +317,7 @@ def outside(links: Collection[Path], exclude: Collection[Path] = ()) -> list[Pro
 
 
 def _may_hold(file: Path, folder: Path) -> bool:
-    if any(part.startswith(".") for part in file.relative_to(folder).parts):
+    if is_hidden_or_installed(file, folder):
         return False
     if is_evaluation(file.parent):
         return file.name == BODIES
