@@ -9,7 +9,7 @@ BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk demo-live test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate 
 
 demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert comes.
 	$(BIN)/python examples/live/demo.py
+
+demo-web: $(VENV)/.dev ## Start a server with real recordings of seven frameworks, and print where its pages are.
+	$(BIN)/python examples/live/web.py
 
 # A test that hangs fails by its name; without this, it would hang CI.
 PYTEST := $(BIN)/pytest -q --timeout 300

@@ -51,6 +51,7 @@ def environment(asset: Callable[[str], str]) -> Environment:
         line=lambda text: escape(visible_line(str(text))),
         exact=escape,
         hue=hue_of,
+        agent=agent_element,
     )
     return made
 
@@ -68,7 +69,7 @@ def time_element(at: datetime | float | None, missing: str = "–") -> Markup:
         return escape(missing)
     stated = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     shown = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Markup('<time datetime="{}">{}</time>').format(stated, shown)
+    return Markup(f'<time datetime="{stated}">{shown}</time>')  # noqa: S704 - digits only
 
 
 def seconds_text(value: float | None, missing: str = "–") -> str:
@@ -125,6 +126,13 @@ def size_text(value: float | None, missing: str = "–") -> str:
         if value >= size:
             return f"{value / size:.1f} {unit}".replace(".0 ", " ")
     return f"{value:.0f} bytes"
+
+
+@lru_cache(maxsize=4096)
+def agent_element(name: str) -> Markup:
+    """Write the name of an agent in its colour; lists have hundreds of them."""
+    made = Markup('<span class="agent {}" dir="auto">{}</span>')
+    return made.format(hue_of(name), visible_line(name) or "no name")
 
 
 @lru_cache(maxsize=4096)
