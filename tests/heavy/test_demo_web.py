@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
+
+import baton
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.heavy
@@ -36,12 +36,11 @@ def test_the_demo_has_conversations_of_seven_frameworks(tmp_path: Path) -> None:
         frameworks: set[str] = set()
         end = time.monotonic() + 60
         while len(frameworks) < 7 and time.monotonic() < end:
-            with urlopen(f"{address}/api/v1/conversations?limit=500", timeout=30) as answer:
-                rows = json.loads(answer.read())["items"]
-            frameworks = {each["framework"] for each in rows if each["framework"]}
+            rows = baton.connect(address).conversations(limit=500)
+            frameworks = {each.framework for each in rows if each.framework}
             time.sleep(0.5)
         assert len(frameworks) >= 7, frameworks
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
+        process.communicate(timeout=30)
     assert not list(tmp_path.glob("*/server.yaml"))
