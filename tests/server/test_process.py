@@ -218,6 +218,19 @@ def test_a_server_on_all_addresses_says_one_that_can_be_reached(tmp_path: Path) 
             pass
 
 
+def test_settings_and_agents_are_told_apart(baton: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "desk").mkdir(parents=True)
+        (tmp_path / name / "desk" / "agent.py").touch()
+        (tmp_path / f"{name}.yaml").write_text("port: 0\n")
+    outcome = baton("serve", tmp_path / "one.yaml", tmp_path / "two.yaml")
+    assert (outcome.code, "both settings of a server" in outcome.err) == (2, True)
+    outcome = baton("serve", tmp_path / "one", tmp_path / "two" / "desk")
+    assert (outcome.code, "there are two agents `desk`" in outcome.err) == (2, True)
+    outcome = baton("serve", tmp_path / "one", "--datasets", tmp_path / "none")
+    assert (outcome.code, "there is no folder" in outcome.err) == (2, True)
+
+
 def test_a_judge_without_its_key_is_told_at_the_start(
     baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,7 @@ def test_a_conversation_that_nobody_uses_is_ended(agents: dict[str, AgentLike]) 
     time.sleep(0.01)
     chats.tidy()
     assert chat.view().state == "ended"
-    assert chats.of(1) == []
+    assert answers(chats.chat(1, chat.id).view().trace) == ["1: hello"]
 
 
 def test_folders_of_agents_are_those_with_an_agent_in_them(tmp_path: Path) -> None:
@@ -176,6 +176,8 @@ def test_folders_of_agents_are_those_with_an_agent_in_them(tmp_path: Path) -> No
         (tmp_path / "apps" / name).mkdir(parents=True)
         (tmp_path / "apps" / name / "agent.py").touch()
     (tmp_path / "apps" / "notes").mkdir()
+    (tmp_path / "apps" / "shared").mkdir()
+    (tmp_path / "apps" / "shared" / "__init__.py").write_text("TOOLS = []")
     path = str(tmp_path / "apps" / "desk")
     spec = {"type": "adk_local", "path": path}
     assert served(tmp_path / "apps" / "desk") == Served({"desk": spec}, [path])

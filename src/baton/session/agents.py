@@ -147,7 +147,7 @@ def served(place: Path) -> Served:
             spec = {"type": "adk_local", "path": str(folder)}
             return Served({folder.name: spec}, [str(folder)])
         below = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
-        specs = {each.name: agent_spec(str(each)) for each in below if each.is_dir()}
+        specs = {each.name: agent_spec(str(each)) for each in below if _is_agent(each)}
         agents: dict[str, AgentLike] = {name: spec for name, spec in specs.items() if spec}
         if not agents:
             message = "holds no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
@@ -166,6 +166,14 @@ def served(place: Path) -> Served:
         {name: {"config": file, "provider": name} for name in variant_names(config)},
         [str(folder) for folder in dict.fromkeys(folders) if folder.is_dir()],
     )
+
+
+def _is_agent(folder: Path) -> bool:
+    """Tell a folder of an agent from a package that agents share, which has `__init__.py` too."""
+    if any((folder / name).is_file() for name in ("agent.py", "root_agent.yaml")):
+        return True
+    package = folder / "__init__.py"
+    return package.is_file() and b"root_agent" in read_bytes(package)
 
 
 def names_providers(file: Path) -> bool:

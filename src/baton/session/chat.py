@@ -92,7 +92,8 @@ class Chat:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         self._write(msgspec.json.encode(begin))
-        threading.Thread(target=self._listen, name="baton chat", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="baton chat", daemon=True)
+        self._listener.start()
 
     def view(self, after: int = 0, timeout: float = 0.0) -> View:
         """Return the conversation; wait up to ``timeout`` seconds for a version after ``after``."""
@@ -129,6 +130,11 @@ class Chat:
         """Whether the agent may say something yet."""
         return self._state not in ("ended", "failed")
 
+    @property
+    def is_working(self) -> bool:
+        """Whether the agent has a message that it has not answered yet."""
+        return self._state in ("starting", "working")
+
     def end(self) -> None:
         """End the conversation and all that its agent started; what was seen stays."""
         with self._changed:
@@ -140,14 +146,15 @@ class Chat:
         try:
             self._process.wait(_ENDING)
         except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
+            if self._process.poll() is None:
+                self._kill_group()
             self._process.wait()
-        # What the agent started and left behind is in its process group.
-        self._signal(signal.SIGKILL)
+        self._listener.join(_ENDING)
 
-    def _signal(self, sign: signal.Signals) -> None:
+    def _kill_group(self) -> None:
+        """End what the agent started; only while its number cannot be that of somebody else."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, sign)
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _write(self, line: bytes) -> None:
         with suppress(OSError, ValueError):  # it ended, which `_listen` sees
@@ -167,6 +174,8 @@ class Chat:
             for line in told:
                 self._hear(msgspec.json.decode(line, type=Seen))
         code = self._process.wait()
+        # What the agent left behind is in its process group, which has the number until it is gone.
+        self._kill_group()
         with self._changed:
             if self.is_open:
                 if code and self._seen.error is None:
@@ -241,15 +250,17 @@ class Chats:
             return [chat for (owner, _), chat in self._chats.items() if owner == project]
 
     def tidy(self) -> None:
-        """End conversations that nobody used for long, and forget what ended before that."""
+        """End conversations that nobody used for long, and forget those that ended long before."""
         now = time.monotonic()
         with self._lock:
-            old = [key for key, each in self._chats.items() if now - each.used > self._idle]
-            ended = [key for key, each in self._chats.items() if not each.is_open]
-            gone = {*old, *ended[: max(0, len(ended) - _KEPT)]}
-            chats = [self._chats.pop(key) for key in gone]
-        for chat in chats:
-            chat.end()
+            chats = list(self._chats.items())
+            ended = [key for key, each in chats if not each.is_open]
+            for key in ended[: max(0, len(ended) - _KEPT)]:
+                del self._chats[key]
+        for _, each in chats:
+            longest = _LONGEST_TURN if each.is_working else self._idle
+            if each.is_open and now - each.used > longest:
+                each.end()
 
     def _sweep(self) -> None:
         while not self._closed.wait(_SWEEP):
@@ -265,6 +276,8 @@ class Chats:
             chat.end()
 
 
+_LONGEST_TURN = 3600.0
+"""Seconds after which an agent that does not answer is ended, whatever its provider allows."""
 _SWEEP = 30.0
 """Seconds between looks for conversations that nobody uses."""
 _KEPT = 20
