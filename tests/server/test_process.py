@@ -124,8 +124,8 @@ def test_it_serves_without_options_and_ends_at_a_signal(tmp_path: Path, number: 
         assert served.client.post("/v1/traces", spans().SerializeToString()).status == 200
         assert b'{signal="traces",outcome="accepted"} 3\n' in served.client.get("/metrics").body
         assert served.client.get("/ready").status == 200
-        nowhere = served.client.get("/")
-        assert (nowhere.status, nowhere.json["error"]) == (404, "there is nothing at /")
+        nowhere = served.client.get("/nowhere")
+        assert (nowhere.status, nowhere.json["error"]) == (404, "there is nothing at /nowhere")
         assert served.client.get("/api/v1/conversations").json["items"] == []
         (rule,) = served.client.get("/api/v1/rules").json["items"]
         assert rule["name"] == "proven by the record"

@@ -7,11 +7,16 @@ import time
 from pathlib import Path
 
 from sqlalchemy import insert
+from tests.server.seeding import add_conversation
 
 from baton.server.access import create_key, revoke_key
 from baton.server.inbox import Inbox, entry_of
+from baton.server.rescores import ask as ask_rescore
+from baton.server.rescoring import RescoreRequest
 from baton.server.schema import deletion, judging
+from baton.server.settings import load_settings
 from baton.server.store import Store
+from baton.testing.build import run, trace, turn
 
 from .asking import Visitor, ask
 from .serving import web
@@ -70,6 +75,21 @@ def test_rules_show_what_of_their_budget_is_spent(store: Store, tmp_path: Path) 
     assert "dispatch_scope" in page
     assert "7 days, at most 2 GB" in page
     assert "2026-01-01" in page
+
+
+def test_rescores_and_rules_that_are_not_there_are_shown(store: Store, tmp_path: Path) -> None:
+    stated = {"rules": [{"name": "kept", "evaluators": ["dispatch_scope"]}]}
+    record = trace(turn("hi", run("desk", output="ok"), output="ok"), id="c1")
+    add_conversation(store, record, named_rules='["kept", "<b>lost</b>"]')
+    file = tmp_path / "server.yaml"
+    file.write_text(json.dumps(stated))
+    request = RescoreRequest(rule="kept", filter="to:refund-*")
+    ask_rescore(store, 1, "ann", request, load_settings(file))
+    with web(store, file=file) as address:
+        page = ask(address + "/status").text
+    assert "<code>&lt;b&gt;lost&lt;/b&gt;</code> (1 conversation)" in page
+    assert "<code>to:refund-*</code>" in page
+    assert "waiting" in page
 
 
 def test_keys_are_listed_for_who_manages_them_and_never_shown(store: Store) -> None:

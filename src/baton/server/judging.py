@@ -44,7 +44,7 @@ _LEASE = 300.0
 """Seconds for which what was taken is left to its worker; after a crash it is taken again."""
 _PATIENCE = 200.0
 """Seconds for one conversation: what is not answered by then is asked again later."""
-_WAITING = ("waiting", "budget")
+WAITING = ("waiting", "budget")
 """States of what is still to be asked; each has its part of an index."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
@@ -143,7 +143,7 @@ def _take(store: Store, now: float) -> list[_Item]:
 
     What a rescore asks waits until nothing else does.
     """
-    due = judging.c.state.in_(_WAITING) & (judging.c.due <= now)
+    due = judging.c.state.in_(WAITING) & (judging.c.due <= now)
     query = select(
         judging.c.id,
         judging.c.project,

@@ -27,6 +27,7 @@ from baton.session.server_rows import Rescore
 
 from .database import EVERY_PROJECT, available
 from .jobs import end_with_parent
+from .judging import WAITING
 from .rescoring import Counts, RescoreRequest, run_rescore
 from .schema import judging, rescore
 from .settings import Settings
@@ -49,8 +50,7 @@ def ask(
         InputError: there is no such rule, or the filter is wrong.
     """
     names = {number: name for name, number in store.projects().items()}
-    rule = request.rule_in(settings, names[project])
-    _ = request.chosen
+    rule = request.checked(settings, names[project])
     row = {
         "project": project,
         "created": time.time(),
@@ -91,7 +91,7 @@ def rescores_of(
         query = query.where(rescore.c.id == number)
     waits = select(judging.c.rescore, func.count()).where(
         judging.c.project == project,
-        judging.c.state != "done",
+        judging.c.state.in_(WAITING),
         judging.c.rescore.is_not(None),
     )
     with store.read() as connection:
@@ -169,17 +169,16 @@ def projects_of(
     Raises:
         InputError: there is no such rule or project, or the filter is wrong.
     """
-    _ = request.chosen
     if project is not None:
         store.project(project)
-        request.rule_in(settings, project)
+        request.checked(settings, project)
         return [project]
     rule = settings.live_rules.named(request.rule)
     own = None if rule is None else rule.spec.project
     names = [own] if own is not None else list(store.projects())
     for name in names:
         store.project(name)
-        request.rule_in(settings, name)
+        request.checked(settings, name)
     return names
 
 

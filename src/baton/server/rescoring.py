@@ -82,8 +82,13 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 terms.append(term_of(f"started:{sign}{at}", fields))
         return Filter(terms=tuple(terms))
 
-    def rule_in(self, settings: Settings, project: str) -> Rule:
-        """Return the rule that is meant; raises InputError where the project has no such rule."""
+    def checked(self, settings: Settings, project: str) -> Rule:
+        """Return the rule that is meant.
+
+        Raises:
+            InputError: the project has no such rule, or the filter or a time is wrong.
+        """
+        _ = self.chosen  # raises for what is wrong with it
         rules = settings.live_rules
         rule = rules.named(self.rule)
         if rule is None or rule.spec.project not in (None, project):
@@ -232,7 +237,7 @@ def run_rescore(
     project = int(row["project"])
     names = {each: name for name, each in store.projects().items()}
     request = msgspec.json.decode(row["request"], type=RescoreRequest)
-    rule = request.rule_in(settings, names[project])
+    rule = request.checked(settings, names[project])
     counts, cursor = msgspec.json.decode(row["counts"], type=Counts), row["cursor"]
     if row["made_by"] != rule.made_by:
         counts, cursor = Counts(), None

@@ -12,8 +12,9 @@ from baton.server.access import list_keys
 from baton.server.alerts import alerts_of
 from baton.server.conversations import Unread, unread
 from baton.server.inbox import Inbox, ProblemItem
-from baton.server.queries import deletions
+from baton.server.queries import deletions, unknown_rules
 from baton.server.queues import Queue, queues_of
+from baton.server.rescores import rescores_of
 
 from .frame import NavItem, View, Visit, Web
 
@@ -57,6 +58,8 @@ def _page(visit: Visit) -> View:
             {**each, "where": _filter_text(each["where"])} for each in state.rules(visit.project)
         ],
         "alerts": alerts_of(store, project)[:20],
+        "unknown_rules": unknown_rules(store, project, settings.live_rules.names(visit.project)),
+        "rescores": rescores_of(store, project, limit=10),
         "days": len(segments),
         "bytes": sum(each.bytes for each in segments),
         "first_day": segments[0].day if segments else None,
