@@ -50,6 +50,17 @@ def test_a_drop_that_may_be_chance_is_grey_and_says_how_much_would_tell(
     assert "no regression is proven, and none is ruled out" in outcome.err
 
 
+def test_axes_that_say_the_same_share_a_line(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=1)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=1)
+    bad = evaluate(baton, tmp_path, "bad", wrong=[0], count=1)
+    lines = [line for line in baton("compare", one, two).out.splitlines() if "can't tell:" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("cases passed, agent_chain")
+    said = baton("compare", one, bad).out
+    assert "1 case that always passed before and always fails now: c000" in said
+
+
 def test_the_gate_is_red_green_or_grey_by_the_baseline(baton: Run, tmp_path: Path) -> None:
     first = evaluate(baton, tmp_path, "first", wrong=[1, 2], config="evaluators: [agent_chain]")
     assert baton("baseline", "set", first, "--allow-failing").code == 0

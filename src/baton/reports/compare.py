@@ -162,9 +162,13 @@ def _whole(compared: Compared) -> Iterator[str]:
     broken = compared.comparison.broken
     if broken:
         some = ", ".join(broken[:5]) + (", …" if len(broken) > 5 else "")
-        yield f"{cases(len(broken))} that always passed before and always fail now: {some}"
+        fail = "fails" if len(broken) == 1 else "fail"
+        yield f"{cases(len(broken))} that always passed before and always {fail} now: {some}"
+    same: dict[str, list[str]] = {}  # of few cases, most axes say the same
     for axis in compared.open:
-        yield f"{axis.axis}: {axis_line(axis)}"
+        same.setdefault(axis_line(axis), []).append(str(axis.axis))
+    for line, names in same.items():
+        yield f"{', '.join(names)}: {line}"
     if compared.missing:
         yield f"with a verdict before and none after, or not always: {missing_line(compared)}"
     fresh = compared.comparison.only_after
