@@ -555,20 +555,46 @@ def dispatches(
         InputError: the cursor is not of a list of dispatches.
     """
     after = read_cursor(cursor, tuple[float, int, str])
-    order = (dispatch.c.started, dispatch.c.conversation, dispatch.c.id)
     query = select(dispatch).where(dispatch.c.project == project)
     with store.read() as connection:
-        condition, terms = _of_dispatches(connection, project, chosen)
-        drivers: list[tuple[ColumnElement[Any], list[str]]] = []
-        for names in (("from", "to"), ("verdict",)):
-            for name in names if not drivers else ():
-                own, _ = _split(terms, (name,))
-                if own:
-                    column = _DISPATCH_COLUMNS[name]
-                    drivers.append((column, condition.names(column, own, DISPATCH_FIELDS[name])))
-        rows = _newest(connection, query, order, condition, after, limit + 1, drivers)
+        rows = _newest_dispatches(connection, project, query, chosen, after, limit + 1)
         items = _dispatch_rows(connection, project, rows[:limit])
     return Page(items=items, next=cursor_of(rows, limit))
+
+
+def dispatch_keys(
+    store: Store, project: int, chosen: Filter, *, limit: int, after: Sequence[Any] | None = None
+) -> tuple[list[tuple[int, str]], Sequence[Any] | None]:
+    """Return only which dispatches meet a filter, the newest first, and where to go on.
+
+    Each is the number of a conversation and the id of a dispatch: what is walked through to find
+    few of many. Where it goes on is ``None`` after the last ones.
+    """
+    query = select(dispatch.c.conversation, dispatch.c.id).where(dispatch.c.project == project)
+    with store.read() as connection:
+        rows = _newest_dispatches(connection, project, query, chosen, after, limit)
+    last = [rows[-1][f"order_{n}"] for n in range(3)] if len(rows) == limit else None
+    return [(row["conversation"], row["id"]) for row in rows], last
+
+
+def _newest_dispatches(
+    connection: Connection,
+    project: int,
+    query: Select[Any],
+    chosen: Filter,
+    after: Sequence[Any] | None,
+    limit: int,
+) -> list[RowMapping]:
+    condition, terms = _of_dispatches(connection, project, chosen)
+    drivers: list[tuple[ColumnElement[Any], list[str]]] = []
+    for names in (("from", "to"), ("verdict",)):
+        for name in names if not drivers else ():
+            own, _ = _split(terms, (name,))
+            if own:
+                column = _DISPATCH_COLUMNS[name]
+                drivers.append((column, condition.names(column, own, DISPATCH_FIELDS[name])))
+    order = (dispatch.c.started, dispatch.c.conversation, dispatch.c.id)
+    return _newest(connection, query, order, condition, after, limit, drivers)
 
 
 def dispatches_among(

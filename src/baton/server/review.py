@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Any, NamedTuple, get_args
 
 import msgspec
@@ -44,10 +44,12 @@ from .store import Store
 WHYS: tuple[Why, ...] = get_args(Why)
 LEASE = 600.0
 """Seconds for which what somebody took is theirs: long enough to read a long dispatch."""
-_NEWEST = 2000
+_NEWEST = 500
 """Scores of each evaluator and verdict in which disagreements and close votes are looked for."""
-_PAGE = 100
-_COUNTED = 200
+_PAGE = 500
+_PAGES = 200
+"""Pages of dispatches that are looked through for one reason: 100,000 dispatches."""
+_COUNTED = 50
 """Dispatches up to which each reason is counted."""
 
 Key = tuple[int, str]
@@ -141,7 +143,7 @@ def take(
     now = time.time() if now is None else now
     queue = Queue(store, project, evaluator, asked, by, now)
     skipped: list[Queued] = []
-    for one in (*queue.mine(), *queue.waiting()):
+    for one in chain(queue.mine(), queue.waiting()):
         if one.skipped:
             skipped.append(one)
         elif queue.take(one):
@@ -209,12 +211,11 @@ class Queue:
             yield from waiting if most is None else islice(waiting, most)
 
     def _waiting(self, why: Why, seen: set[Key]) -> Iterator[Queued]:
-        for row in self._rows(why):
-            key = (row.conversation_id, row.id)
-            if key not in seen:
-                seen.add(key)
-                if self._waits(key, why):
-                    yield self._queued(row, why)
+        for some in _batches(self._keys(why)):
+            waiting = [key for key in some if key not in seen and self._waits(key, why)]
+            seen.update(some)
+            for row in self._rows(waiting):
+                yield self._queued(row, why)
 
     def mine(self) -> Iterator[Queued]:
         """Yield what the person took and still has, where it is asked for."""
@@ -223,7 +224,7 @@ class Queue:
             for key, holds in self._holds.items()
             if (mine := holds.get(self._by)) and not mine.skipped and mine.until > self._now
         ]
-        for row in self._among(keys):
+        for row in self._rows(keys):
             if self._by not in self.labels.get((row.conversation_id, row.id), {}):
                 yield self._queued(row, None)
 
@@ -282,40 +283,47 @@ class Queue:
             skipped=mine is not None and mine.skipped,
         )
 
-    def _rows(self, why: Why) -> Iterator[DispatchRow]:
+    def _keys(self, why: Why) -> Iterator[Key]:
+        """Yield what has a reason; of people and judges also what the filter leaves out."""
         if why == "failed":
             failed = Term(field="verdict", any_of=("failed",))
             yield from self._listed(Filter(terms=(*self._chosen.terms, failed)))
         elif why == "sample":
-            for row in self._listed(self._chosen):
-                if _in_sample(row, self._asked.share):
-                    yield row
+            for key in self._listed(self._chosen):
+                if _in_sample(key, self._asked.share):
+                    yield key
         elif why == "disputed":
-            yield from self._among(
-                [key for key, given in self.labels.items() if _is_disputed(given)]
-            )
-        elif why in ("judges", "votes"):
+            yield from (key for key, given in self.labels.items() if _is_disputed(given))
+        else:
             if self._judged is None:
                 self._judged = _of_judges(self._store, self._project, self._evaluator)
-            yield from self._among(self._judged[why == "votes"])
+            yield from self._judged[why == "votes"]
 
-    def _listed(self, chosen: Filter) -> Iterator[DispatchRow]:
-        cursor: str | None = None
-        while True:
-            page = queries.dispatches(
-                self._store, self._project, chosen, limit=_PAGE, cursor=cursor
+    def _listed(self, chosen: Filter) -> Iterator[Key]:
+        after: Sequence[Any] | None = None
+        for _ in range(_PAGES):
+            keys, after = queries.dispatch_keys(
+                self._store, self._project, chosen, limit=_PAGE, after=after
             )
-            yield from page.items
-            cursor = page.next
-            if cursor is None:
+            yield from keys
+            if after is None:
                 return
 
-    def _among(self, keys: Sequence[Key]) -> Iterator[DispatchRow]:
-        for start in range(0, len(keys), _PAGE):
-            some = keys[start : start + _PAGE]
-            rows = queries.dispatches_among(self._store, self._project, self._chosen, some)
-            by_key = {(row.conversation_id, row.id): row for row in rows}
-            yield from (by_key[key] for key in some if key in by_key)
+    def _rows(self, keys: Sequence[Key]) -> list[DispatchRow]:
+        """Return those of some dispatches that meet the filter, in their order."""
+        if not keys:
+            return []
+        rows = queries.dispatches_among(self._store, self._project, self._chosen, keys)
+        place = {key: number for number, key in enumerate(keys)}
+        return sorted(rows, key=lambda row: place[row.conversation_id, row.id])
+
+
+def _batches(keys: Iterator[Key]) -> Iterator[list[Key]]:
+    """Take some at a time: few at first, as mostly the next one alone is asked for."""
+    size = 8
+    while some := list(islice(keys, size)):
+        yield some
+        size = min(2 * size, _PAGE)
 
 
 class _Held(NamedTuple):
@@ -432,9 +440,9 @@ def _is_disputed(given: Mapping[str, Given]) -> bool:
     return len(given) > 1 and majority([str(each.value) for each in given.values()]) is None
 
 
-def _in_sample(row: DispatchRow, share: float) -> bool:
+def _in_sample(key: Key, share: float) -> bool:
     """Tell whether a dispatch is in the sample: the same ones each time, and for everybody."""
-    name = f"{row.conversation}\0{row.id}".encode()
+    name = f"{key[0]}\0{key[1]}".encode()
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") < share * 2**64
 
 
@@ -448,9 +456,9 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
     types = set(names_of(evaluator.shape))
     with store.read() as connection:
         for name, type_ in queries.evaluators(connection, project).items():
-            for status in ("passed", "failed"):
-                rows = connection.execute(_newest_scores(project, name, status, type_ in types))
-                for row in rows:
+            # Of others only what proves a fault says something.
+            for status in ("passed", "failed") if type_ in types else ("failed",):
+                for row in connection.execute(_newest_scores(project, name, status)):
                     key = (row.conversation, row.dispatch)
                     if type_ in types:
                         verdicts.setdefault(key, set()).add(status)
@@ -466,8 +474,8 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
     return differ, [key for key in close if key not in differ]
 
 
-def _newest_scores(project: int, evaluator: str, status: str, judged: bool) -> Any:
-    query = (
+def _newest_scores(project: int, evaluator: str, status: str) -> Any:
+    return (
         select(score.c.conversation, score.c.dispatch, score.c.finding, score.c.details)
         .join(conversation, conversation.c.id == score.c.conversation)
         .where(
@@ -479,10 +487,9 @@ def _newest_scores(project: int, evaluator: str, status: str, judged: bool) -> A
             score.c.status == status,
             score.c.dispatch.is_not(None),
         )
+        .order_by(score.c.at.desc())
+        .limit(_NEWEST)
     )
-    if not judged:  # of others only what proves a fault says something
-        query = query.where(score.c.finding.is_not(None))
-    return query.order_by(score.c.at.desc()).limit(_NEWEST)
 
 
 def _is_close(details: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from baton.evaluators.judging.load import shipped
@@ -107,6 +107,7 @@ def _list(visit: Visit) -> View:
     context = {
         "rows": rows,
         "folder": settings.rubrics,
+        "shown_folder": settings.rubrics if visit.may("run") else None,
         "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "answer_of": _answer_of,
         "path_of": lambda name: visit.link(_path(name)),
@@ -203,7 +204,9 @@ def _editor(
         "former": [_with_diff(each, there.text) for each in former],
         "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "in_rules": there.name in rubrics_of_rules(settings, visit.project),
-        "rows_of": lambda text: min(40, max(14, text.count("\n") + 2)),
+        "rows": min(32 if trial is None else 18, max(14, there.text.count("\n") + 2)),
+        # Where the server keeps its files is nothing for who only reads.
+        "shown_folder": settings.rubrics if visit.may("run") else None,
         "conversation_link": lambda one: (
             visit.link(f"/conversations/{one.conversation_id}") + f"#d-{quote(one.subject)}"
         ),
@@ -282,7 +285,8 @@ def _try(visit: Visit) -> View | Response:
         problems = [str(each) for each in error.problems]
         return _editor(visit, given, problems=problems, title=given.name, status=422)
     more = {"of": given.name, "digest": given.digest, "labels": request.labels}
-    return visit.redirect(f"{NAV.path}/trials/{number}", **more)
+    # The answers stand below the text, which may be long.
+    return RedirectResponse(visit.link(f"{NAV.path}/trials/{number}", **more) + "#answers", 303)
 
 
 def _trial_there(visit: Visit) -> Trial:
