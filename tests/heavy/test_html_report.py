@@ -117,6 +117,21 @@ def test_a_case_shows_chain_tree_and_the_steps_that_prove_it(many: Path, tab: Br
     tab.until("document.querySelector('#view .flash')")
 
 
+def test_a_card_has_an_address_and_lanes_show_who_worked_when(many: Path, tab: Browser) -> None:
+    tab.open(many, "#case0/dispatch1")
+    tab.until("document.querySelector('.dispatch-card')")
+    rows = "[...document.querySelectorAll('.card-row > .h4')].map(one => one.textContent).join()"
+    expected = "Verdicts,What led to it,Asked,Received,Tools,Its work,Result,Used again,Then"
+    assert tab.run(rows) == expected
+    assert tab.run("document.querySelector('.permalink').hash") == "#case0/dispatch1"
+    click(tab, ".tab:last-child")
+    assert tab.run("document.querySelectorAll('.lane-bar').length") == 2
+    assert tab.run("document.querySelectorAll('.lane-arrow').length") == 1
+    click(tab, ".dispatch-card .jump")
+    tab.until("document.querySelector('.tree .flash')")
+    assert tab.errors == []
+
+
 def test_repeats_that_failed_alike_are_one_row_which_opens_each(
     tmp_path: Path, tab: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.heavy
-PAINTED = 1.0
-"""Seconds until the lanes of 2,000 steps are there: 0.3 on an idle machine, tests run on busy ones."""
+PAINTED = 1.5
+"""Seconds until 2,000 steps are seen: 0.3 where nothing else runs, and tests run beside others."""
 _IN_RUN = 18
 
 
@@ -120,7 +120,7 @@ def test_2000_steps_are_seen_at_once_and_the_last_can_be_reached(
         assert sent < 150_000
         page.evaluate("location.hash = 's-r96s'")
         page.wait_for_selector("[data-part=r96s].flash")
-        assert page.locator("[data-part=r96s]").inner_text() == "Part 96: REF-96."
+        page.locator("[data-part=r96s]", has_text="Part 96: REF-96.").wait_for()
         assert wrong == []
 
 

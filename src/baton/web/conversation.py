@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from markupsafe import Markup
@@ -123,7 +123,7 @@ def _about(visit: Visit, there: ConversationRecord) -> Plain:
         "seconds": one.ended.timestamp() - one.started.timestamp()
         if one.ended is not None and one.started is not None
         else None,
-        "shell": f"baton show 'server://{host}/{visit.project}?{named}'",
+        "shell": f"baton show 'server://{host}/{quote(visit.project)}?{named}'",
         "addresses": {
             name: visit.link(f"{path}/{name}")
             for name in ("data", "text", "card", "facts", "labels", "cases", "head")

@@ -18,7 +18,7 @@ export function shortPart(trace, about) {
       "div",
       { class: "short-parts" },
       edges.length > 0 && part(about, "Who handed to whom", folded("Who handed to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
-      part(about, edges.length ? "Agents" : "One agent, no dispatch", folded("Agents", (short.agents || []).map(agentRow), ["", "runs", "tool calls", "spent"])),
+      part(about, edges.length ? "Agents" : "One agent, no dispatch", folded("Agents", (short.agents || []).map(agentRow), ["", "runs", "tool calls", "tokens in + out"])),
       short.branches && part(about, "What the branches took", branches(short.branches, about)),
     ),
   );
@@ -60,7 +60,7 @@ function agentRow(one) {
     el("th", { scope: "row" }, agent(one.name)),
     el("td", { class: "figure" }, number(one.runs), one.bad && el("span", { class: "trouble" }, " ✗ " + number(one.bad))),
     el("td", { class: "figure" }, number(one.calls)),
-    el("td", { class: "figure dim" }, one.spent || "not recorded"),
+    el("td", { class: "figure dim" }, one.spent ? one.spent.replace(" tokens", "") : "not recorded"),
   );
 }
 

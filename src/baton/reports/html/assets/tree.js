@@ -40,7 +40,7 @@ export class Tree {
     if (!target) return;
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
     const smooth = this.index.order.length < 500 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    target.scrollIntoView({ block: "center", behavior: smooth ? "smooth" : "instant" });
+    target.scrollIntoView({ block: target.offsetHeight > innerHeight ? "start" : "center", behavior: smooth ? "smooth" : "instant" });
     target.classList.remove("flash");
     requestAnimationFrame(() => target.classList.add("flash"));
     const button = target.querySelector("button, summary");
