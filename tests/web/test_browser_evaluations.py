@@ -175,6 +175,10 @@ def test_a_page_goes_on_while_it_runs_and_can_stop_it(
         page.wait_for_selector("#list a")
         assert page.locator("#list a").count() == 1
         assert page.locator("#summary .callout").count() == 0, "that it runs is no problem"
+        page.locator("#list a").click()
+        page.wait_for_selector("#view h3")
+        about = page.locator("#view .about").inner_text()
+        assert about.startswith("cases.yaml:1"), "as it was sent, not where it lay"
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Run again").wait_for()
         assert "stopped by " in page.locator(".callout.error").first.inner_text()

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.gate.compare import Compared, axis_line, figures
-from baton.model import STATUSES, CaseResult, InputError, Status
+from baton.model import STATUSES, CaseResult, InputError, Location, Status
 from baton.model.visible import visible_line
 from baton.reports.html.page import (
     Tables,
@@ -45,7 +45,7 @@ _LISTED = 2000
 """Evaluations that a filter looks through."""
 _MOST_TEXTS = 20_000
 """Cases whose words are sent at once, for a search."""
-_MOST_CHANGED = 500
+_MOST_CHANGED = 200
 """Cases that a comparison lists; it counts the others."""
 _OPEN = ("waiting", "running")
 
@@ -386,7 +386,7 @@ def _words(result: CaseResult) -> tuple[str, str]:
 
 def _case(visit: Visit) -> Response:
     """Return all that is shown of a result; `repeat` counts from 0."""
-    opened = _opened(visit, visit.path["id"])
+    job, opened = _job(visit, visit.path["id"]), _opened(visit, visit.path["id"])
     position, repeat = visit.path["position"], _number(visit, "repeat")
     rows = [row for row in opened.at(position) if repeat in (None, row.repeat)]
     if not rows:
@@ -397,6 +397,10 @@ def _case(visit: Visit) -> Response:
     result, trace_or_why = opened.stored.result_with_trace(row)
     rule = opened.stored.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
+    if job.made_here and result.where is not None:
+        # The file that was sent: where it lay on the server while that ran is nobody's business.
+        name = Path(result.where.file).name
+        result.where = Location(file=name, line=result.where.line)
     view = case_view(result, trace_or_why, needed)
     return visit.json({**view, "id": row.case_id, "repeat": row.repeat, "status": row.status})
 
@@ -460,14 +464,12 @@ def _compare(visit: Visit) -> View | Response:
             raise InputError(f"choose two evaluations to compare, not {len(of)}")
         return visit.redirect(f"{NAV.path}/compare", before=of[0], after=of[1])
     before, after = _side(visit, "before"), _side(visit, "after")
-    made = _compared(
+    made, better = _compared(
         before.opened.stored.folder,
         after.opened.stored.folder,
         *_marks(before.opened.stored.folder),
         *_marks(after.opened.stored.folder),
     )
-    better = _better(made)
-    positions = {row.case_id: row.position for row in after.opened.rows}
     context = {
         "before": before.job,
         "after": after.job,
@@ -476,8 +478,6 @@ def _compare(visit: Visit) -> View | Response:
         "worse": made.cases[:_MOST_CHANGED],
         "better": better[:_MOST_CHANGED],
         "counts": (len(made.cases), len(better)),
-        "missing": made.missing[:_MOST_CHANGED],
-        "positions": positions,
         "source": "baton compare "
         + " ".join(
             f".baton/evaluations/{one.opened.stored.folder.name}" for one in (before, after)
@@ -488,9 +488,10 @@ def _compare(visit: Visit) -> View | Response:
 
 
 @lru_cache(maxsize=16)
-def _compared(before: Path, after: Path, *_: tuple[int, int]) -> Compared:
+def _compared(before: Path, after: Path, *_: tuple[int, int]) -> tuple[Compared, list[_Better]]:
     """Compare again only when one of them changed: many cases take a second."""
-    return compare(before, after, force=True)
+    made = compare(before, after, force=True)
+    return made, _better(made)
 
 
 class _Better(NamedTuple):
