@@ -14,6 +14,8 @@ from baton.model import counted
         (1, "error", "1 error"),
         (1, "dispatch", "1 dispatch"),
         (3, "dispatch", "3 dispatches"),
+        (2, "body", "2 bodies"),
+        (30, "day", "30 days"),
         (20_279, "token", "20,279 tokens"),
     ],
 )
