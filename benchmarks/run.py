@@ -407,6 +407,10 @@ def main() -> int:
         parser.error(f"no measure {', '.join(unknown)}" if unknown else "--repeat is at least 1")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="baton-bench-") as scratch:
+        # Where a shell forbids Python to keep compiled modules, each command would compile them
+        # anew, which takes as long as everything else that a small one does.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(scratch) / "compiled")
         bench = Bench(KEPT if given.keep else Path(scratch) / "data", Path(scratch), given.repeat)
         for name in given.only or MEASURES:
             print(f"measuring {name} ...", file=sys.stderr)
