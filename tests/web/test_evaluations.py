@@ -151,6 +151,24 @@ def test_a_comparison_names_axes_and_cases_that_changed(shared: tuple[Visitor, S
     assert visitor.get("/evaluations/compare/case?before=1&after=2&case=no").status == 404
 
 
+def test_of_very_many_results_the_worst_are_listed(
+    tmp_path: Path, store: Store, address: str
+) -> None:
+    bad = (5, 8004)
+    results = [
+        result("failed" if n in bad else "passed", id=f"c{n}", position=n) for n in range(8005)
+    ]
+    number = add_folder(store, 1, evaluation(*results).save(tmp_path / "many"), "ann")
+    page = ask(f"{address}/evaluations/{number}").text
+    rows = data_of(page)["rows"]
+    assert len(rows) == 8000
+    assert [row["id"] for row in rows if row["status"] == 1] == ["c5", "c8004"]
+    assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
+    assert "5 results are not in this list" in page
+    told = ask(f"{address}/data/evaluations/{number}/cases/8003", accept="application/json")
+    assert json.loads(told.text)["id"] == "c8003"
+
+
 def test_one_that_waits_is_stopped_and_started_again_once(
     shared: tuple[Visitor, Store],
 ) -> None:

@@ -43,8 +43,8 @@ _ROWS = 50
 """Evaluations of a page of the list."""
 _LISTED = 2000
 """Evaluations that a filter looks through."""
-_MOST_TEXTS = 20_000
-"""Cases whose words are sent at once, for a search."""
+_MOST_ROWS = 8000
+"""Results that a page lists, about a megabyte; of more the worst ones."""
 _MOST_CHANGED = 200
 """Cases that a comparison lists; it counts the others."""
 _OPEN = ("waiting", "running")
@@ -159,6 +159,14 @@ class _Opened(NamedTuple):
     stored: StoredEvaluation
     rows: list[IndexRow]
 
+    @property
+    def listed(self) -> list[IndexRow]:
+        """The rows that a page lists, in order."""
+        if len(self.rows) <= _MOST_ROWS:
+            return self.rows
+        worst = sorted(self.rows, key=lambda row: (_RANK[row.status], row.position, row.repeat))
+        return sorted(worst[:_MOST_ROWS], key=lambda row: (row.position, row.repeat))
+
     def at(self, position: int) -> list[IndexRow]:
         """Return the rows of a case, one for each repeat that is there."""
         return [row for row in self.rows if row.position == position]
@@ -185,7 +193,7 @@ def _marks(folder: Path) -> list[tuple[int, int]]:
     return [(mark.st_mtime_ns, mark.st_size) for mark in marks]
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=3)
 def _read(folder: Path, *_: tuple[int, int]) -> _Opened:
     """Open a folder again only when it changed: all its bodies are checked each time."""
     stored = read_evaluation(folder, partial=True)
@@ -217,6 +225,7 @@ def _one(visit: Visit) -> View:
         "data": None if opened is None else in_element(_page_data(job, opened).decode()),
         "position": visit.path.get("position"),
         "stored": None if opened is None else opened.stored.header,
+        "left_out": 0 if opened is None else len(opened.rows) - len(opened.listed),
         "source": f"baton report --server {host}{project} {number}",
     }
     return View("evaluation.html", context, visible_line(job.name or f"Evaluation {number}"))
@@ -261,12 +270,12 @@ def _page_data(job: EvaluationJob, opened: _Opened) -> bytes:
     return _encoded(folder, job.state in _OPEN, *_marks(folder))
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=3)
 def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> bytes:
     """Return what the report's scripts draw: the summary, and the list from the index alone."""
     opened = _read(folder, *marks)
     tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
-    rows = _list_rows(opened.rows, tables)
+    rows = _list_rows(opened.listed, tables)
     told = summary(opened.stored)
     if is_open:
         told["problems"] = []  # that it has not ended is no problem, and said above the list
@@ -367,14 +376,12 @@ def _list_data(visit: Visit) -> Response:
 def _texts(visit: Visit) -> Response:
     """Return words of some results by their numbers in the list: input, reason, and agents."""
     opened = _opened(visit, visit.path["id"])
-    asked = visit.query("rows")
+    asked, listed = visit.query("rows"), opened.listed
     try:
         numbers: Sequence[int] = (
-            range(min(len(opened.rows), _MOST_TEXTS))
-            if asked is None
-            else [int(word) for word in asked.split(",")]
+            range(len(listed)) if asked is None else [int(word) for word in asked.split(",")]
         )
-        chosen = [(number, opened.rows[number]) for number in numbers if number >= 0]
+        chosen = [(number, listed[number]) for number in numbers if number >= 0]
     except (ValueError, IndexError):
         raise InputError("`rows` are numbers of this list, with commas between them") from None
     return visit.json([[n, *_words(opened.stored.result(row))] for n, row in chosen])

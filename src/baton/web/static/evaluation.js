@@ -189,7 +189,7 @@ if (data) {
     const there = data.rows.filter((row) => String(row.position) === named && (repeat < 0 || row.repeat === repeat));
     const worst = there.sort((one, other) => rank(one) - rank(other))[0];
     if (worst) open(worst.number, location.hash.slice(1) && decodeURIComponent(location.hash.slice(1))).then(() => document.getElementById("cases").scrollIntoView());
-    else toast("There is no such case", "failed");
+    else toast("The case is not in this list", "failed");
   } else if (!follow() && list.matching.length && !narrow()) open(list.matching[0].number);
 }
 
