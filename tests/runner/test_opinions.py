@@ -53,10 +53,12 @@ def test_numbers_of_cases_stand_as_text() -> None:
     assert opinions(of_case, terms=SCALE) == {"d2": Opinion(score=0.75)}
 
 
-def test_passed_and_failed_are_no_labels_beside_those_of_the_rubric() -> None:
+def test_beside_passed_and_failed_labels_of_the_rubric_say_whether_it_passes() -> None:
     assert opinions(said("passed"), said("failed", subject="d2"))["d2"] == Opinion(label="failed")
-    with pytest.raises(InputError, match="no label `passed`; known: right, wrong"):
-        opinions(said("passed"), said("wrong", subject="d2"))
+    mixed = opinions(said("passed", by="a"), said("right", by="b"), said("wrong", subject="d2"))
+    assert mixed == {"d1": Opinion(label="passed"), "d2": Opinion(label="failed")}
+    with pytest.raises(InputError, match="no label `rihgt`"):
+        opinions(said("passed"), said("rihgt", subject="d2"))
 
 
 def test_a_label_of_a_case_finds_the_only_thing_the_agent_or_the_id() -> None:

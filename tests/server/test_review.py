@@ -238,3 +238,19 @@ def test_programs_review_over_the_api(store: Store) -> None:
             headers={"Authorization": f"Bearer {key}"},
         )
         assert (refused.status_code, "right to review" in refused.text) == (403, True)
+
+
+def test_right_or_wrong_and_labels_of_the_rubric_go_together(store: Store) -> None:
+    fill(store, 3)
+    for n, (one, other) in enumerate(
+        (("passed", "correct"), ("failed", "weak"), ("passed", "weak"))
+    ):
+        say(store, f"c{n}", one, "ann")
+        say(store, f"c{n}", other, "bob")
+    seen = review(store, 1, evaluator(), asked(), "kim")
+    (pair,) = seen.agreement
+    assert pair.agreement is not None
+    assert pair.n == 3
+    assert pair.agreement.value == pytest.approx(2 / 3)
+    assert (seen.disputed, seen.unknown) == (1, 0)
+    assert waiting(store) == [("c2", "disputed")]

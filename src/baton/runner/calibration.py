@@ -162,7 +162,17 @@ def _opinions(labelled: Mapping[Key, Sequence[Label]], terms: Terms) -> dict[Key
             problems.append(label.problem(fault))
     if problems:
         raise InputError(problems)
-    return {key: [opinion for _, opinion in pairs] for key, pairs in every.items()}
+    return {
+        key: [_compared(opinion, scheme, terms) for _, opinion in pairs]
+        for key, pairs in every.items()
+    }
+
+
+def _compared(opinion: Opinion, scheme: Scheme, terms: Terms) -> Opinion:
+    """Return an opinion so that `correct` and `passed` count as the same where that is compared."""
+    if scheme == "verdicts" and opinion.label in terms.labels:
+        return Opinion(label=people_class(opinion, scheme, terms))
+    return opinion
 
 
 def _hint(word: str, known: Collection[str]) -> str:

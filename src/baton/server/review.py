@@ -27,7 +27,6 @@ from baton.stats.calibration import (
     Opinion,
     Together,
     majority,
-    opinion_fault,
     people_class,
     scheme_of,
     together,
@@ -122,7 +121,7 @@ def review(
         counted=_COUNTED,
         labelled=len(labels),
         by=dict(sorted(by_person.items(), key=lambda one: (-one[1], one[0]))),
-        disputed=sum(_is_disputed(each) for each in labels.values()),
+        disputed=len(_disputed(evaluator, labels)),
         unknown=unknown,
         agreement=pairs,
     )
@@ -293,7 +292,7 @@ class Queue:
                 if _in_sample(key, self._asked.share):
                     yield key
         elif why == "disputed":
-            yield from (key for key, given in self.labels.items() if _is_disputed(given))
+            yield from _disputed(self._evaluator, self.labels)
         else:
             if self._judged is None:
                 self._judged = _of_judges(self._store, self._project, self._evaluator)
@@ -436,10 +435,6 @@ def verdict_counts(
         return {(str(type_), str(status)): int(count) for type_, status, count in rows}
 
 
-def _is_disputed(given: Mapping[str, Given]) -> bool:
-    return len(given) > 1 and majority([str(each.value) for each in given.values()]) is None
-
-
 def _in_sample(key: Key, share: float) -> bool:
     """Tell whether a dispatch is in the sample: the same ones each time, and for everybody."""
     name = f"{key[0]}\0{key[1]}".encode()
@@ -501,32 +496,49 @@ def _is_close(details: str) -> bool:
 
 
 def agreement(evaluator: Judged, labels: Labels) -> tuple[list[Together], int]:
-    """Return how far every two people agree, and how many labels the rubric does not have.
+    """Return how far every two people agree, and how many labels the rubric does not have."""
+    classes = _classes(evaluator, labels)
+    raters: dict[str, dict[tuple[str, str], str]] = {}
+    for key, by_person in classes.items():
+        for by, said in by_person.items():
+            raters.setdefault(by, {})[str(key[0]), key[1]] = said
+    unknown = sum(map(len, labels.values())) - sum(map(len, classes.values()))
+    return [pair for pair in together(raters) if pair.n], unknown
 
-    They are compared by the labels of the rubric, or by passed and failed where they use these, as
-    ``baton calibrate`` does.
+
+def _classes(evaluator: Judged, labels: Labels) -> dict[Key, dict[str, str]]:
+    """Return what each person says of each thing, in the words that ``baton calibrate`` compares.
+
+    These are the labels of the rubric, or passed and failed where people use them. Labels that the
+    rubric does not have (any more) are left out.
     """
     terms = terms_of(evaluator)
     opinions: list[tuple[Key, str, Opinion]] = []
-    unknown = 0
     for key, by_person in labels.items():
         for by, given in by_person.items():
+            value = given.value
             try:
                 opinion = (
-                    Opinion(label=given.value)
-                    if isinstance(given.value, str)
-                    else Opinion(score=terms.score(given.value))
+                    Opinion(label=value)
+                    if isinstance(value, str)
+                    else Opinion(score=terms.score(value))
                 )
             except ValueError:  # not on the scale, as it was in another version
-                unknown += 1
                 continue
             opinions.append((key, by, opinion))
     scheme = scheme_of([opinion for _, _, opinion in opinions], terms)
-    raters: dict[str, dict[tuple[str, str], str]] = {}
+    classes: dict[Key, dict[str, str]] = {}
     for key, by, opinion in opinions:
-        name = people_class(opinion, scheme, terms)
-        if name is None or opinion_fault(opinion, scheme, terms) is not None:
-            unknown += 1
-            continue
-        raters.setdefault(by, {})[str(key[0]), key[1]] = name
-    return [pair for pair in together(raters) if pair.n], unknown
+        said = people_class(opinion, scheme, terms)
+        if said is not None:
+            classes.setdefault(key, {})[by] = said
+    return classes
+
+
+def _disputed(evaluator: Judged, labels: Labels) -> list[Key]:
+    """Return what several people labelled, and no majority alike."""
+    return [
+        key
+        for key, said in _classes(evaluator, labels).items()
+        if len(said) > 1 and majority(list(said.values())) is None
+    ]

@@ -483,9 +483,12 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scheme_of(opinions: Sequence[Opinion], terms: Terms) -> Scheme:
-    """Return what to compare: labels, where the rubric has some and people used them."""
+    """Return what to compare: labels, where the rubric has some and people used only these.
+
+    Where some said `passed` and others `correct`, all of them say whether it passes.
+    """
     plain = {PASSED, FAILED} - set(terms.labels)
-    if not terms.labels or (opinions and all(one.label in plain for one in opinions)):
+    if not terms.labels or any(one.label in plain for one in opinions):
         return "verdicts"
     return "labels"
 
@@ -495,6 +498,8 @@ def opinion_fault(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
     if people_class(opinion, scheme, terms) is not None:
         return None
     if opinion.label is not None:
+        if opinion.label in terms.labels:
+            return f"`{opinion.label}` neither passes nor fails, and others say `{PASSED}`"
         known = list(terms.labels) if scheme == "labels" else [PASSED, FAILED]
         return f"the rubric has no label `{opinion.label}`; known: {', '.join(known)}"
     return f"no label of the rubric has the score {opinion.score:g}"
@@ -507,9 +512,12 @@ def people_class(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
             return opinion.label if opinion.label in terms.labels else None
         with_score = (name for name, score in terms.labels.items() if score == opinion.score)
         return next(with_score, None)
+    score = opinion.score
     if opinion.label is not None:
-        return opinion.label if opinion.label in (PASSED, FAILED) else None
-    return _verdict(opinion.score is not None and terms.passes(opinion.score))
+        score = terms.labels.get(opinion.label)
+        if score is None:
+            return opinion.label if opinion.label in (PASSED, FAILED) else None
+    return _verdict(score is not None and terms.passes(score))
 
 
 def judge_class(verdict: JudgeVerdict, scheme: Scheme) -> str | None:
