@@ -93,6 +93,8 @@ def test_chosen_cases_of_a_folder_are_played_by_a_provider_of_a_config(
     config.write_text("providers: [{type: python, target: 'desk:answer', agent_id: desk}]\n")
     settings.datasets = [str(tmp_path / "cases")]
     settings.agents = served(config).agents
+    # It would be refused: that of the server is not asked where a config may have its own.
+    settings.judges = {"default": {"modle": "of the server"}}
     request = {"agent": "desk", "datasets": ["cases/desk.yaml"], "cases": ["late"]}
     chosen = {"evaluators": ["response_match"], "thresholds": {"response_match": 0.2}}
     done = asked(store, settings, **request, **chosen, concurrency=1, retry_errors=0)

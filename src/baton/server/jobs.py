@@ -616,7 +616,9 @@ def _played(
     """Have an agent play cases, as `baton eval` does with a config or with an agent by itself."""
     agent = settings.agents[str(request.agent)]
     options: EvaluateOptions = {"name": request.name or request.agent, "repeat": request.repeat}
-    judge = _judge(settings, request.judge)
+    # A config has a judge of its own, or none, as for `baton eval`.
+    is_own = request.judge is None and is_configured(agent)
+    judge = None if is_own else _judge(settings, request.judge)
     given = {
         "judge": judge,
         "gate": request.gate or None,

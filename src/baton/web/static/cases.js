@@ -222,7 +222,7 @@ export class CasePanel {
     const { agents, judges, evaluators } = this.about;
     const names = Object.keys(agents);
     this.who = el("select", { "aria-label": "Agent" }, names.map((name) => el("option", { value: name }, name)));
-    this.judge = el("select", {}, el("option", { value: "" }, judges.length ? "as configured" : "none configured"), judges.map((name) => el("option", { value: name }, name)));
+    this.judge = el("select", {}, el("option", { value: "" }, "as configured"), judges.map((name) => el("option", { value: name }, name)));
     const count = (name, min, max, hint) => el("input", { type: "number", min, max, placeholder: hint, "data-name": name });
     this.numbers = { concurrency: count("concurrency", 1, 100, "4"), retries: count("retries", 0, 10, "0"), repeat: count("repeat", 1, 100, "1") };
     this.evaluators = new Map();
