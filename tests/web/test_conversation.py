@@ -184,6 +184,20 @@ def test_it_becomes_the_case_that_baton_draft_writes(
     assert "attachment" in file.headers["Content-Disposition"]
 
 
+def test_where_other_machines_reach_it_no_file_is_changed(store: Store, folder: Path) -> None:
+    number = add_conversation(store, conversation())
+    before = (folder / "refunds.yaml").read_text()
+    with web(store, {"datasets": [str(folder)], "host": "0.0.0.0"}) as address:  # noqa: S104
+        visitor = Visitor(address)
+        page = visitor.get(f"/conversations/{number}")
+        given = {"dataset": "cases/refunds.yaml", "case": "again"}
+        answer = visitor.post(f"/conversations/{number}/cases", given)
+    assert "cases/refunds.yaml" not in page.text
+    assert answer.status == 403
+    assert "--allow-run" in answer.text
+    assert (folder / "refunds.yaml").read_text() == before
+
+
 def test_what_retention_removed_is_told_with_what_is_left(store: Store, visitor: Visitor) -> None:
     number = add_conversation(store, conversation(), preview="Refund order A-17.")
     store.bodies.drop(day_of(START))

@@ -82,10 +82,12 @@ def _page(visit: Visit) -> View:
     if there.record is not None:
         plain = _plain(visit, there.conversation, there.record)
         data = Markup(json_in_page(plain))  # noqa: S704 - no text in it can end its element
+    may_save = visit.may("run") and visit.state.live_settings().may_run
     context = _about(visit, there) | {
         "data": data,
         "modules": _MODULES,
-        "folders": _datasets(visit) if visit.may("run") else [],
+        "may_save": may_save,
+        "folders": _datasets(visit) if may_save else [],
         "name": there.record.case or there.record.id if there.record is not None else "",
     }
     title = there.conversation.preview or there.conversation.key
