@@ -80,17 +80,28 @@ def _ask(node: Node, says: AgentSpan) -> None:
     They hold the agent itself, with its place in memory, and what earlier tasks answered; what
     the task says stands on the crew.
     """
-    given = parsed(node.span.attributes.get("input.value"))
-    if not isinstance(given, dict) or "agent" not in given:
-        return
-    says.heard = None
+    written = node.span.attributes.get("input.value")
+    given = parsed(written)
+    is_call = isinstance(given, dict) and "agent" in given
+    if is_call:
+        says.heard = None
     wanted, above = node.span.attributes.get("task_id"), node.parent
     while above is not None:
         tasks = parsed(above.span.attributes.get("crew_tasks"))
         for task in tasks if isinstance(tasks, list) else ():
             if isinstance(task, dict) and task.get("id") == wanted:
-                asked = [text(task.get("description")), text(given.get("context"))]
-                says.input = content("\n\n".join(part for part in asked if part) or None)
+                description = text(task.get("description"))
+                if is_call:
+                    asked = [description, text(given.get("context"))]
+                    says.input = content("\n\n".join(part for part in asked if part) or None)
+                elif isinstance(written, str) and description:
+                    # By its events it writes the task as the model gets it: the description, a
+                    # paragraph of CrewAI's own on the form of the answer, and what earlier tasks
+                    # answered. Only where that is not there is all known that was asked.
+                    form = text(task.get("expected_output")) or ""
+                    _, found, rest = written.partition(f"{description}\n\n")
+                    if found and form in rest and "\n\n" not in rest.partition(form)[2].strip():
+                        says.input = content(description)
                 return
         above = above.parent
 
