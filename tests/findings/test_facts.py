@@ -165,3 +165,23 @@ def test_percentages_are_told_apart() -> None:
     assert not read("the rate is 2.3 %").holds(read("3.2 %").facts[0])
     assert not read("11 % (target 35 %)").holds(read("31 %").facts[0])
     assert read("0.31").holds(read("31 %").facts[0])
+
+
+_PHRASES = (
+    "six weeks", "twenty-six dollars", "3 miles", "in 5 minutes", "10 kilos", "5 august 2026",
+    "the sixties", "half past six", "sixty five percent", "at midnight", "early september",
+    "a quarter to nine", "six thousand", "two and a half kilos", "a pair of skis", "until friday",
+)  # fmt: skip
+_ALIKE = {
+    "s": "\N{LATIN SMALL LETTER LONG S}",
+    "i": "\N{LATIN SMALL LETTER DOTLESS I}I\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}",
+    "k": "\N{KELVIN SIGN}",
+}
+
+
+@given(st.sampled_from(_PHRASES), st.data())
+def test_letters_that_a_pattern_takes_for_others_break_nothing(
+    phrase: str, data: st.DataObject
+) -> None:
+    letters = [data.draw(st.sampled_from(c + c.upper() + _ALIKE.get(c, ""))) for c in phrase]
+    read("".join(letters))

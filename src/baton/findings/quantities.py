@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from .words import MONTHS
+from .words import MONTHS, Spelled
 
 _WORD = re.compile(r"\w+")
 
@@ -38,7 +38,7 @@ def _folded(words: Iterable[str]) -> frozenset[str]:
 
 # ------------------------------------------------------------------ numbers in words, as digits
 
-_ONES = {
+_ONES = Spelled({
     word: value
     for value, words in enumerate(
         (
@@ -55,8 +55,8 @@ _ONES = {
         1,
     )
     for word in words.split()
-}  # fmt: skip
-_TENS = {
+})  # fmt: skip
+_TENS = Spelled({
     word: 10 * value
     for value, words in enumerate(
         (
@@ -68,8 +68,8 @@ _TENS = {
         2,
     )
     for word in words.split()
-}  # fmt: skip
-_LARGE = {"hundred": 100, "hundert": 100, "thousand": 1000, "tausend": 1000}
+})  # fmt: skip
+_LARGE = Spelled({"hundred": 100, "hundert": 100, "thousand": 1000, "tausend": 1000})
 
 
 def _any_of(words: dict[str, int]) -> str:
@@ -172,7 +172,7 @@ def _may_be_number(word: str) -> bool:
 
 # ---------------------------------------------------------------------------------------- units
 
-_UNITS: dict[str, tuple[str, float]] = {
+_UNITS = Spelled({
     name: (dimension, factor)
     for dimension, factor, names in (
         ("duration", 0.001, "ms millisecond milliseconds"),
@@ -202,7 +202,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         ("share", 0.01, "% percent prozent"),
     )
     for name in names.split()
-}  # fmt: skip
+})  # fmt: skip
 _UNIT = re.compile(
     rf"\s?-?(?P<unit>{'|'.join(re.escape(u) for u in sorted(_UNITS, key=len, reverse=True))})"
     r"(?![^\W\d_])",
@@ -311,7 +311,7 @@ _HOUR = re.compile(
 _BOTH_HALVES = re.compile(
     r"\b(\d{1,2})(?P<join>\s?[-–]\s?| (?:and|to|until) )(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
 )
-_NAMED_HOURS = {"noon": 12, "midday": 12, "mittag": 12, "midnight": 0, "mitternacht": 0}
+_NAMED_HOURS = Spelled({"noon": 12, "midday": 12, "mittag": 12, "midnight": 0, "mitternacht": 0})
 _HOUR_NAMES = re.compile(rf"\b(?:{'|'.join(_NAMED_HOURS)})\b", re.IGNORECASE)
 _DOTTED = re.compile(
     r"(?<![\d.,])(\d{1,2})\.([0-5]\d)(?:\s?([ap])\.?m\b)?(?!\d|[.,]\d)", re.IGNORECASE
@@ -330,7 +330,7 @@ _QUARTER = re.compile(
 _SHORT_YEAR = re.compile(r"(?:[1-4]Q|Q[1-4][/ '’]|(?<!\w)['’])(\d\d)(?!\d)", re.IGNORECASE)
 # "The seventies" and "70s" are the 1970s.
 _DECADE = re.compile(r"(?<!\w)(?:19|['’])?([2-9]0)(?:['’]?s|er)\b")
-_DECADES = {
+_DECADES = Spelled({
     word: f"19{tens}0"
     for tens, words in enumerate(
         (
@@ -340,7 +340,7 @@ _DECADES = {
         5,
     )
     for word in words.split()
-}  # fmt: skip
+})  # fmt: skip
 _DECADE_NAMES = re.compile(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
 # "At the end of June" holds 30 June, "early July" the first days of July.
 _PART_OF_MONTH = re.compile(
@@ -474,18 +474,20 @@ def _more_measures(text: str, words: frozenset[str]) -> Iterator[str]:
 # Below this, a hundredth of the whole is too much to leave out.
 _LEAST_SHARE = 0.1
 # Words that may stand for a number, and are none by themselves.
-_WORDS = {
-    "half": ("sh:0.50", "n:0.5"),
-    "hälfte": ("sh:0.50", "n:0.5"),
-    "quarter": ("sh:0.25", "n:0.25"),
-    "viertel": ("sh:0.25", "n:0.25"),
-    "pair": ("n:2",),
-    "couple": ("n:2",),
-    "double": ("n:2",),
-    "doppelzimmer": ("n:2",),
-    "triple": ("n:3",),
-    "thrice": ("n:3",),
-}
+_WORDS = Spelled(
+    {
+        "half": ("sh:0.50", "n:0.5"),
+        "hälfte": ("sh:0.50", "n:0.5"),
+        "quarter": ("sh:0.25", "n:0.25"),
+        "viertel": ("sh:0.25", "n:0.25"),
+        "pair": ("n:2",),
+        "couple": ("n:2",),
+        "double": ("n:2",),
+        "doppelzimmer": ("n:2",),
+        "triple": ("n:3",),
+        "thrice": ("n:3",),
+    }
+)
 
 
 _SHARE_WORDS = _folded(_WORDS)
@@ -502,7 +504,7 @@ def phone_key(written: str) -> str:
     return f"ph:{re.sub(r'[^0-9]', '', written)[-8:]}"
 
 
-_PARTS = {"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20}
+_PARTS = Spelled({"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20})
 _HALVES = {"morning": "a", "afternoon": "p", "evening": "p"}
 
 

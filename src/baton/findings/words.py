@@ -6,6 +6,7 @@ A word is common when it is too frequent to prove that a result was used.
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 # A common word proves nothing: both "The order was found and checked" and any unrelated answer hold
 # `order`, `found` and `checked`. So these are not facts of a result. The last two lines hold words
@@ -133,27 +134,55 @@ NUMBER_WORDS: dict[str, int] = {
 }
 
 # `2024-05-12` in a result comes back as `12 May` or `12. Mai` in an answer.
-MONTHS: dict[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero",
-            "february feb februar février febrero",
-            "march mar märz mars marzo",
-            "april apr avril abril",
-            "may mai mayo",
-            "june jun juni juin junio",
-            "july jul juli juillet julio",
-            "august aug août agosto",
-            "september sep sept septembre septiembre",
-            "october oct oktober octobre octubre",
-            "november nov novembre noviembre",
-            "december dec dezember décembre diciembre",
-        ),
-        1,
-    )
-    for name in names.split()
-}
+V = TypeVar("V")
+
+_ALIKE = str.maketrans(
+    {
+        "\N{LATIN SMALL LETTER LONG S}": "s",
+        "\N{LATIN SMALL LETTER DOTLESS I}": "i",
+        "\N{KELVIN SIGN}": "k",
+        "\N{COMBINING DOT ABOVE}": "",  # of the capital I with a dot, in small letters
+    }
+)
+
+
+class Spelled(dict[str, V]):
+    """What words stand for, by the words in small letters as a pattern found them.
+
+    A pattern that ignores case takes the long s for an s, the dotless i and the dotted I of Turkish
+    for an i, and the sign of kelvin for a k, so that it finds words that no table holds.
+    """
+
+    def __missing__(self, word: str) -> V:
+        plain = word.translate(_ALIKE)
+        if plain == word:
+            raise KeyError(word)
+        return self[plain]
+
+
+MONTHS: Spelled[int] = Spelled(
+    {
+        name: number
+        for number, names in enumerate(
+            (
+                "january jan januar janvier enero",
+                "february feb februar février febrero",
+                "march mar märz mars marzo",
+                "april apr avril abril",
+                "may mai mayo",
+                "june jun juni juin junio",
+                "july jul juli juillet julio",
+                "august aug août agosto",
+                "september sep sept septembre septiembre",
+                "october oct oktober octobre octubre",
+                "november nov novembre noviembre",
+                "december dec dezember décembre diciembre",
+            ),
+            1,
+        )
+        for name in names.split()
+    }
+)
 
 
 _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
