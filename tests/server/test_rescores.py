@@ -20,7 +20,14 @@ from baton.server.conversations import Recorded, encode, record_of
 from baton.server.database import Unavailable
 from baton.server.judging import judge_waiting
 from baton.server.live import Live
-from baton.server.rescores import Rescores, alone, rescore_here, rescores_of
+from baton.server.rescores import (
+    Rescores,
+    alone,
+    ask,
+    rescore_here,
+    rescore_of,
+    rescores_of,
+)
 from baton.server.rescoring import Counts, RescoreRequest
 from baton.server.rows import Reading, write
 from baton.server.schema import conversation, dispatch, judging, rollup, score, spending
@@ -455,6 +462,27 @@ def test_over_the_api_it_is_done_by_the_worker(store: Store, tmp_path: Path) -> 
         (one,) = connect(url).rescores()
     assert (one.state, one.conversations, one.added) == ("done", 2, 4)
     assert server.figures == {"dispatch_target_known": (4, 0)}
+
+
+def test_a_server_that_stops_goes_on_with_the_next_start(store: Store, tmp_path: Path) -> None:
+    server = Server(store, tmp_path / "server")
+    server.arrives("a")
+    server.follow(DONE)
+    number = ask(store, 1, "ann", RescoreRequest(rule="done"), server.settings).id
+    first = Rescores(store, server.settings)
+    first.work(time.time())
+    assert rescore_of(store, 1, number).state == "running"
+    first.stop()
+    stopped = rescore_of(store, 1, number)
+    assert stopped.state in ("waiting", "done")
+    second = Rescores(store, server.settings)
+    until = time.monotonic() + 60
+    while rescore_of(store, 1, number).state != "done" and time.monotonic() < until:
+        second.work(time.time())
+        time.sleep(0.05)
+    second.stop()
+    assert rescore_of(store, 1, number).added == 2
+    assert len(server.rows(score)) == 2
 
 
 @pytest.mark.heavy
