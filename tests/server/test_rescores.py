@@ -18,6 +18,7 @@ from baton.model import InputError
 from baton.server import queries
 from baton.server.conversations import Recorded, encode, record_of
 from baton.server.database import Unavailable
+from baton.server.inbox import Inbox, entry_of
 from baton.server.judging import judge_waiting
 from baton.server.live import Live
 from baton.server.rescores import (
@@ -371,6 +372,19 @@ def test_a_rule_that_changed_meanwhile_begins_anew(store: Store, tmp_path: Path)
     done = server.rescores("done")
     assert (done.conversations, done.added) == (1, 2)
     assert server.figures == {"dispatch_target_known": (2, 0), "dispatch_scope": (1, 1)}
+
+
+def test_what_nobody_reads_is_waited_for_once(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baton.server.rescoring._AT_ONCE", 1)
+    server = Server(store, tmp_path)
+    server.arrives(*(f"c{n}" for n in range(10)))
+    Inbox(store).put([entry_of(1, "traces", "json", b"{}", received=time.time() - 60)])
+    server.follow(DONE)
+    began = time.monotonic()
+    assert server.rescores("done").added == 20
+    assert time.monotonic() - began < 12
 
 
 def test_one_at_a_time(either: Store, tmp_path: Path) -> None:

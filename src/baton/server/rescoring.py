@@ -243,6 +243,7 @@ def run_rescore(
         counts, cursor = Counts(), None
         _note(store, project, number, made_by=rule.made_by, counts=counts)
     run = _Run(store, settings, project, rule, number)
+    stuck: float | None = None
     with make_backend(backend, Path(), RescoreWorker) as workers:
         batches = run.batches(request.chosen, cursor)
         for done in in_order(finished(workers, batches, _read_answers)):
@@ -252,19 +253,25 @@ def run_rescore(
             tell(counts)
             # Others write as well: with SQLite one at a time, and whoever waits is not next.
             time.sleep(min(time.monotonic() - began, _LONGEST_REST))
-            _give_way(store)
+            stuck = _give_way(store, stuck)
     _note(store, project, number, state="done", ended=time.time())
     return counts
 
 
-def _give_way(store: Store) -> None:
-    """Wait a moment while what arrives is not read as fast as it comes."""
+def _give_way(store: Store, stuck: float | None) -> float | None:
+    """Wait a moment while what arrives is not read as fast as it comes.
+
+    ``stuck`` is the arrival of a body that was waited for in vain, and the one of now is returned:
+    where no server runs, what waits is not read, however long that is waited for.
+    """
     until = time.monotonic() + _LONGEST_WAIT
+    oldest = None
     while time.monotonic() < until:
         oldest = _patiently(Inbox(store).depth).oldest
-        if oldest is None or time.time() - oldest < _BEHIND:
-            return
+        if oldest is None or oldest == stuck or time.time() - oldest < _BEHIND:
+            break
         time.sleep(_LOOK)
+    return oldest
 
 
 def _note(store: Store, project: int, number: int, **values: Any) -> None:
