@@ -225,7 +225,7 @@ class Web:
 
     def denied(self, request: Request, denied: Denied) -> Response:
         """Answer a request that is refused: with the way to sign in, where that would help."""
-        asked = request.method == "GET" and _from_address_bar(request)
+        asked = request.method == "GET" and _wants_html(request)
         if denied.status_code == 401 and asked and self.state.access.has_keys():
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/sign-in?next={quote(here, safe='')}", 303, HEADERS)
@@ -260,7 +260,7 @@ class Web:
 
     def nowhere(self, request: Request) -> Response | None:
         """Answer a browser for a path that there is not; ``None`` for a program."""
-        if not _from_address_bar(request):
+        if not _wants_html(request):
             return None
         said = f"there is nothing at {request.url.path[:200]}"
         return self.failed(request, 404, "Not found", said, "the navigation has every page")
@@ -300,10 +300,6 @@ async def _form(request: Request) -> Mapping[str, list[str]]:
 
 def _wants_html(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "")
-
-
-def _from_address_bar(request: Request) -> bool:
-    return _wants_html(request) and "hx-request" not in request.headers
 
 
 def _with_headers(request: Request, response: Response) -> Response:
