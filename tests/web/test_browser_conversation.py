@@ -189,10 +189,10 @@ def test_an_open_conversation_grows_under_the_eyes_of_its_reader(
                 conversation.c.project == 1, conversation.c.id == number
             )
             connection.execute(change.values(place=place.number, version=2, state="complete"))
-        page.locator("#grown", has_text="It is over now.").wait_for()
+        page.locator("#grown", has_text="It has ended.").wait_for()
         assert "steps more" in page.locator("#grown").inner_text()
         assert page.locator(".dispatch-card").count() == 1
-        assert "goes on" not in page.locator("#figures").inner_text()
+        assert "in progress" not in page.locator("#figures").inner_text()
         assert wrong == []
 
 

@@ -74,6 +74,42 @@ def test_the_pages_keep_nobody_out(
         assert wrong == []
 
 
+def test_lines_of_the_graph_pass_their_labels(
+    browser: Browser, shared: tuple[str, Store, Settings]
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        page.goto("/agents?days=all")
+        page.wait_for_selector(".graph-edge")
+        away = page.evaluate(
+            """() => [...document.querySelectorAll(".graph-edge")].map((edge) => {
+              const [line, label] = [edge.querySelector("path"), edge.querySelector(".back")];
+              const box = label.getBBox();
+              const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+              const parts = [...Array(201).keys()].map((at) => line.getPointAtLength((line.getTotalLength() * at) / 200));
+              return Math.min(...parts.map((part) => Math.hypot(part.x - x, part.y - y)));
+            })"""
+        )
+        assert away
+        assert max(away) < 4, away
+        assert not wrong, wrong
+
+
+def test_rows_of_a_comparison_are_of_one_height(
+    browser: Browser, shared: tuple[str, Store, Settings]
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        page.goto("/evaluations/compare?before=1&after=1")
+        margins = page.evaluate(
+            """() => [...document.querySelectorAll(".interval.same")].map((one) => getComputedStyle(one).marginTop)"""
+        )
+        assert set(margins) == {"0px"}, margins
+        assert not wrong, wrong
+
+
 def test_edges_lead_to_conversations_and_nodes_to_agents(
     browser: Browser, shared: tuple[str, Store, Settings]
 ) -> None:
@@ -89,7 +125,7 @@ def test_edges_lead_to_conversations_and_nodes_to_agents(
         page.keyboard.press("Enter")
         page.wait_for_url("**/agents/refunds*")
         page.wait_for_selector("#axes canvas")
-        assert page.locator("#axes .legend").inner_text() == "not stated"
+        assert page.locator("#axes .legend").inner_text() == "version not recorded"
         assert wrong == []
 
 

@@ -69,7 +69,7 @@ def test_labels_by_key_change_what_baton_calibrate_says(browser: Browser, shared
 
     with tab(browser, shared.address) as (page, wrong):
         page.goto("/review")
-        page.get_by_label("Labels are by").fill("Kim")
+        page.get_by_label("Label as").fill("Kim")
         page.get_by_role("button", name="Change").click()
         page.wait_for_url("**/review?rubric=*")
         page.keyboard.press("n")
@@ -80,7 +80,7 @@ def test_labels_by_key_change_what_baton_calibrate_says(browser: Browser, shared
         page.locator("#card").get_by_text("Exactly what was asked").wait_for()
         assert page.get_by_text("<b>thin</b>").count() == 0, "not before a label"
         page.keyboard.press("v")
-        page.get_by_role("heading", name="What the caller did then").wait_for()
+        page.get_by_role("heading", name="What the caller did next").wait_for()
         page.keyboard.press("c")
         page.keyboard.type("the finder cannot find it 1")
         page.keyboard.press("Escape")
@@ -119,7 +119,7 @@ def test_a_rubric_is_tried_while_one_looks_on_and_then_saved(
         page.goto("/rubrics/polite")
         text = page.get_by_label("The rubric, in YAML")
         text.fill(TEXT.replace("is the result polite", "is it kind"))
-        page.get_by_label("on the newest that meet a filter").check()
+        page.get_by_label("on the newest that match a filter").check()
         page.get_by_role("button", name="Try, without saving").click()
         page.wait_for_url("**/rubrics/trials/*")
         worker = threading.Thread(target=work_on_trials, args=(shared.store, settings, START * 2))

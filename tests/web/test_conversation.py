@@ -130,13 +130,13 @@ def test_many_texts_are_cut_further_so_that_a_page_stays_light(
 def test_an_open_conversation_is_followed_by_its_stamp(store: Store, visitor: Visitor) -> None:
     number = add_conversation(store, conversation(), state="open")
     page = visitor.get(f"/conversations/{number}")
-    assert "goes on" in page.text
+    assert "in progress" in page.text
     stamp = data_of(page)["stamp"]
     path = f"/conversations/{number}/data"
     assert fetched(visitor, f"{path}?stamp={stamp}") == {"same": True}
     again = fetched(visitor, f"{path}?stamp=older")
     assert (again["state"], again["trace"]["id"]) == ("open", "order")
-    assert "goes on" in visitor.get(f"/conversations/{number}/head").text
+    assert "in progress" in visitor.get(f"/conversations/{number}/head").text
 
 
 def test_right_and_wrong_are_labels_and_comments_name_their_steps(

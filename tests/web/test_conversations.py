@@ -181,7 +181,7 @@ def test_an_empty_list_says_what_to_do_first(store: Store, address: str) -> None
     assert f"baton push runs/ --server {address} --project shop" in shop
     fill(store, 1)
     none = ask(address + "/conversations?filter=to:nobody").text
-    assert "No conversation meets this filter." in none
+    assert "No conversation matches this filter." in none
 
 
 def test_a_list_can_be_searched_for_what_was_said(store: Store, address: str) -> None:

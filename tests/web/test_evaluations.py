@@ -79,7 +79,7 @@ def test_the_list_has_counts_and_is_filtered(shared: tuple[Visitor, Store]) -> N
     page = visitor.get("/evaluations").text
     assert page.index("#2</span>") < page.index("#1</span>")
     assert 'value="2" form="compare"' in page
-    assert "No evaluation is like that" in visitor.get("/evaluations?name=other").text
+    assert "No evaluation matches" in visitor.get("/evaluations?name=other").text
     assert "#2</span>" in visitor.get("/evaluations?name=DESK&state=failed").text
     assert "#2</span>" not in visitor.get("/evaluations?state=passed").text
     assert "#2</span>" not in visitor.get("/evaluations?before=2").text
@@ -143,7 +143,7 @@ def test_a_comparison_names_axes_and_cases_that_changed(shared: tuple[Visitor, S
     back = unescape(visitor.get("/evaluations/compare?before=2&after=1").text)
     assert 'Passes more often <span class="dim">2</span>' in back
     itself = visitor.get("/evaluations/compare?before=1&after=1").text
-    assert "one evaluation with itself" in itself
+    assert "the same evaluation twice" in itself
     assert visitor.get("/evaluations/compare?before=1").status == 400
     assert visitor.get("/evaluations/compare?before=1&after=77").status == 404
     case_page = visitor.get("/evaluations/compare/case?before=1&after=2&case=case+3")
@@ -164,7 +164,7 @@ def test_of_very_many_results_the_worst_are_listed(
     assert len(rows) == 8000
     assert [row["id"] for row in rows if row["status"] == 1] == ["c5", "c8004"]
     assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
-    assert "5 results are not in this list" in page
+    assert "5 more are in the saved file" in page
     told = ask(f"{address}/data/evaluations/{number}/cases/8003", accept="application/json")
     assert json.loads(told.text)["id"] == "c8003"
 
@@ -210,5 +210,5 @@ def test_a_folder_that_is_gone_says_so(tmp_path: Path, store: Store, address: st
     folder.rmdir()
     page = ask(f"{address}/evaluations/{number}")
     assert page.status == 200
-    assert "not here any more" in page.text
+    assert "no longer exists" in page.text
     assert ask(f"{address}/evaluations").status == 200

@@ -130,7 +130,7 @@ def test_what_is_skipped_goes_to_the_end(visitor: Visitor) -> None:
     assert after.headers["Location"].startswith("/review/2/")
     done = visitor.post("/review/next", state(filter="to:nobody"))
     assert "done=1" in done.headers["Location"]
-    assert "All of this is labelled" in visitor.get(done.headers["Location"]).text
+    assert "Everything here is labelled" in visitor.get(done.headers["Location"]).text
 
 
 def test_who_may_only_read_labels_nothing(filled: Store) -> None:

@@ -87,7 +87,7 @@ def test_what_was_edited_by_hand_is_shown_before_it_is_overwritten(
     mine = {"text": TEXT.replace("is polite\n", "is polite, in the page\n")}
     refused = visitor.post("/rubrics/save", {**form, **mine})
     assert refused.status == 409
-    assert "was changed meanwhile" in refused.text
+    assert "was changed in the meantime" in refused.text
     assert "-summary: whether the answer is polite, by hand" in refused.text
     assert "by hand" in file.read_text()
     again = {**form, **mine, "digest": digest(refused.text)}

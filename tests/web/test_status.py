@@ -1,4 +1,4 @@
-"""The page of how the server is: what could not be read and what mends it, queues, rules, keys."""
+"""The page of how the server is: what could not be read and how to fix it, queues, rules, keys."""
 
 from __future__ import annotations
 
@@ -109,4 +109,4 @@ def test_keys_are_listed_for_who_manages_them_and_never_shown(store: Store) -> N
         assert reader[6:] not in page
         other = Visitor(address, "/sign-in")
         other.post("/sign-in", {"key": reader})
-        assert "Keys are shown to who has the right" in other.get("/status").text
+        assert "Keys are shown only with the right" in other.get("/status").text

@@ -191,7 +191,7 @@ class Web:
                 self.sessions.keep(request, visit.session, response)
             return _with_headers(request, response)
         except (InputError, Unfit) as error:
-            return self.failed(request, 400, "That does not work", str(error))
+            return self.failed(request, 400, "Request not accepted", str(error))
         except Unavailable as error:
             said = without_reason(error)
             return self.failed(
@@ -229,7 +229,7 @@ class Web:
         if denied.status_code == 401 and asked and self.state.access.has_keys():
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/sign-in?next={quote(here, safe='')}", 303, HEADERS)
-        title = _TITLES.get(denied.status_code, "That does not work")
+        title = _TITLES.get(denied.status_code, "Request not accepted")
         said = str(denied.detail)
         return self.failed(request, denied.status_code, title, said, denied.advice)
 

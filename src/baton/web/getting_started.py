@@ -37,7 +37,7 @@ def lines_to_send(visit: Visit) -> list[Way]:
         Way(
             "LangGraph, LangChain",
             (*first, f"{record} python app.py"),
-            "Your program stays as it is. Nothing else has to be installed.",
+            "Your program needs no change, and nothing else has to be installed.",
         ),
         Way(
             "OpenAI Agents",
@@ -47,7 +47,7 @@ def lines_to_send(visit: Visit) -> list[Way]:
         Way(
             "pydantic-ai, Strands, AutoGen, Microsoft Agent Framework",
             (*first, f"{record} python app.py"),
-            "Their own tracing is switched on.",
+            "This turns on their own tracing.",
         ),
         Way(
             "Google ADK",
@@ -57,7 +57,7 @@ def lines_to_send(visit: Visit) -> list[Way]:
         Way(
             "Claude Agent SDK",
             (*first, f"{record} python app.py"),
-            "The messages between your program and Claude are heard.",
+            "This records the messages between your program and Claude.",
         ),
         Way(
             "Claude Code",
@@ -65,12 +65,12 @@ def lines_to_send(visit: Visit) -> list[Way]:
             "Each session is sent when Claude stops.",
         ),
         Way(
-            "Any other exporter of OpenTelemetry",
+            "Any other OpenTelemetry exporter",
             (*first, f"{exporter}OTEL_EXPORTER_OTLP_ENDPOINT={url} your-program"),
             "Spans by the conventions of OpenTelemetry GenAI or OpenInference.",
         ),
         Way(
-            "Recordings that are there",
+            "Existing recordings",
             (*first, f"{key}baton push runs/ {server}"),
             "Whatever `baton show` reads: files, folders, archives.",
         ),

@@ -126,8 +126,8 @@ class Playground:
         try:
             return self._chats.chat(visit.caller.project, id_)
         except KeyError:
-            message = "this conversation is not there any more: the server was started anew, or "
-            raise Denied(404, message + "nobody used it for long", "start another one") from None
+            said = "this conversation no longer exists: the server was restarted, or nobody used it"
+            raise Denied(404, f"{said} for too long", "start another one") from None
 
 
 def _turn(trace: Trace, turn: Turn) -> dict[str, Any]:

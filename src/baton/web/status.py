@@ -1,4 +1,4 @@
-"""Status: how the server is, what could not be read and what mends it, rules, retention, keys."""
+"""Status: how the server is, what could not be read and how to fix it, rules, retention, keys."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _queue_lines(visit: Visit) -> dict[str, Any]:
 
 
 def _fix(problem: ProblemItem | Unread) -> str:
-    """Say what would mend something that could not be read."""
+    """Say how to fix something that could not be read."""
     if problem.reader != __version__:
         return f"Baton {problem.reader} tried; read it again with {__version__}"
     return "correct the sender, or read it again with a later version of Baton"

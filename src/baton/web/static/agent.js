@@ -10,7 +10,7 @@ let axes = [];
 let chart = null;
 
 function checkpoint(one) {
-  return [one.version, one.model].filter(Boolean).join(" · ") || "not stated";
+  return [one.version, one.model].filter(Boolean).join(" · ") || "version not recorded";
 }
 
 // Times of all lines together; a line has no value where it has no verdict.
@@ -52,7 +52,7 @@ function draw() {
   const all = axes.filter((one) => one.evaluator === choice.value);
   const lines = all.slice(0, LINES);
   const { times, rows } = table(lines);
-  const box = el("div", { class: "chart", role: "img", "aria-label": "Pass rate of " + choice.value + " over time; the table below has the figures" });
+  const box = el("div", { class: "chart", role: "img", "aria-label": "Pass rate of " + choice.value + " over time; the table below has the numbers" });
   const label = el("div", { class: "point", hidden: true });
   const series = lines.map((_, number) => {
     const stroke = colour(number);

@@ -77,15 +77,18 @@ function layout(data, narrow) {
   return graph;
 }
 
+// A line through all points, as the label of an edge stands on one between its ends. Corners are rounded by a spline
+// (Catmull-Rom) of half its usual strength: a wider bend would touch the boxes beside it.
 function path(points) {
-  const [first, ...rest] = points;
-  let line = `M${first.x},${first.y}`;
-  for (let at = 0; at < rest.length - 1; at++) {
-    const [one, next] = [rest[at], rest[at + 1]];
-    const last = at === rest.length - 2;
-    line += `Q${one.x},${one.y} ${last ? next.x : (one.x + next.x) / 2},${last ? next.y : (one.y + next.y) / 2}`;
+  let line = `M${points[0].x},${points[0].y}`;
+  for (let at = 1; at < points.length; at++) {
+    const [from, to] = [points[at - 1], points[at]];
+    const [before, after] = [points[at - 2] || from, points[at + 1] || to];
+    const away = [from.x + (to.x - before.x) / 12, from.y + (to.y - before.y) / 12];
+    const near = [to.x - (after.x - from.x) / 12, to.y - (after.y - from.y) / 12];
+    line += `C${away} ${near} ${to.x},${to.y}`;
   }
-  return rest.length === 1 ? line + `L${rest[0].x},${rest[0].y}` : line;
+  return line;
 }
 
 function edgeNode(about, most) {
@@ -129,7 +132,7 @@ function draw(data, place) {
   const graph = layout(data, place.clientWidth < 640);
   const about = graph.graph();
   const [wide, high] = [Math.ceil(about.width), Math.ceil(about.height)];
-  const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and the work they hand on" });
+  const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and their dispatches" });
   root.append(svg("defs", {}, head("head", "var(--faint)"), head("head-bad", "var(--failed)")));
   const most = Math.max(1, ...data.edges.map((edge) => edge.count));
   for (const id of graph.edges()) root.append(edgeNode(graph.edge(id), most));
@@ -148,7 +151,7 @@ if (place) {
       if ((wide < 640) !== (place.clientWidth < 640)) draw(data, place);
       wide = place.clientWidth;
     });
-  } else place.append(el("p", { class: "empty" }, "No agent handed work to another in this time."));
+  } else place.append(el("p", { class: "empty" }, "No agent handed work to another in this period."));
 }
 
 for (const input of document.querySelectorAll("[data-rows-filter]")) {

@@ -51,7 +51,7 @@ function showKeys() {
   document.getElementById("keys-help").showModal();
 }
 
-addKey("?", "Show these keys", showKeys);
+addKey("?", "Show the keyboard shortcuts", showKeys);
 document.getElementById("keys")?.addEventListener("click", showKeys);
 for (const link of document.querySelectorAll("nav.pages a[data-key]")) {
   addKey(`g ${link.dataset.key}`, `Go to ${link.textContent}`, () => link.click());
@@ -77,7 +77,7 @@ function step(by) {
 
 if (document.querySelector("[data-row], [data-rows]")) {
   addKey("j", "Next row", () => step(1));
-  addKey("k", "Row before", () => step(-1));
+  addKey("k", "Previous row", () => step(-1));
 }
 const search = document.querySelector("[data-search]");
 if (search) addKey("/", "Search or filter", () => search.focus());
@@ -89,13 +89,12 @@ for (const link of document.querySelectorAll("a[data-page-key]")) {
 
 const THEMES = ["system", "light", "dark"];
 const ICONS = { system: "◐", light: "☀", dark: "☾" };
-const SAID = { system: "as the system has them", light: "light", dark: "dark" };
 const theme = document.getElementById("theme");
 
 function showTheme(name) {
   theme.textContent = ICONS[name];
-  theme.title = `Colours: ${SAID[name]} (t)`;
-  theme.setAttribute("aria-label", `Colours: ${SAID[name]}`);
+  theme.title = `Theme: ${name} (t)`;
+  theme.setAttribute("aria-label", `Theme: ${name}`);
 }
 
 function nextTheme() {
@@ -115,7 +114,7 @@ function nextTheme() {
 if (theme) {
   showTheme(localStorage.getItem("baton-theme") || "system");
   theme.addEventListener("click", nextTheme);
-  addKey("t", "Light, dark, or as the system has it", nextTheme);
+  addKey("t", "Change the theme: system, light, dark", nextTheme);
 }
 
 // ---- Times: short in the page, exact on hover, both in the reader's zone.
@@ -162,7 +161,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(button.dataset.copy);
     toast("Copied");
   } catch {
-    toast("The browser did not let the page copy: mark the text and copy it", "failed");
+    toast("The browser does not let this page copy: select the text and copy it", "failed");
   }
 });
 
@@ -233,14 +232,14 @@ async function look() {
   }
   if (!there && !isAway) {
     isAway = true;
-    away.textContent = "The server does not answer. This page tries again every two seconds; what it shows may be old.";
+    away.textContent = "The server does not answer. This page tries again every two seconds; what it shows may be out of date.";
     away.className = "banner failed";
     away.hidden = false;
   } else if (there && isAway) {
     isAway = false;
     const mine = document.querySelector('meta[name="baton-version"]').content;
     if (version && version !== mine) {
-      away.textContent = `The server is back, with Baton ${version}: load the page again to use it.`;
+      away.textContent = `The server is back, with Baton ${version}: reload the page to use it.`;
     } else {
       away.textContent = "The server is back.";
       setTimeout(() => { if (!isAway) away.hidden = true; }, 3000);

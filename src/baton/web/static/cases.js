@@ -70,7 +70,7 @@ export function askName(title, label, { value = "", hint = "", save = "Save", mo
 export function newDataset(about, home, done) {
   const place = el("select", {}, about.places.map((one) => el("option", { value: one, selected: one === home.place }, one)));
   const kind = el("select", {}, [["baton", "Baton (YAML)"], ["adk", "ADK eval set (JSON)"]].map(([value, name]) => el("option", { value, selected: value === home.kind }, name)));
-  const more = el("div", { class: "pair" }, field("Folder", place), field("Kind of file", kind));
+  const more = el("div", { class: "pair" }, field("Folder", place), field("Format", kind));
   return askName("New dataset", "Name", { hint: "The file is named after it.", save: "Create", more }, async (title) => {
     const made = await send(at(about, "/do/datasets/create"), { title, place: place.value, kind: kind.value });
     toast(`Created ${made.name}`, "passed");
@@ -154,7 +154,7 @@ export class CasePanel {
     } else {
       // Where there is no room for a table, the list of the playground says what matters.
       fill(this.list, this.wide && innerWidth >= 700 ? this.table(cases) : el("ul", { class: "rows" }, cases.map((one) => this.row(one))));
-      if (ids.length > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. All that are filtered are run.`));
+      if (ids.length > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. A run takes all that match.`));
     }
     this.drawBar();
   }
@@ -245,8 +245,8 @@ export class CasePanel {
       el("div", { class: "options-grid" },
         this.wide ? field("Agent", this.who) : null,
         field("Judge", this.judge),
-        field("At once", this.numbers.concurrency), field("Retries of errors", this.numbers.retries), field("Times each", this.numbers.repeat)),
-      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "None chosen: what the cases state is checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
+        field("Concurrency", this.numbers.concurrency), field("Retries of errors", this.numbers.retries), field("Repeats", this.numbers.repeat)),
+      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "None chosen: what each case states is checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
     for (const each of [...Object.values(this.numbers), this.judge, this.who]) each.addEventListener("change", () => this.summary());
     this.summary();
     return { node };
@@ -418,7 +418,7 @@ class CaseEditor {
       el("div", { class: "pair" }, field("Name", this.inputs.id), this.inputs.tags ? field("Tags", this.inputs.tags, "Separated by commas.") : null),
       this.turns.map((turn, place) => el("fieldset", { class: "turn" }, el("legend", {}, this.turns.length > 1 ? `Turn ${place + 1}` : "Turn"),
         field("Message of the user", turn.input), field("Expected answer", turn.response),
-        el("div", { class: "pair" }, turn.agents ? field("Agents in order", turn.agents, "Separated by >.") : null, turn.contains ? field("The answer contains", turn.contains, "One text a line.") : null))),
+        el("div", { class: "pair" }, turn.agents ? field("Agents in order", turn.agents, "Separated by >.") : null, turn.contains ? field("The answer contains", turn.contains, "One text per line.") : null))),
       el("details", { class: "session" }, el("summary", {}, "Session: app, user, state"),
         el("div", { class: "pair" }, field("App", this.inputs.app), field("User", this.inputs.user)), field("State at the start", this.inputs.state, "JSON")));
   }
@@ -447,11 +447,11 @@ class CaseEditor {
     }
     this.error.hidden = false;
     if (answer && answer.status === 409 && told.current) {
-      fill(this.error, el("p", {}, "Somebody changed this case while it was open here. Nothing was written over."),
+      fill(this.error, el("p", {}, "Somebody changed this case while it was open here. Nothing was overwritten."),
         el("details", { open: true }, el("summary", {}, "What the file says now"), el("pre", { tabindex: "0" }, told.current.yaml)),
         el("div", { class: "buttons" },
-          el("button", { type: "button", onclick: () => { this.shown = told.current; this.error.hidden = true; this.choose(this.mode); } }, "Take what the file says"),
-          el("button", { type: "button", class: "danger", onclick: () => this.save(told.current.hash) }, "Save mine over it")));
+          el("button", { type: "button", onclick: () => { this.shown = told.current; this.error.hidden = true; this.choose(this.mode); } }, "Use what the file says"),
+          el("button", { type: "button", class: "danger", onclick: () => this.save(told.current.hash) }, "Overwrite with mine")));
       return;
     }
     fill(this.error, [told.error, told.do].filter(Boolean).join("; "));

@@ -22,7 +22,7 @@ function summary(counts, first) {
   if (first < 0) return "Both runs took the same steps, with the same words.";
   const parts = [
     counts.same && counts.same + " equal",
-    counts.other && counts.other + " with other words",
+    counts.other && counts.other + " with different words",
     counts.gone && counts.gone + " only before",
     counts.new && counts.new + " only after",
   ].filter(Boolean);

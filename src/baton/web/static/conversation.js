@@ -62,7 +62,7 @@ function verdicts() {
     "section",
     { class: "verdicts", "aria-label": "Verdicts" },
     heading(2, "h4", "Verdicts"),
-    view.verdicts.length ? [loud, folded(fine, "passed"), folded(silent, "could not be told")] : el("p", { class: "dim" }, data.state === "open" ? "It is scored when it is over." : "No rule scored it."),
+    view.verdicts.length ? [loud, folded(fine, "passed"), folded(silent, "skipped")] : el("p", { class: "dim" }, data.state === "open" ? "It is scored when it ends." : "No rule scored it."),
   );
 }
 
@@ -125,7 +125,7 @@ async function label(subject, rubric, value, note) {
   try {
     const made = await send(at("labels"), { subject, rubric, value, note });
     (rubric === "comment" ? data.comments : data.labels).unshift(made);
-    toast(rubric === "comment" ? "The comment is kept." : "The label is kept: " + word(value) + ".");
+    toast(rubric === "comment" ? "Comment saved." : "Label saved: " + word(value) + ".");
     if (rubric !== "comment" && view.current === subject) view.show(subject);
     return true;
   } catch (error) {
@@ -161,7 +161,7 @@ function comments() {
       el("p", { class: "prose", dir: "auto" }, label.note),
     );
   }));
-  if (!data.comments.length) list.append(el("li", { class: "dim" }, "Nobody commented yet."));
+  if (!data.comments.length) list.append(el("li", { class: "dim" }, "No comments yet."));
   form.hidden = !data.may_label;
 }
 
@@ -265,7 +265,7 @@ async function look() {
       const steps = view.index.order.length - before;
       const grown = document.getElementById("grown");
       const news = [more > 0 && more + (more === 1 ? " turn" : " turns"), steps > 0 && steps + (steps === 1 ? " step" : " steps")].filter(Boolean);
-      grown.textContent = (news.length ? news.join(" and ") + " more." : "It was read again.") + (next.state === "open" ? "" : " It is over now.");
+      grown.textContent = (news.length ? news.join(" and ") + " more." : "The record was read again.") + (next.state === "open" ? "" : " It has ended.");
       grown.hidden = false;
       await loadPart(document.getElementById("figures"), at("head"));
     }
@@ -284,7 +284,7 @@ if (packed) {
   addEventListener("hashchange", follow);
   if (data.state === "open") setTimeout(look, PAUSE);
   addKey("n", "Next dispatch", () => view.beside(1));
-  addKey("p", "Dispatch before", () => view.beside(-1));
+  addKey("p", "Previous dispatch", () => view.beside(-1));
   addKey("l", "Lanes or tree", () => view.choose(view.chosen === "tree" ? "lanes" : "tree"));
   addKey("x", "Close the card", () => view.current && view.close());
 }

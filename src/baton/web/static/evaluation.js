@@ -37,7 +37,7 @@ function searched() {
     list.apply();
   }).catch((error) => {
     all = null;
-    toast("The words of the cases could not be loaded: " + error.message, "failed");
+    toast("The texts of the cases could not be loaded: " + error.message, "failed");
   });
 }
 
@@ -179,10 +179,10 @@ if (data) {
   drawAll();
   addEventListener("hashchange", follow);
   addKey("j", "Next case", () => step(1));
-  addKey("k", "Case before", () => step(-1));
+  addKey("k", "Previous case", () => step(-1));
   addKey("/", "Search cases", () => list.search.focus());
   addKey("n", "Next dispatch of the case", () => shown && shown.beside && shown.beside(1));
-  addKey("p", "Dispatch before", () => shown && shown.beside && shown.beside(-1));
+  addKey("p", "Previous dispatch", () => shown && shown.beside && shown.beside(-1));
   const named = main.dataset.position;
   if (named !== undefined) {
     const repeat = Number(new URLSearchParams(location.search).get("repeat") ?? -1);

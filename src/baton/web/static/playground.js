@@ -56,7 +56,7 @@ if (root) {
   function rewrite(place, text, node) {
     const input = el("textarea", { rows: Math.min(8, text.split("\n").length + 1), dir: "auto", "aria-label": "The message, edited" });
     input.value = text;
-    const note = place ? `A new conversation: ${place === 1 ? "the message before is" : `the ${place} messages before are`} sent again, then this one.` : "A new conversation begins with this message.";
+    const note = place ? `A new conversation: ${place === 1 ? "the message before is" : `the ${place} messages before are`} sent again, then this one.` : "A new conversation starts with this message.";
     const form = el("form", { class: "rewrite" }, input, el("p", { class: "dim" }, note), el("div", { class: "buttons" },
       el("button", { type: "button", onclick: () => draw() }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Send again")));
     form.addEventListener("submit", (event) => {
@@ -82,7 +82,7 @@ if (root) {
       nodes.push(said(text, place));
       if (turns[place]) nodes.push(answer(turns[place], turns[place].output));
     });
-    if (view && view.state === "failed") nodes.push(el("p", { class: "callout error", role: "alert" }, view.error || "the conversation broke", el("br"), "Edit a message above to go on from there."));
+    if (view && view.state === "failed") nodes.push(el("p", { class: "callout error", role: "alert" }, view.error || "the conversation failed", el("br"), "Edit a message above to go on from there."));
     if (view && ["starting", "working"].includes(view.state)) nodes.push(el("p", { class: "working", role: "status" }, el("span", { class: "pulse", "aria-hidden": "true" }), view.state === "starting" ? `${view.agent} is starting` : `${view.agent} is working`, el("span", { id: "clock", class: "dim" })));
     if (!nodes.length) nodes.push(el("p", { class: "nothing" }, "Say something to ", el("b", {}, who.value), ". Each message shows which agents worked and what they passed on; a good conversation becomes a case with one click."));
     fill(log, nodes);
@@ -92,10 +92,10 @@ if (root) {
 
   function drawState() {
     const now = view ? view.state : "new";
-    const words = { new: "not started", starting: "starting", working: "working", waiting: "waits for you", ended: "ended", failed: "broke" };
+    const words = { new: "not started", starting: "starting", working: "working", waiting: "your turn", ended: "ended", failed: "failed" };
     const kinds = { waiting: "passed", failed: "failed", ended: "skipped", new: "skipped", starting: "running", working: "running" };
     fill(state, el("span", { class: "status " + kinds[now] }, el("span", { class: "mark", "aria-hidden": "true" }, { passed: "✓", failed: "✗", skipped: "–", running: "●" }[kinds[now]]), words[now]),
-      view && view.again ? el("span", { class: "dim" }, "played from the first message each time") : null);
+      view && view.again ? el("span", { class: "dim" }, "replayed from the first message each time") : null);
     const busy = now === "starting" || now === "working";
     sending.disabled = busy;
     sending.textContent = now === "waiting" || busy ? "Send" : "Start";
@@ -143,7 +143,7 @@ if (root) {
       }
     } catch (problem) {
       if (id !== chat) return;
-      if (/not there any more/.test(problem.message)) {
+      if (/no longer exists/.test(problem.message)) {
         if (view) { view.state = "ended"; view.error = problem.message; draw(); }
         toast(problem.message, "failed");
         return;
@@ -240,7 +240,7 @@ if (root) {
     choice.append(el("option", { value: made.name }, made.name));
     await choose(made.name);
   }));
-  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It goes into ${choice.value}: what the agents did is what is expected from now on.`, save: "Add" }, async (name) => {
+  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It goes into ${choice.value}: what the agents did becomes what is expected.`, save: "Add" }, async (name) => {
     const saved = await send(at(about, "/do/playground/capture"), { id: chat, name: choice.value, case: name });
     toast([`Added ${name}`, ...saved.notes].join("; "), "passed");
     await panel.load();

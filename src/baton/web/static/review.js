@@ -28,6 +28,6 @@ if (note) addKey("c", "Write a comment (Escape leaves it)", () => note.focus());
 const skip = document.querySelector("#skip button");
 if (skip) addKey("s", "Skip: somebody else may take it", once(() => skip.click()));
 const back = document.getElementById("back");
-if (back) addKey("u", "Back to the last one, to change its label", () => back.click());
+if (back) addKey("u", "Back to the last one, to change the label", () => back.click());
 // A page that is shown again with "back" may be used again.
 addEventListener("pageshow", () => { sent = false; });

@@ -62,7 +62,7 @@ function verdicts(scores, about) {
   const skipped = scores.filter((one) => one.status === "skipped");
   return [
     ["failed", "error", "passed"].map((status) => scores.filter((one) => one.status === status).map(draw)),
-    skipped.length > 0 && el("details", { class: "raw" }, el("summary", {}, number(skipped.length) + " could not be told"), skipped.map(draw)),
+    skipped.length > 0 && el("details", { class: "raw" }, el("summary", {}, number(skipped.length) + " skipped"), skipped.map(draw)),
   ];
 }
 
@@ -85,7 +85,7 @@ function asked(dispatch) {
   const unknown = (dispatch.unknown || []).includes("prompt");
   return [
     dispatch.description && el("p", { class: "dim", dir: "auto" }, dispatch.description),
-    dispatch.prompt ? prose(dispatch.prompt) : el("p", { class: unknown ? "gap" : "dim" }, unknown ? "What was asked is not recorded." : "Nothing was said with it."),
+    dispatch.prompt ? prose(dispatch.prompt) : el("p", { class: unknown ? "gap" : "dim" }, unknown ? "What was asked is not recorded." : "No message was sent with it."),
     dispatch.context && el("details", { class: "raw" }, el("summary", {}, "sent along"), prose(dispatch.context, "mono")),
   ];
 }
@@ -94,7 +94,7 @@ function asked(dispatch) {
 function received(dispatch, told, about) {
   const run = (told.runs || []).map((id) => about.index.runs.get(id)).find(Boolean);
   const said = {
-    nobody: "Nobody was set to work.",
+    nobody: "No run was started.",
     unknown: "What the receiver got is not recorded.",
     nothing: "The receiver got no message.",
     same: "✓ Exactly what was asked.",
@@ -124,9 +124,9 @@ function compared(prompt, input) {
   const [lost, added] = [count("lost"), count("added")];
   const same = parts.filter((each) => each[0] === "same").reduce((sum, each) => sum + each[1].length, 0);
   // Where next to nothing is in both, marks word by word tell nothing.
-  if (2 * same < Math.min(before.length, after.length)) return [el("p", { class: "dim" }, "Other words than those that were asked:"), prose(input)];
+  if (2 * same < Math.min(before.length, after.length)) return [el("p", { class: "dim" }, "Different words than were asked:"), prose(input)];
   return [
-    el("p", { class: "dim" }, lost + added ? [lost > 0 && el("span", { class: "lost-note" }, number(lost) + " lost"), lost > 0 && added > 0 && " · ", added > 0 && el("span", { class: "added-note" }, number(added) + " added")] : "The same words, spaced otherwise."),
+    el("p", { class: "dim" }, lost + added ? [lost > 0 && el("span", { class: "lost-note" }, number(lost) + " lost"), lost > 0 && added > 0 && " · ", added > 0 && el("span", { class: "added-note" }, number(added) + " added")] : "The same words; only the spacing differs."),
     el("div", { class: "prose diff", dir: "auto" }, parts.map(([kind, text]) => (kind === "same" ? text : el(kind === "lost" ? "del" : "ins", { title: kind }, shown(text))))),
   ];
 }
@@ -218,10 +218,10 @@ function facts(told, about) {
   const used = told.facts.filter((one) => one.ids);
   const unused = told.facts.filter((one) => !one.ids);
   return [
-    el("p", { class: "dim" }, number(used.length) + " of " + number(told.facts.length) + (told.more_facts ? "+" : "") + (told.facts.length === 1 ? " fact" : " facts") + " that the caller had not before came up again" + (used.some((one) => one.own) ? "; those marked * its own calls had returned as well" : "")),
+    el("p", { class: "dim" }, number(used.length) + " of " + number(told.facts.length) + (told.more_facts ? "+" : "") + (told.facts.length === 1 ? " fact" : " facts") + " new to the caller came up again" + (used.some((one) => one.own) ? "; those marked * were also returned by its own tool calls" : "")),
     used.length > 0 && el("ul", { class: "facts" }, used.map((one) =>
       el("li", {}, el("b", { dir: "auto" }, one.text + (one.own ? " *" : "")), " ", one.ids.slice(0, 3).map((id) => jump(id, about, where(about.index, id))), one.ids.length > 3 && el("span", { class: "dim" }, "+" + (one.ids.length - 3))))),
-    unused.length > 0 && el("p", { class: "facts unused" }, el("span", { class: "label" }, "not again"), unused.map((one) => el("span", { class: "fact", dir: "auto" }, one.text))),
+    unused.length > 0 && el("p", { class: "facts unused" }, el("span", { class: "label" }, "not used again"), unused.map((one) => el("span", { class: "fact", dir: "auto" }, one.text))),
   ];
 }
 

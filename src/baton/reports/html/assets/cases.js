@@ -174,7 +174,7 @@ export class CaseList {
     this.drawn += next.length;
     this.more.hidden = this.drawn >= this.matching.length;
     if (this.page.drawn && next.length) this.page.drawn(next);
-    if (!this.matching.length) fill(this.list, el("p", { class: "empty" }, "No case is like that."));
+    if (!this.matching.length) fill(this.list, el("p", { class: "empty" }, "No case matches."));
   }
 
   item(row) {

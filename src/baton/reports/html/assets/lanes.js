@@ -253,6 +253,6 @@ class Axis {
   }
 
   pauses() {
-    return this.parts.filter((part) => part.pause).map((part) => [8 + (part.at - part.short / 2) * this.scale, "⫽ " + duration(part.pause)]);
+    return this.parts.filter((part) => part.pause).map((part) => [8 + (part.at - part.short / 2) * this.scale, "⋯ " + duration(part.pause)]);
   }
 }

@@ -19,7 +19,7 @@ export function shortPart(trace, about) {
       { class: "short-parts" },
       edges.length > 0 && part(about, "Who handed to whom", folded("Who handed to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
       part(about, edges.length ? "Agents" : "One agent, no dispatch", folded("Agents", (short.agents || []).map(agentRow), ["", "runs", "tool calls", "tokens in + out"])),
-      short.branches && part(about, "What the branches took", branches(short.branches, about)),
+      short.branches && part(about, "Cost of the branches", branches(short.branches, about)),
     ),
   );
 }
@@ -49,7 +49,7 @@ function edgeRow(one, about) {
     el("td", { class: "dim" }, (one.background ? "⇢ " : "→ ") + one.kind + (one.background ? ", background" : "")),
     el("th", { scope: "row" }, agent(one.to)),
     el("td", { class: "figure" }, number(one.count), one.bad && el("span", { class: "trouble" }, " ✗ " + number(one.bad))),
-    el("td", { class: "said" }, el("button", { type: "button", class: "plain ellipsis", dir: "auto", title: "open the first of them", onclick: () => about.open(one.ids[0]) }, one.why || el("span", { class: "dim" }, "nothing was said"))),
+    el("td", { class: "said" }, el("button", { type: "button", class: "plain ellipsis", dir: "auto", title: "open the first of them", onclick: () => about.open(one.ids[0]) }, one.why || el("span", { class: "dim" }, "no message"))),
   );
 }
 
@@ -77,7 +77,7 @@ function failingPart(one, about) {
 }
 
 function loopPart(one, about) {
-  return el("p", { class: "callout error", dir: "auto" }, el("b", {}, "Going round: "), sentence(one.says), " ", (one.ids || []).slice(1, 2).map((id) => jump(id, about, "show")));
+  return el("p", { class: "callout error", dir: "auto" }, el("b", {}, "Loop: "), sentence(one.says), " ", (one.ids || []).slice(1, 2).map((id) => jump(id, about, "show")));
 }
 
 // Of many branches those that went to one agent are one row.
@@ -105,12 +105,12 @@ function branches(rows, about) {
   const all = rows.reduce((sum, one) => sum + (one[measure] || 0), 0);
   const sorted = (rows.length > ROWS ? byAgent(rows) : [...rows]).sort((a, b) => (b[measure] || 0) - (a[measure] || 0));
   return folded(
-    "What the branches took",
+    "Cost of the branches",
     sorted.map((one) => {
       const share = all ? (100 * (one[measure] || 0)) / all : 0;
       const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("i", {}));
       meter.firstChild.style.width = share.toFixed(1) + "%";
-      const name = one.id ? el("button", { type: "button", class: "plain", onclick: () => about.open(one.id) }, agent(one.to), one.count > 1 && el("span", { class: "dim" }, " " + number(one.count) + "×")) : el("span", { class: "dim" }, "outside of them");
+      const name = one.id ? el("button", { type: "button", class: "plain", onclick: () => about.open(one.id) }, agent(one.to), one.count > 1 && el("span", { class: "dim" }, " " + number(one.count) + "×")) : el("span", { class: "dim" }, "outside the branches");
       return el(
         "tr", {},
         el("th", { scope: "row" }, name),
