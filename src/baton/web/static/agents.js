@@ -129,7 +129,8 @@ function head(id, colour) {
 }
 
 function draw(data, place) {
-  const graph = layout(data, place.clientWidth < 640);
+  const narrow = place.clientWidth < 640;
+  const graph = layout(data, narrow);
   const about = graph.graph();
   const [wide, high] = [Math.ceil(about.width), Math.ceil(about.height)];
   const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and their dispatches" });
@@ -138,7 +139,8 @@ function draw(data, place) {
   for (const id of graph.edges()) root.append(edgeNode(graph.edge(id), most));
   for (const id of graph.nodes()) root.append(agentNode(graph.node(id)));
   place.replaceChildren(root);
-  place.scrollLeft = (place.scrollWidth - place.clientWidth) / 2;
+  // Who begins stands at the left, or in the middle of the top.
+  place.scrollLeft = narrow ? (place.scrollWidth - place.clientWidth) / 2 : 0;
 }
 
 const place = document.getElementById("graph");
