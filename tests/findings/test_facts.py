@@ -32,6 +32,10 @@ def kinds(text: str) -> dict[str, str]:
         ("two", "2 of them"),
         ("sechzig", "60"),
         ("14:30", "2:30 pm"),
+        ("5 p.m.", "17:00"),
+        ("9 a. m.", "09:00"),
+        ("10.30 am", "10:30"),
+        ("10.30 A.M.", "10:30"),
         ("18h04", "18:04"),
         ("2024-05-12", "May 12"),
         ("3 March", "2025-03-03"),
@@ -165,6 +169,13 @@ def test_percentages_are_told_apart() -> None:
     assert not read("the rate is 2.3 %").holds(read("3.2 %").facts[0])
     assert not read("11 % (target 35 %)").holds(read("31 %").facts[0])
     assert read("0.31").holds(read("31 %").facts[0])
+
+
+@pytest.mark.parametrize("told", ["between 3 and 5 p.m.", "from 3 to 5 P.M.", "3-5 p. m."])
+def test_both_hours_of_a_span_are_of_the_half_that_its_end_names(told: str) -> None:
+    elsewhere = read("from 3 pm to 5 pm")
+    assert {"t:15:00", "t:17:00"} <= read(told).keys
+    assert all(elsewhere.holds(fact) for fact in read(told).facts)
 
 
 _PHRASES = (

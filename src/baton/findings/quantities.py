@@ -272,12 +272,24 @@ def in_digits(text: str) -> str:
     return _again_in_digits(text) if len(text) <= _KEPT else _rewritten(text)
 
 
+# "5 p.m." is "5 pm"; the dot behind it may end a sentence, and stays.
+_DOTTED_HALF = re.compile(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
+# "10.30 am" and "10.30 Uhr" are times of day; "10.30" by itself may be a price.
+_DOTTED_TIME = re.compile(
+    r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
+)
+
+
 @lru_cache(maxsize=4096)
 def _again_in_digits(text: str) -> str:
     return _rewritten(text)
 
 
 def _rewritten(text: str) -> str:
+    if "p." in text or "a." in text or "P." in text or "A." in text:
+        text = _DOTTED_HALF.sub(r"\1m", text)
+    if "." in text:
+        text = _DOTTED_TIME.sub(r"\1:\2", text)
     words = _WORD.findall(text)
     if _MARKS.search(text) is not None or True in map(_may_be_number, words):
         text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)
