@@ -131,6 +131,7 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\ban hour and a half\b", "1.5 hours"),
         (r"\b(?:one and a half|anderthalb|eineinhalb)\b", "1.5"),
         (r"\bhalf an? (hour|day|year|minute|mile)\b", r"0.5 \1s"),
+        (r"\bhalf[- ]hour\b", "0.5 hours"),
         (r"\bhalf a (percent|per cent)\b", "0.5 %"),
         (r"\b(?:a|one) fortnight\b", "2 weeks"),
         (r"\b(?:square|sq\.?) ?(?:meters?|metres?|m)\b|\bquadratmetern?\b", "m²"),
@@ -153,6 +154,20 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(\d+) degrees below zero\b", r"-\1 degrees"),
     )
 )  # fmt: skip
+_ORDINALS = Spelled(
+    {
+        "first": 1,
+        "third": 3,
+        "fourth": 4,
+        "fifth": 5,
+        "sixth": 6,
+        "seventh": 7,
+        "eighth": 8,
+        "ninth": 9,
+    }
+)
+# "The twenty-first" is the 21st; a thirty-second clip is no 32nd one.
+_IN_THE_TWENTIES = re.compile(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
 _AND_A_HALF = re.compile(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
 _MAY_BE_NUMBER = re.compile(
     "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
@@ -275,6 +290,9 @@ def in_digits(text: str) -> str:
 # "5 p.m." is "5 pm"; the dot behind it may end a sentence, and stays.
 _DOTTED_HALF = re.compile(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
 # "10.30 am" and "10.30 Uhr" are times of day; "10.30" by itself may be a price.
+# "10 000 000" has spaces in it. Other groups of digits, as of a telephone or a card, stay.
+_ROUND = re.compile(r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3})* 000)(?! ?\d|[.,/-]\d)")
+_BARE_DOT = re.compile(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
 _DOTTED_TIME = re.compile(
     r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
 )
@@ -290,11 +308,17 @@ def _rewritten(text: str) -> str:
         text = _DOTTED_HALF.sub(r"\1m", text)
     if "." in text:
         text = _DOTTED_TIME.sub(r"\1:\2", text)
+        text = _BARE_DOT.sub("0.", text)
+    if " 000" in text:
+        text = _ROUND.sub(lambda m: m[1] + m[2].replace(" ", ""), text)
     words = _WORD.findall(text)
     if _MARKS.search(text) is not None or True in map(_may_be_number, words):
         text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)
         for pattern, instead in _REWRITTEN:
             text = pattern.sub(instead, text)
+        text = _IN_THE_TWENTIES.sub(
+            lambda m: f"{_TENS[m[1].lower()] + _ORDINALS[m[2].lower()]}th", text
+        )
         text = _PAST.sub(_past, text)
         text = _BOTH_HALVES.sub(r"\1 \4m\g<join>\3 \4m", text)
         text = _WORD_NUMBER.sub(_in_words, text)
