@@ -272,7 +272,7 @@ _VERSION = re.compile(r"^(version:[ \t]*)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s#]+)", re
 
 
 def _read(file: Path, name: str, problems: list[str] | None = None) -> RubricText:
-    # What is not UTF-8 is shown with marks in its place; saving over it is a change all the same.
+    # What is not UTF-8 is shown with marks in its place; saving over it is a change, too.
     text = read_bytes(file).decode("utf-8", "replace")
     digest = digest_of(text)
     return RubricText(

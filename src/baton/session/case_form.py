@@ -94,7 +94,7 @@ def with_form(value: dict[str, Any], form: CaseForm) -> dict[str, Any]:
     """Return a case with what was changed in its form; the order of keys stays.
 
     Raises:
-        InputError: the state is no JSON object, or the turns are not those of the case.
+        InputError: the state is not a JSON object, or the turns are not those of the case.
     """
     before = form_of(value)
     if before is None or len(before.turns) != len(form.turns):

@@ -458,7 +458,7 @@ def _branches(trace: Trace) -> list[Plain]:
     for run in index_of(trace).runs.values():  # in start order, so that senders come first
         starter = next((made[id_] for id_ in run.started_by if id_ in made), None)
         above = branch.get(starter.from_run or "") if starter is not None else None
-        # Who gets control by a transfer works beside its sender, and is told apart among agents.
+        # Who gets control by a transfer works beside its sender, and has its own row among agents.
         if starter is not None and above is None and starter.kind == "delegate":
             above = starter.id
         branch[run.id] = above
