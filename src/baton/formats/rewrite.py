@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from json import decoder
 from typing import Any, NamedTuple
@@ -107,7 +108,7 @@ def _same(one: Any, other: Any) -> bool:
     return msgspec.json.encode(one, order=order) == msgspec.json.encode(other, order=order)  # type: ignore[arg-type]
 
 
-class _Writer:
+class _Writer(ABC):
     """Finds what has to change; subclasses write it in their notation."""
 
     def __init__(self, text: str) -> None:
@@ -160,16 +161,17 @@ class _Writer:
         """Yield what changes an entry that stays."""
         yield from self.changes(node.entries[place].node, old, new)
 
+    @abstractmethod
     def _replaced(self, node: _Node, new: Any) -> _Change:
-        raise NotImplementedError
+        """Write another value in place of the one that is there."""
 
+    @abstractmethod
     def _without(self, node: _Node, gone: Sequence[int]) -> Iterator[_Change]:
         """Yield what takes entries out; at least one stays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _after(self, node: _Node, place: int, gone: Sequence[int], more: Any) -> _Change:
         """Put entries after the one at ``place``; -1 puts them first."""
-        raise NotImplementedError
 
     def _indent(self, at: int) -> str:
         """Return the blanks that the line of a place begins with."""
