@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx2
+import msgspec
 import pytest
 
 from baton.cli.app import main
@@ -136,6 +137,20 @@ def test_the_folder_is_named_at_the_start(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "server.yaml").rubrics == str(tmp_path / "mine")
     with pytest.raises(InputError, match="--rubrics: there is no folder"):
         load_settings(None, {"rubrics": str(tmp_path / "no")})
+
+
+def test_programs_change_no_files_where_other_machines_reach_the_server(
+    store: Store, settings: Settings
+) -> None:
+    reached = msgspec.structs.replace(settings, host="192.0.2.1")
+    with api(store, live_settings=lambda: reached) as url:
+        refused = httpx2.post(f"{url}/api/v1/rubrics", json={"text": TEXT})
+    assert (refused.status_code, "--allow-run" in refused.text) == (403, True)
+    assert settings.rubrics is not None
+    assert list(Path(settings.rubrics).iterdir()) == []
+    allowed = msgspec.structs.replace(reached, allow_run=True)
+    with api(store, live_settings=lambda: allowed) as url:
+        assert httpx2.post(f"{url}/api/v1/rubrics", json={"text": TEXT}).is_success
 
 
 def test_programs_read_and_write_rubrics(store: Store, settings: Settings) -> None:

@@ -398,7 +398,22 @@ def _rubrics(call: Call) -> Any:
     return Listed(items=[rubric_text(settings, each.name) for each in own_files(settings)])
 
 
+def check_may_run(settings: Settings) -> None:
+    """Refuse what runs agents or changes files where that was not allowed at the start.
+
+    Raises:
+        Denied: other machines reach this server, and nobody allowed it.
+    """
+    if not settings.may_run:
+        raise Denied(
+            403,
+            "this server plays no agents for pages and changes no files, as other machines reach it",
+            "start it with --allow-run, or with --host 127.0.0.1",
+        )
+
+
 def _save_rubric(call: Call) -> Any:
+    check_may_run(call.state.live_settings())
     given = Document("body", call.body, "json").decode(ToSave)
     try:
         return save_rubric(call.state.live_settings(), given)

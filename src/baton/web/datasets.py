@@ -19,6 +19,7 @@ from baton.model import InputError, Problem, Trace
 from baton.model.secrets import masked
 from baton.server import jobs
 from baton.server.access import Denied
+from baton.server.api import check_may_run
 from baton.session.agents import AgentLike, is_configured
 from baton.session.case_form import CaseForm, case_of_yaml, case_yaml, form_of, with_form
 from baton.session.dataset_folders import (
@@ -62,12 +63,7 @@ def need_run(visit: Visit) -> None:
     Raises:
         Denied: other machines reach this server, and nobody allowed it.
     """
-    if not visit.state.live_settings().may_run:
-        raise Denied(
-            403,
-            "pages of this server run no agents and change no files, as other machines reach it",
-            "start it with --allow-run, or with --host 127.0.0.1",
-        )
+    check_may_run(visit.state.live_settings())
 
 
 def folders(visit: Visit) -> DatasetFolders:
