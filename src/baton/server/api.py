@@ -407,7 +407,7 @@ def check_may_run(settings: Settings) -> None:
     if not settings.may_run:
         raise Denied(
             403,
-            "this server plays no agents for pages and changes no files, as other machines reach it",
+            "other machines reach this server: it plays no agents for pages, and changes no files",
             "start it with --allow-run, or with --host 127.0.0.1",
         )
 
