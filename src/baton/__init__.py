@@ -24,7 +24,13 @@ if TYPE_CHECKING:
         Trace,
         known,
     )
-    from baton.providers.recorder import record_agent, record_dispatch, record_turn
+    from baton.providers.recorder import (
+        agent,
+        record_agent,
+        record_dispatch,
+        record_turn,
+        tool,
+    )
     from baton.readers import iter_traces, load_traces
     from baton.session.calibrate import calibrate
     from baton.session.check import check
@@ -53,6 +59,7 @@ __all__ = [
     "Score",
     "Trace",
     "aevaluate",
+    "agent",
     "calibrate",
     "check",
     "compare",
@@ -76,6 +83,7 @@ __all__ = [
     "resume",
     "score",
     "set_baseline",
+    "tool",
     "trend",
     "try_rubrics",
 ]
@@ -83,6 +91,7 @@ __all__ = [
 _MODULES = {
     "Evaluation": "baton.session.evaluation",
     "aevaluate": "baton.session.evaluate",
+    "agent": "baton.providers.recorder",
     "calibrate": "baton.session.calibrate",
     "check": "baton.session.check",
     "compare": "baton.session.compare",
@@ -105,6 +114,7 @@ _MODULES = {
     "resume": "baton.session.evaluate",
     "score": "baton.session.score",
     "set_baseline": "baton.session.compare",
+    "tool": "baton.providers.recorder",
     "trend": "baton.session.compare",
     "try_rubrics": "baton.session.rubrics",
 }

@@ -23,7 +23,7 @@ from baton.model import (
 )
 from baton.plugins.user_code import load_object
 from baton.providers.answer_turns import stated_turn
-from baton.providers.framework_objects import load_target
+from baton.providers.frameworks.program import Program
 from baton.testing.build import case
 
 Play = Callable[..., CaseResult]
@@ -238,10 +238,10 @@ def test_the_state_of_a_case_is_in_the_state_of_an_agent_of_strands(tmp_path: Pa
 
 def test_the_agents_of_a_swarm_get_the_state_though_it_resets_theirs(tmp_path: Path) -> None:
     (tmp_path / "swarm.py").write_text(dedent(STRANDS))
-    answer = load_target("swarm.py:team", tmp_path)
+    program = Program("swarm.py:team", tmp_path)
     team = load_object("swarm.py:team", tmp_path)
-    asyncio.run(answer("hi", {"seat": 4}))
-    asyncio.run(answer("hi", {}))
+    asyncio.run(program.answer("hi", case("hi"), {"seat": 4}))
+    asyncio.run(program.answer("hi", case("hi"), {}))
     assert team.said == [[("plan", "free"), ("seat", 4)], [("plan", "free")]]
 
 

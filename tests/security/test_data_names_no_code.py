@@ -257,7 +257,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "evaluators/user_defined.py",
         "providers/adk_local.py",
         "providers/base.py",
-        "providers/framework_objects.py",
+        "providers/frameworks/program.py",
         "providers/instrument/frameworks.py",  # of `init --agent`, in a process of its own
         "providers/instrument/player.py",
         "providers/python.py",

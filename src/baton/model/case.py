@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from .trace import Content, DispatchKind, Record
+from .stand_ins import StandIns
+from .trace import CallStatus, Content, DispatchKind, Record, RunStatus
 
 
 class Location(Record, kw_only=True):
@@ -97,13 +98,113 @@ class Scenario(Record, kw_only=True):
     plan: str
 
 
+Form = Literal["decision", "child", "integration"]
+"""How a dispatch is played again: the sender chooses again and play stops at its dispatch; the
+receiver gets the same prompt; the sender gets the recorded result and goes on."""
+
+
+class MadeCall(Record, kw_only=True):
+    """A call of a tool in a dispatch case, with its answer."""
+
+    name: str
+    arguments: Any = None
+    result: Content | None = None
+    status: CallStatus = "ok"
+    error: str | None = None
+
+
+class Message(Record, kw_only=True):
+    """Something that was said before a dispatch, or after it: by the user or by an agent.
+
+    ``calls`` are the tools that an agent called, after the text where there is one.
+    """
+
+    role: Literal["user", "agent"]
+    agent: str | None = None
+    text: str | None = None
+    calls: list[MadeCall] = msgspec.field(default_factory=list)
+
+
+class MadeDispatch(Record, kw_only=True):
+    """The call that handed work on, as it was made, and what came back.
+
+    ``tool`` is the tool it was made by, where there is one, with its ``arguments``. ``prompt`` and
+    ``tools`` of ``None`` are not known, or there were none.
+    """
+
+    sender: str | None = None
+    to: str
+    kind: DispatchKind = "delegate"
+    tool: str | None = None
+    arguments: Any = None
+    prompt: Content | None = None
+    tools: list[str] | Literal["all"] | None = None
+    result: Content | None = None
+    status: Literal["completed", "failed", "refused", "unanswered", "unknown"] = "completed"
+    error: str | None = None
+
+
+class MadeRun(Record, kw_only=True):
+    """The whole run of the agent that work was handed to."""
+
+    said: list[Message] = msgspec.field(default_factory=list)
+    output: Content | None = None
+    status: RunStatus = "completed"
+    error: str | None = None
+
+
+class ExpectedHandling(Record, kw_only=True):
+    """What should come of a dispatch case; what is ``None`` is not stated.
+
+    ``to`` are the agents that work may go to, ``[]`` for none: the sender does it itself.
+    ``tools`` are those that the receiver may use. ``follow_through`` are texts that what the
+    sender says next has to contain.
+    """
+
+    to: list[str] | None = None
+    prompt_contains: list[str] | None = None
+    tools: list[str] | None = None
+    follow_through: list[str] | None = None
+
+
+class Origin(Record, kw_only=True):
+    """Where a dispatch case comes from."""
+
+    trace: str | None = None
+    dispatch: str | None = None
+    recording: str | None = None
+    framework: str | None = None
+
+
+class DispatchCase(Record, kw_only=True):
+    """One dispatch as a case of its own: what led to it, the call, the child's run, what followed.
+
+    ``context`` is what the sender had before it, oldest first, and ends before the call; ``next``
+    is what the sender did then. ``versions`` are hashes of texts, by what they are of:
+    ``agent:desk`` is the prompt of the agent ``desk``, ``agents`` all definitions, ``set`` the set
+    of cases.
+    """
+
+    form: Form = "decision"
+    context: list[Message]
+    call: MadeDispatch
+    child: MadeRun | None = None
+    next: list[Message] | None = None
+    expected: ExpectedHandling = msgspec.field(default_factory=ExpectedHandling)
+    failure_modes: list[str] = msgspec.field(default_factory=list)
+    origin: Origin | None = None
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class Case(Record, kw_only=True):
     """One conversation and what should happen in it, turn by turn."""
 
     id: str
     where: Location | None = None
     turns: list[ExpectedTurn]
+    dispatch: DispatchCase | None = None
     scenario: Scenario | None = None
+    stand_ins: StandIns | None = None
     session: Session = msgspec.field(default_factory=Session)
     state: dict[str, Any] = msgspec.field(default_factory=dict)
     final_state: dict[str, Any] | None = None

@@ -105,7 +105,11 @@ class Said(Record, kw_only=True, tag_field="type", tag="said"):
 
 
 class ToolCall(Record, kw_only=True, tag_field="type", tag="tool_call"):
-    """A call of a tool. ``dispatch`` is set when the call hands work to an agent."""
+    """A call of a tool. ``dispatch`` is set when the call hands work to an agent.
+
+    ``stand_in`` tells what answered in place of the tool, ``replay`` for instance; ``None`` says
+    that it really ran.
+    """
 
     id: str
     name: str
@@ -114,6 +118,7 @@ class ToolCall(Record, kw_only=True, tag_field="type", tag="tool_call"):
     status: CallStatus = "ok"
     refused_by: Literal["runtime", "policy", "user"] | None = None
     dispatch: str | None = None
+    stand_in: str | None = None
     error: str | None = None
     at: float | None = None
     ended: float | None = None
@@ -176,7 +181,10 @@ class AgentRun(Record, kw_only=True):
 
 
 class Dispatch(Record, kw_only=True):
-    """Work passing from a run to another agent, one for each message that sets one to work."""
+    """Work passing from a run to another agent, one for each message that sets one to work.
+
+    ``stand_in`` tells what answered in place of the agent, as for a :class:`ToolCall`.
+    """
 
     id: str
     kind: DispatchKind
@@ -197,6 +205,7 @@ class Dispatch(Record, kw_only=True):
     continues: str | None = None
     answers: str | None = None
     result: Content | None = None
+    stand_in: str | None = None
     status: DispatchStatus = "completed"
     error: str | None = None
     depth: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -16,6 +16,7 @@ from baton.model.dataset import Need
 from baton.plugins import Alias
 from baton.plugins.user_code import Function, load_function
 from baton.readers import Catalog
+from baton.stand_ins import Play, decision_trace
 
 from .functions import call, worded
 
@@ -82,10 +83,14 @@ class ServerOptions(ProviderOptions, kw_only=True):
 
 
 class Surroundings(NamedTuple):
-    """What a provider is set up in: paths and functions are looked for below ``folder``."""
+    """What a provider is set up in: paths and functions are looked for below ``folder``.
+
+    ``texts`` are the components that are changed, by name.
+    """
 
     folder: Path = Path()
     agents: Catalog = {}  # noqa: RUF012 - never written to
+    texts: Mapping[str, str] = {}
 
 
 Options = TypeVar("Options", bound=ProviderOptions)
@@ -130,6 +135,16 @@ class ConfiguredProvider(ABC, Generic[Options]):
             return _no_server(self.options.type)
         return "say how, by `restart: COMMAND` of the provider"
 
+    async def components(self) -> dict[str, str]:
+        """Return the texts that may be changed, as they are, by the name of the component.
+
+        The provider has to be entered.
+
+        Raises:
+            ProviderError: it has none that Baton can change.
+        """
+        raise ProviderError(f"`{self.options.type}` has no texts that can be replaced from here")
+
     async def prepare(self) -> None:
         """Get ready for a call that follows at once; the time for it is not the case's."""
 
@@ -138,6 +153,39 @@ class ConfiguredProvider(ABC, Generic[Options]):
 
     async def __aexit__(self, *_: object) -> None:
         return None
+
+
+async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
+    """Return the trace of a case that is played with stand-ins, with their answers marked in it.
+
+    Of a decision it is made of what passed the stand-ins.
+
+    Raises:
+        ProviderError: a call had to be refused, or the case could not be played.
+        CaseCancelled: with what was seen until then.
+    """
+    try:
+        seen = await playing
+    except CaseCancelled as cancelled:
+        if cancelled.trace is not None:
+            play.mark(cancelled.trace)
+        raise
+    except ProviderError as error:
+        if error.trace is not None:
+            play.mark(error.trace)
+        play.check(error.trace)
+        if not play.decided:
+            raise
+        return decision_trace(case, play, error.trace)
+    except Exception:
+        play.check()
+        raise
+    if play.stops:
+        play.check(seen)
+        return decision_trace(case, play, seen)
+    play.mark(seen)
+    play.check(seen)
+    return seen
 
 
 Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]

@@ -34,11 +34,12 @@ from .base import (
     ProviderOptions,
     Surroundings,
     refuse_unplayable,
+    stood_in,
 )
 from .claude_hearing import Messages, hear_claude, heard_into
 from .claude_hearing import trace_of as claude_trace
-from .framework_objects import is_of_adk, load_target
-from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
+from .frameworks.program import Program, is_of_adk
+from .functions import NO_SESSION, NOT_JSON, as_json, worded
 from .instrument.wire import Setup, Workers
 from .recorder import RecordedTurn, record_turn
 
@@ -83,7 +84,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             if is_of_adk(load_object(options.target, self.around.folder)):
                 self._driver = _OfAdk(options, self.around)
             else:
-                self._target = Target(load_target(options.target, self.around.folder))
+                self._program = Program(options.target, self.around.folder, self.around.texts)
             return
         _refuse_idle(options)
         # Hooks run where the program does, as they may share its modules.
@@ -93,6 +94,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             target=options.target,
             folder=str(self.around.folder),
             agents=self.around.agents,
+            texts=dict(self.around.texts),
             hooks=options.hooks,
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
             plain=not options.instrument,
@@ -102,9 +104,13 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     def lacks(self, need: Need) -> str | None:
         """Say why cases that need something cannot be played; a function of cases sees to it."""
-        if self._driver is None and self._target.whole_case:
+        if self._driver is None and self._program.target.whole_case:
             return None
-        if need == "new_session" and self._driver is None and not self._target.takes_session:
+        if (
+            need == "new_session"
+            and self._driver is None
+            and not self._program.target.takes_session
+        ):
             return NO_SESSION
         return super().lacks(need)
 
@@ -126,8 +132,12 @@ class Python(ConfiguredProvider[PythonOptions]):
         """Play a case; what the function raises is passed on, from a later turn with the trace."""
         if self._driver is not None:
             return await self._driver.play(case)
+        with self._program.playing(case) as play:
+            return await stood_in(case, play, self._play(case))
+
+    async def _play(self, case: Case) -> Trace:
         state = await self.hooks.state(case)
-        if self._target.whole_case:
+        if self._program.target.whole_case and case.dispatch is None:
             return await self._play_whole(case, state)
         refuse_unplayable(case)
         return await self._play_turns(case, state)
@@ -137,7 +147,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         message = case.turns[0].input.plain() if len(case.turns) == 1 else None
         heard: Messages = []
         with record_turn(message) as recorded, heard_into(heard):
-            answer = await self._target.call(case, case, copy.deepcopy(state))
+            answer = await self._program.answer(case, case, copy.deepcopy(state))
         if isinstance(answer, Trace):
             trace = _checked(answer, case)
         elif len(case.turns) > 1:
@@ -174,7 +184,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             recorded = None
             try:
                 with record_turn(message, id=f"turn{index + 1}") as recorded:
-                    answer = await self._target.call(message, case, session)
+                    answer = await self._program.answer(message, case, session)
                 if isinstance(answer, Trace) and len(case.turns) == 1:
                     trace = _checked(answer, case)
                     for turn in trace.turns:

@@ -19,17 +19,31 @@
             lab.output = judge(rows)
         return lab.output
 
+The same in fewer lines, for functions whose first parameter is the task:
+
+    @baton.tool
+    def look_up(task): ...
+
+
+    @baton.agent("lab")
+    def lab(task):
+        return judge(look_up(task))
+
+Tools and agents that are marked like this can be answered by stand-ins.
+
 Where nothing is recorded, these lines do next to nothing. The ``python`` provider records each
 message of a case; ``record_turn`` does it for a program that calls its agents itself.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -47,9 +61,10 @@ from baton.model import (
     Turn,
 )
 from baton.model.trace import SCHEMA_VERSION
+from baton.stand_ins.play import Asked, Play, current
 
 from .answer_turns import content_of
-from .functions import as_json, named
+from .functions import NOT_JSON, as_json, named
 
 _NOT_TOLD = ("usage", "tools_offered", "model", "inside")
 """What nobody states of a run here."""
@@ -284,6 +299,158 @@ def record_dispatch(
             sender.steps.append(
                 GotBack(id=turn.new_id("back"), dispatch=dispatch.id, at=dispatch.ended)
             )
+
+
+_NAME = "__baton_agent__"
+Marked = TypeVar("Marked", bound=Callable[..., Any])
+
+
+def agent_name(value: Any) -> str | None:
+    """Return the name that :func:`agent` gave a function; ``None`` for anything else."""
+    name = getattr(value, _NAME, None) if inspect.isfunction(value) else None
+    return name if isinstance(name, str) else None
+
+
+def agent(name: str) -> Callable[[Marked], Marked]:
+    """Mark a function as an agent: ``@baton.agent("lab")``.
+
+    Its first argument is what it is told, what it returns is its answer. Each call of it inside of
+    another agent is a dispatch. A stand-in may answer in its place.
+    """
+
+    def mark(function: Marked) -> Marked:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: Any, **named: Any) -> Any:
+                asked = Asked(name, _first(function, args, named), agent=_who(), kind="agent")
+
+                async def run() -> Any:
+                    with record_agent(name, asked.input) as recorded:
+                        recorded.output = await function(*args, **named)
+                    return recorded.output
+
+                play = current()
+                if play is None or not _is_handed_on(play, name):
+                    return await run()
+                with record_dispatch(name, asked.input, basis="structure") as sent:
+                    sent.result = await play.tool(asked, run)
+                return sent.result
+
+            marked: Any = awaited
+        else:
+
+            @functools.wraps(function)
+            def called(*args: Any, **named: Any) -> Any:
+                asked = Asked(name, _first(function, args, named), agent=_who(), kind="agent")
+
+                def run() -> Any:
+                    with record_agent(name, asked.input) as recorded:
+                        recorded.output = function(*args, **named)
+                    return recorded.output
+
+                play = current()
+                if play is None or not _is_handed_on(play, name):
+                    return run()
+                with record_dispatch(name, asked.input, basis="structure") as sent:
+                    sent.result = play.tool_now(asked, run)
+                return sent.result
+
+            marked = called
+        setattr(marked, _NAME, name)
+        return marked  # type: ignore[no-any-return]
+
+    return mark
+
+
+def tool(function: Marked) -> Marked:
+    """Mark a function as a tool: ``@baton.tool``. Its calls are recorded.
+
+    A stand-in may answer in its place.
+    """
+    name = function.__name__
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def awaited(*args: Any, **named: Any) -> Any:
+            with _call_of(name, _arguments(function, args, named)) as call:
+                play = current()
+                if play is None:
+                    call.result = await function(*args, **named)
+                else:
+                    asked = Asked(name, call.arguments, agent=_who())
+                    call.result = await play.tool(asked, lambda: function(*args, **named))
+            return call.result
+
+        return awaited  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        with _call_of(name, _arguments(function, args, named)) as call:
+            play = current()
+            if play is None:
+                call.result = function(*args, **named)
+            else:
+                asked = Asked(name, call.arguments, agent=_who())
+                call.result = play.tool_now(asked, lambda: function(*args, **named))
+        return call.result
+
+    return called  # type: ignore[return-value]
+
+
+class _Call:
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments
+        self.result: Any = None
+
+
+@contextmanager
+def _call_of(name: str, arguments: Any) -> Iterator[_Call]:
+    """Record a call of a tool, whether it returns or raises; errors are passed on."""
+    call = _Call(arguments)
+    at = _AT.get()
+    recorded = RecordedAgent(at.turn, at.run) if at is not None and at.run is not None else None
+    try:
+        yield call
+    except Exception as error:
+        if recorded is not None:
+            recorded.called(name, arguments, error=named(error))
+        raise
+    if recorded is not None:
+        recorded.called(name, arguments, call.result)
+
+
+def _who() -> str | None:
+    """Return the agent at work."""
+    at = _AT.get()
+    return at.run.agent if at is not None and at.run is not None else None
+
+
+def _is_handed_on(play: Play, name: str) -> bool:
+    """Tell a dispatch that a stand-in has a say in: the agent that opens a turn is no dispatch."""
+    at = _AT.get()
+    return at is not None and at.run is not None and play.stands_in_for(name)
+
+
+def _first(function: Callable[..., Any], args: Any, named: Any) -> Any:
+    given = _arguments(function, args, named)
+    return next(iter(given.values()), None) if isinstance(given, dict) else None
+
+
+def _arguments(function: Callable[..., Any], args: Any, named: Any) -> Any:
+    """Return the arguments of a call by name, as plain data; what is no JSON is its text."""
+    try:
+        bound = inspect.signature(function).bind(*args, **named)
+    except (TypeError, ValueError):  # the call itself reports what is wrong with it
+        return None
+    return {name: _shown(value) for name, value in bound.arguments.items() if name != "self"}
+
+
+def _shown(value: Any) -> Any:
+    try:
+        return _plain(value)
+    except NOT_JSON:
+        return repr(value)
 
 
 def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:

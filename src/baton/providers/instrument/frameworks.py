@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from baton.model import InputError, Problem
 from baton.plugins.user_code import load_object
-from baton.providers.framework_objects import is_framework_object, is_of_adk
+from baton.providers.frameworks.program import is_framework_object, is_of_adk
 
 GROUP = "opentelemetry_instrumentor"
 """The entry points by which packages offer instrumentors."""

@@ -28,9 +28,9 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 from baton.providers.answer_turns import Stated, stated_turn
-from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.framework_objects import load_target
-from baton.providers.functions import NO_SESSION, Target, worded
+from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable, stood_in
+from baton.providers.frameworks.program import Program
+from baton.providers.functions import NO_SESSION, worded
 from baton.providers.instrument.collector import Collected, Play, tracing
 from baton.providers.instrument.instrumentors import activate, switch_on_built_in
 from baton.providers.instrument.wire import Setup
@@ -225,7 +225,8 @@ class Player:
         activate(setup.instrumentors, self.setup.instrumentors.append)
         folder = Path(setup.folder)
         switch_on_built_in(self.setup.built_in.append)
-        self.target = Target(load_target(setup.target, folder))
+        self.program = Program(setup.target, folder, setup.texts)
+        self.target = self.program.target
         self.hooks = Hooks(setup.hooks, folder)
         # What was made while the program was loaded.
         self.tracing.install()
@@ -261,14 +262,20 @@ class CaseInPlay:
             CaseCancelled: it was interrupted; with what was seen until then.
         """
         try:
-            problem = await self._turns()
-            await self._settle()
-            return self._whole(problem)
+            with self._player.program.playing(self._case) as play:
+                return await stood_in(self._case, play, self._play_all())
+        except CaseCancelled:
+            raise
         except asyncio.CancelledError as cancelled:
             raise CaseCancelled(self.seen()) from cancelled
         finally:
             self._collector.end(self._play)
             self._collector.end(self._aside)
+
+    async def _play_all(self) -> Trace:
+        problem = await self._turns()
+        await self._settle()
+        return self._whole(problem)
 
     def seen(self) -> Trace | None:
         """Return what there is until now, if anything can be made of it."""
@@ -328,7 +335,7 @@ class CaseInPlay:
         try:
             with self._root("baton.turn", self._play):
                 first = case if target.whole_case else expected.input.plain()
-                answer = await target.call(first, case, session)
+                answer = await self._player.program.answer(first, case, session)
         except Exception as error:
             turn.error = f"the function raised {worded(error)}"
             raise ProviderError(turn.error) from error

@@ -23,13 +23,15 @@ Workers = Literal["process", "inline"]
 class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     """The program, and how it is instrumented. ``folder`` is where it is looked for.
 
-    ``agents`` are definitions that the config gives. A ``plain`` one is not instrumented: what it
-    returns is its trace. ``tracebacks`` prints those of what it raises.
+    ``agents`` are definitions that the config gives, ``texts`` components that are changed. A
+    ``plain`` one is not instrumented: what it returns is its trace. ``tracebacks`` prints those of
+    what it raises.
     """
 
     target: str
     folder: str
     agents: Catalog = msgspec.field(default_factory=dict)
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
     hooks: HookOptions | None = None
     instrumentors: Literal["auto"] | list[str] = "auto"
     plain: bool = False

@@ -1,0 +1,143 @@
+"""Stand-ins: what answers in place of a tool or an agent. The types; `baton.stand_ins` plays them.
+
+In a file they are ``stand_ins:`` of a case, a dataset or a config.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+StandInMode = Literal["replay", "fixture", "schema", "llm", "mock", "live"]
+"""Where answers come from: what was recorded, written answers, made from a JSON Schema, by an LLM,
+the answer of mock mode, or the real thing."""
+Unmatched = Literal["error", "live", "schema"]
+"""What happens to a call that nothing answers."""
+FaultKind = Literal[
+    "timeout",
+    "error",
+    "empty",
+    "wrong_type",
+    "partial",
+    "slow",
+    "stale",
+    "refused",
+    "hostile",
+]
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Nth = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the parts of ``stand_ins``: a key that is not known stops the run."""
+
+
+class Fixture(Part, kw_only=True):
+    """A written answer.
+
+    ``when`` says for which calls: of a tool the arguments that a call has to have, others may be
+    there as well; of an agent a text, or several, that its prompt has to contain. Without it, for
+    all. ``call`` names the n-th call only, counted from 1. The answer is a ``result``, or an
+    ``error`` that the tool ended in.
+    """
+
+    when: dict[str, Any] | list[str] | str | None = None
+    call: Nth | None = None
+    result: Any = None
+    error: str | None = None
+
+
+class Fault(Part, kw_only=True):
+    """Something that goes wrong with an answer.
+
+    ``timeout``, ``error`` and ``refused`` come in place of it; ``empty``, ``wrong_type``,
+    ``partial``, ``stale`` (the answer of the call before) and ``hostile`` (``text`` is put into
+    it) change it; ``slow`` delays it by ``seconds``. ``call`` lists the calls it happens to,
+    counted from 1; all of them when left out. ``text`` is the message of an error, or the hostile
+    text.
+    """
+
+    kind: FaultKind
+    call: Nth | list[Nth] | None = None
+    seconds: Seconds | None = None
+    text: str | None = None
+
+
+class StandIn(Part, kw_only=True):
+    """What answers in place of one tool or agent.
+
+    Args:
+        mode: where answers come from; ``fixture`` where ``answers`` are given.
+        on_unmatched: what happens to a call that nothing answers.
+        answers: written answers; the first that fits is taken.
+        faults: what goes wrong.
+        schema: the JSON Schema of a result, for the mode ``schema``.
+        key: of the mode ``mock``: the environment variable that holds the tool's credentials.
+            The answer is made up only while it is empty or ``dummy_key``.
+        tools: of an agent: stand-ins for the tools that this agent calls.
+    """
+
+    mode: StandInMode | None = None
+    on_unmatched: Unmatched | None = None
+    answers: list[Fixture] = msgspec.field(default_factory=list)
+    faults: list[Fault] = msgspec.field(default_factory=list)
+    schema: dict[str, Any] | None = None
+    key: str | None = None
+    tools: dict[str, StandIn] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in (None, "fixture") and self.answers and self.mode != "llm":
+            raise ValueError(f"`answers` are not used with `mode: {self.mode}`")
+        if self.key is not None and self.mode != "mock":
+            raise ValueError("`key` is of `mode: mock`")
+
+
+class RecordedAnswer(Part, kw_only=True):
+    """What a tool, or an agent, answered in a recorded run; ``input`` are arguments or a prompt."""
+
+    kind: Literal["tool", "agent"] = "tool"
+    name: str
+    agent: str | None = None
+    input: Any = None
+    result: Any = None
+    error: str | None = None
+    refused: bool = False
+
+
+class StandIns(Part, kw_only=True):
+    """What answers in place of tools and agents.
+
+    Args:
+        mode: where answers come from, for tools that are not listed; ``live`` unless said.
+        on_unmatched: what happens to a call that nothing answers; ``error`` unless said.
+        tools: stand-ins by the name of the tool; ``*`` is any tool that is not listed.
+        agents: stand-ins by the name of the agent.
+        recorded: answers of a recorded run, for the mode ``replay``.
+        live: tools that really run, whatever else is said.
+        model: the model that answers in the mode ``llm``.
+    """
+
+    mode: StandInMode | None = None
+    on_unmatched: Unmatched | None = None
+    tools: dict[str, StandIn] = msgspec.field(default_factory=dict)
+    agents: dict[str, StandIn] = msgspec.field(default_factory=dict)
+    recorded: list[RecordedAnswer] = msgspec.field(default_factory=list)
+    live: list[str] = msgspec.field(default_factory=list)
+    model: str | None = None
+
+
+def merged(under: StandIns | None, over: StandIns | None) -> StandIns | None:
+    """Put stand-ins over others, by tool and agent: those of a case over those of its dataset."""
+    if under is None or over is None:
+        return over or under
+    return StandIns(
+        mode=over.mode or under.mode,
+        on_unmatched=over.on_unmatched or under.on_unmatched,
+        tools={**under.tools, **over.tools},
+        agents={**under.agents, **over.agents},
+        recorded=over.recorded or under.recorded,
+        live=[*dict.fromkeys([*under.live, *over.live])],
+        model=over.model or under.model,
+    )

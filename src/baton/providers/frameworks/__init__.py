@@ -1,0 +1,1 @@
+"""What each framework calls its agents, and how they are asked: one module a framework."""

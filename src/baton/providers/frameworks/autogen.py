@@ -1,0 +1,37 @@
+"""AutoGen."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, ClassVar
+
+from .base import KEPT, Framework, Session
+
+
+async def _ask_team(team: Any, message: Any, session: Session) -> Any:
+    if not session.get(KEPT):
+        await team.reset()
+        session[KEPT] = True
+    return _last_of(await team.run(task=message))
+
+
+async def _ask_agent(agent: Any, message: Any, session: Session) -> Any:
+    if not session.get(KEPT):
+        token = sys.modules["autogen_core"].CancellationToken()
+        await agent.on_reset(token)
+        session[KEPT] = True
+    return _last_of(await agent.run(task=message))
+
+
+def _last_of(result: Any) -> Any:
+    return result.messages[-1].to_text() if result.messages else None
+
+
+class AutoGen(Framework):
+    """Teams and agents of AutoGen."""
+
+    package = "autogen_agentchat"
+    asks: ClassVar = {
+        ("autogen_agentchat", "BaseGroupChat"): _ask_team,
+        ("autogen_agentchat", "BaseChatAgent"): _ask_agent,
+    }

@@ -1,0 +1,39 @@
+"""Plain functions: agents and tools that are marked by ``baton.agent`` and ``baton.tool``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from baton.model import Message, ProviderError
+from baton.providers.functions import call
+from baton.providers.recorder import agent_name
+
+from .base import Framework, Session
+
+
+class Functions(Framework):
+    """Functions of the program that ``baton.agent`` names.
+
+    What such an agent knows is what it is told: it is put before the user's last message, and goes
+    through its work again, with its tools answered from the recording.
+    """
+
+    package = "baton"
+
+    def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
+        """Yield the function that is an agent."""
+        name = agent_name(value)
+        return [(name, value)] if name is not None else []
+
+    async def go_on(
+        self,
+        agent: Any,
+        messages: Sequence[Message],
+        session: Session,  # noqa: ARG002
+    ) -> Any:
+        """Call the function with what the user said last."""
+        said = [each.text for each in messages if each.role == "user" and each.text]
+        if not said:
+            raise ProviderError("the case holds no message of the user that the agent may be given")
+        return await call(agent, said[-1])

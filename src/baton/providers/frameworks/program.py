@@ -1,0 +1,231 @@
+"""A program of the user's: its function or agent, and what of it can be replaced.
+
+A target of the provider ``python`` may be an agent, graph or team of a framework (``app:graph``),
+so that nobody has to write a function around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from baton import components
+from baton.model import Case, InputError, MadeCall, Message, ProviderError, suggestion
+from baton.plugins.user_code import Function, load_object
+from baton.providers.functions import Target
+from baton.stand_ins import Play, current, playing
+
+from .agent_framework import AgentFramework
+from .autogen import AutoGen
+from .base import Ask, Framework, Session, Text, classes_of
+from .crewai import CrewAI
+from .functions import Functions
+from .langgraph import LangGraph
+from .openai_agents import OpenAIAgents
+from .pydantic_ai import PydanticAI
+from .strands import Strands
+
+FRAMEWORKS: tuple[Framework, ...] = (
+    PydanticAI(),
+    LangGraph(),
+    OpenAIAgents(),
+    Strands(),
+    CrewAI(),
+    AutoGen(),
+    AgentFramework(),
+    Functions(),
+)
+_ADK = (("google.adk", "BaseAgent"), ("google.adk", "App"))
+
+
+class Program:
+    """What a target names, loaded: it answers messages, and plays dispatch cases.
+
+    Args:
+        spec: the target, as ``module:name``.
+        folder: where it is looked for.
+        texts: components that are changed, by name.
+
+    Raises:
+        InputError: there is no such function or object, or it is neither; a component that is to
+            be changed does not exist.
+    """
+
+    def __init__(self, spec: str, folder: Path, texts: Mapping[str, str] | None = None) -> None:
+        self._spec = spec
+        components.use(texts or {})  # before it is imported: programs ask for them then
+        self._value = load_object(spec, folder)
+        self.target = Target(_function_of(self._value, spec))
+        if texts:
+            self._change(texts)
+
+    def components(self) -> dict[str, str]:
+        """Return the texts that may be changed, as they are now, by name."""
+        own = {name: text.read() for name, text in self._texts().items()}
+        return {**own, **components.asked()}
+
+    @contextmanager
+    def playing(self, case: Case) -> Iterator[Play]:
+        """Let the stand-ins of a case answer until the block ends."""
+        with playing(case) as play:
+            if not play.is_idle:
+                for framework in self._used():
+                    framework.stand_in()
+            yield play
+
+    async def answer(self, message: Any, case: Case, session: Session) -> Any:
+        """Return the answer to a message, or what comes of the moment of a dispatch case.
+
+        Raises:
+            ProviderError: no agent has the name that the dispatch case states, or its framework
+                cannot be put before messages.
+        """
+        if case.dispatch is None:
+            return await self.target.call(message, case, session)
+        name, messages = asked_of(case)
+        framework, agent = self._agent(name)
+        try:
+            return plain(await framework.go_on(agent, messages, session))
+        except asyncio.CancelledError:
+            play = current()
+            if play is None or not play.decided:
+                raise
+            return None
+
+    def _used(self) -> Iterator[Framework]:
+        return (each for each in FRAMEWORKS if each.package in sys.modules)
+
+    def _agents(self, framework: Framework) -> dict[str, Any]:
+        """Return the agents that the target holds, and those that its module has names for."""
+        module = sys.modules.get(getattr(self._value, "__module__", "") or "")
+        named = list(vars(module).values()) if module is not None else []
+        spec_module = sys.modules.get(self._spec.rpartition(":")[0])
+        named += list(vars(spec_module).values()) if spec_module is not None else []
+        found: dict[str, Any] = {}
+        for value in [self._value, *named]:
+            for name, agent in framework.agents(value):
+                found.setdefault(name, agent)
+        return found
+
+    def _agent(self, name: str) -> tuple[Framework, Any]:
+        known: list[str] = []
+        for framework in self._used():
+            agents = self._agents(framework)
+            if name in agents:
+                return framework, agents[name]
+            known += agents
+        said = f"`{self._spec}` has no agent `{name}`"
+        raise ProviderError(f"{said}; {_known(name, known)}")
+
+    def _texts(self) -> dict[str, Text]:
+        texts: dict[str, Text] = {}
+        for framework in self._used():
+            texts |= framework.texts(self._agents(framework))
+        return texts
+
+    def _change(self, changed: Mapping[str, str]) -> None:
+        own, asked = self._texts(), components.asked()
+        for name, text in changed.items():
+            if name in own:
+                own[name].write(text)
+            elif name not in asked:
+                known = [*own, *asked]
+                raise InputError(f"`{self._spec}` has no component `{name}`; {_known(name, known)}")
+
+
+def asked_of(case: Case) -> tuple[str, list[Message]]:
+    """Return whom a dispatch case is played with, and what that agent is put before.
+
+    For a ``decision`` it is the sender with what it had before; for a ``child`` the receiver with
+    the prompt; for an ``integration`` the sender, the call it made and its result.
+
+    Raises:
+        ProviderError: the case does not hold what its form needs.
+    """
+    dispatch = case.dispatch
+    if dispatch is None:
+        raise ProviderError("the case is no dispatch case")
+    call = dispatch.call
+    if dispatch.form == "child":
+        if call.prompt is None:
+            raise ProviderError(
+                "the case does not say what the receiver was told: it has no prompt"
+            )
+        return call.to, [Message(role="user", text=call.prompt.plain())]
+    if call.sender is None:
+        raise ProviderError("the case does not say who made the dispatch: it has no `from`")
+    if dispatch.form == "decision":
+        return call.sender, list(dispatch.context)
+    if call.tool is None or call.result is None:
+        missing = "the tool that made the dispatch" if call.tool is None else "its result"
+        raise ProviderError(f"the sender cannot go on from the result: the case lacks {missing}")
+    made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
+    said = Message(role="agent", agent=call.sender, calls=[made])
+    return call.sender, [*dispatch.context, said]
+
+
+def is_framework_object(value: Any) -> bool:
+    """Tell an agent, graph or team of a framework from a function."""
+    return any(name in _ASKS for name in classes_of(value))
+
+
+def is_of_adk(value: Any) -> bool:
+    """Tell an agent or an App of Google ADK."""
+    return any(known in classes_of(value) for known in _ADK)
+
+
+def plain(answer: Any) -> Any:
+    """Return an answer as text or plain data, where it is a model of pydantic."""
+    dump = getattr(answer, "model_dump", None)
+    return dump(mode="json") if callable(dump) else answer
+
+
+def _function_of(value: Any, spec: str) -> Function:
+    """Return a function as it is, or an object of a framework as one of message and session.
+
+    Raises:
+        InputError: it is neither.
+    """
+    ask = _ask_of(value, spec)
+    if ask is not None:
+        asker = ask
+
+        async def answer(message: Any, session: Session) -> Any:
+            return plain(await asker(value, message, session))
+
+        return answer
+    if not callable(value):
+        known = ", ".join(sorted({f"{package}.{name}" for package, name in _ASKS}))
+        raise InputError(
+            f"`{spec}` is {type(value).__name__}, neither a function nor an agent that is known "
+            f"({known}): name a function that takes a message and asks it"
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def _ask_of(value: Any, spec: str) -> Ask | None:
+    if is_of_adk(value):
+        raise InputError(
+            f"`{spec}` is of Google ADK, which tells what its agents do: leave out `instrument`, "
+            f"or name it as the `path` of the provider `adk_local`"
+        )
+    for known in classes_of(value):
+        if known == ("claude_agent_sdk", "ClaudeAgentOptions"):
+            raise InputError(
+                f"`{spec}` holds options of the Claude Agent SDK: write them into a config with "
+                "the provider `claude_sdk`, or name a function that asks the agent"
+            )
+        if known in _ASKS:
+            return _ASKS[known]
+    return None
+
+
+def _known(name: str, known: list[str]) -> str:
+    return suggestion(name, set(known)) or "none is known: give each a name in its module"
+
+
+_ASKS = {known: ask for framework in FRAMEWORKS for known, ask in framework.asks.items()}

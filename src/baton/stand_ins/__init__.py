@@ -1,0 +1,10 @@
+"""What answers in place of tools and agents while a case is played.
+
+A framework's own module asks :func:`current` before each call of a tool or an agent, and lets
+:meth:`Play.tool` decide whether it runs.
+"""
+
+from .decision import decision_trace
+from .play import Asked, Decided, Play, StandInError, current, playing
+
+__all__ = ["Asked", "Decided", "Play", "StandInError", "current", "decision_trace", "playing"]

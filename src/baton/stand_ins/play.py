@@ -1,0 +1,324 @@
+"""One playing of a case: every call of a tool or an agent passes here, and may be answered here.
+
+    with playing(case) as play:
+        ...                       # the program runs; its framework asks `current()` for each call
+    play.mark(trace)              # what was made up is marked in the record
+
+A program may run tools in threads of its own, without the context of the case. While a single case
+is in play they still belong to it; with several, nobody can tell, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from baton.model import Case, ProviderError, Trace
+from baton.model.stand_ins import StandIn, StandIns
+
+from .answers import MOCKED, Answer, NoAnswer, Recordings, fixture_for, from_schema
+from .faults import after, instead, seconds_of
+
+_SIBLINGS = 0.05
+"""Seconds for other calls of the same model response to be seen: some frameworks make them side by
+side, and a fan-out to three agents is one decision."""
+_NOT_SET = ("", "dummy_key")
+"""What an environment variable of credentials holds where nobody has any."""
+
+
+class StandInError(Exception):
+    """The error that a tool ends in, where its stand-in says so."""
+
+
+class Asked(NamedTuple):
+    """A call: of a tool with its arguments, or of an agent with its prompt.
+
+    ``agent`` is who calls, where that is known. ``schema`` is the JSON Schema of a result, where
+    the tool states one. Of an agent, ``dispatch`` is how work passes to it, and ``tool`` the tool
+    by which it is called.
+    """
+
+    name: str
+    input: Any = None
+    agent: str | None = None
+    kind: Literal["tool", "agent"] = "tool"
+    id: str | None = None
+    schema: dict[str, Any] | None = None
+    dispatch: Literal["delegate", "transfer", "sequence"] = "delegate"
+    tool: str | None = None
+
+
+class Decided(asyncio.CancelledError):
+    """Ends a play at the dispatch that it was played for; frameworks clean up as when cancelled."""
+
+
+class Given(NamedTuple):
+    """What was answered in place of a call, and ``by`` what."""
+
+    asked: Asked
+    answer: Answer
+    by: str
+
+
+class Model(Protocol):
+    """The LLM that makes up answers; it remembers those it gave in one playing of a case."""
+
+    async def answer(self, asked: Asked) -> Any:
+        """Return a result; raises ProviderError when the model gives none."""
+
+
+class Play:
+    """The stand-ins of one playing of a case, and what they answered.
+
+    Attributes:
+        asked: all calls that passed here, in order.
+        given: what was answered here, in order.
+        refused: calls that had to be refused: nothing answers them, and they may not run.
+        stops: whether play ends at the first dispatch.
+        decided: whether it ended there.
+    """
+
+    def __init__(
+        self, stand_ins: StandIns | None = None, *, stops: bool = False, model: Model | None = None
+    ) -> None:
+        self.stand_ins = stand_ins or StandIns()
+        self.asked: list[Asked] = []
+        self.given: list[Given] = []
+        self.refused: list[str] = []
+        self.stops = stops
+        self.decided = False
+        self._model = model
+        self._recordings = Recordings(self.stand_ins.recorded)
+        self._counts: dict[tuple[str, str], int] = {}
+        self._last: dict[tuple[str, str], Any] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to stand in for: every call runs as it is."""
+        return not self.stops and self.stand_ins == StandIns()
+
+    def stands_in_for(self, agent: str) -> bool:
+        """Tell whether an agent is not run: play ends there, or something answers for it."""
+        if self.stops:
+            return True
+        return self._mode(
+            Asked(agent, kind="agent"), self._spec(Asked(agent, kind="agent"))
+        ) not in (
+            None,
+            "live",
+        )
+
+    async def tool(self, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the result of a call: a stand-in's, or that of ``run``.
+
+        Raises:
+            StandInError: the stand-in says that the tool ends in an error.
+            ProviderError: nothing answers the call, and the tool may not run.
+            Decided: the call is the dispatch that play ends at.
+        """
+        self.asked.append(asked)
+        if self.stops and asked.kind == "agent":
+            await asyncio.sleep(_SIBLINGS)
+            self.decided = True
+            raise Decided
+        decided = self._decide(asked)
+        if decided.seconds:
+            await asyncio.sleep(decided.seconds)
+        if decided.ask_model:
+            if self._model is None:
+                raise self._refuse(asked, "no model is named that makes up answers")
+            decided = decided._replace(answer=Answer(await self._model.answer(asked), by="llm"))
+        if decided.answer is None:
+            return self._ended(asked, decided, Answer(await run(), by=None))
+        return self._ended(asked, decided, decided.answer)
+
+    def tool_now(self, asked: Asked, run: Callable[[], Any]) -> Any:
+        """Do what :meth:`tool` does for a program that does not await; raises the same."""
+        self.asked.append(asked)
+        if self.stops and asked.kind == "agent":
+            time.sleep(_SIBLINGS)
+            self.decided = True
+            raise Decided
+        decided = self._decide(asked)
+        if decided.seconds:
+            time.sleep(decided.seconds)
+        if decided.ask_model:
+            if self._model is None:
+                raise self._refuse(asked, "no model is named that makes up answers")
+            made = _wait_for(self._model.answer(asked))
+            decided = decided._replace(answer=Answer(made, by="llm"))
+        if decided.answer is None:
+            return self._ended(asked, decided, Answer(run(), by=None))
+        return self._ended(asked, decided, decided.answer)
+
+    def check(self, trace: Trace | None = None) -> None:
+        """Raise ProviderError when a call had to be refused: the case was not played as meant."""
+        if self.refused:
+            raise ProviderError("; ".join(dict.fromkeys(self.refused)), trace)
+
+    def mark(self, trace: Trace) -> None:
+        """Mark in the record which calls and dispatches were answered by a stand-in.
+
+        Calls are found by their id, else by name, caller and arguments, in order. What is not
+        found is named in ``attributes["stand-ins not in the record"]``.
+        """
+        from .marks import mark
+
+        mark(trace, self.given)
+
+    def _decide(self, asked: Asked) -> _Decided:
+        """Say what is to happen with a call; raises ProviderError for one that is refused."""
+        spec = self._spec(asked)
+        key = (asked.kind, asked.name)
+        number = self._counts[key] = self._counts.get(key, 0) + 1
+        faults = spec.faults if spec is not None else []
+        seconds = seconds_of(faults, number)
+        refused = instead(faults, number, asked.name)
+        if refused is not None:
+            return _Decided(number, refused, seconds)
+        mode = self._mode(asked, spec)
+        if mode is None or mode == "live":
+            return _Decided(number, None, seconds)
+        if mode == "llm":
+            written = fixture_for(spec.answers if spec else [], asked.input, number)
+            return _Decided(number, written, seconds, ask_model=written is None)
+        try:
+            return _Decided(number, self._answer(asked, mode, spec, number), seconds)
+        except NoAnswer as reason:
+            unmatched = (spec and spec.on_unmatched) or self.stand_ins.on_unmatched or "error"
+            if unmatched == "live":
+                return _Decided(number, None, seconds)
+            schema = (spec and spec.schema) or asked.schema
+            if unmatched == "schema" and schema is not None:
+                return _Decided(number, Answer(from_schema(schema), by="schema"), seconds)
+            raise self._refuse(asked, str(reason)) from None
+
+    def _answer(self, asked: Asked, mode: str, spec: StandIn | None, number: int) -> Answer:
+        """Return the answer of a mode; raises NoAnswer."""
+        if mode == "fixture":
+            written = fixture_for(spec.answers if spec else [], asked.input, number)
+            if written is None:
+                raise NoAnswer("no written answer is for these arguments")
+            return written
+        if mode == "schema":
+            schema = (spec and spec.schema) or asked.schema
+            if schema is None:
+                raise NoAnswer("it states no JSON Schema of its result: give one as `schema`")
+            return Answer(from_schema(schema), by="schema")
+        if mode == "mock":
+            return Answer(dict(MOCKED), by="mock")
+        return self._recordings.answer(asked.kind, asked.name, asked.agent, asked.input)
+
+    def _spec(self, asked: Asked) -> StandIn | None:
+        if asked.kind == "agent":
+            return self.stand_ins.agents.get(asked.name)
+        caller = self.stand_ins.agents.get(asked.agent or "")
+        own = caller.tools if caller is not None else {}
+        tools = self.stand_ins.tools
+        return own.get(asked.name) or tools.get(asked.name) or own.get("*") or tools.get("*")
+
+    def _mode(self, asked: Asked, spec: StandIn | None) -> str | None:
+        """Say where the answer comes from; agents are live unless something answers for them."""
+        if asked.kind == "tool" and asked.name in self.stand_ins.live:
+            return "live"
+        mode = spec.mode if spec is not None else None
+        if mode is None and spec is not None and spec.answers:
+            mode = "fixture"
+        if mode is None and asked.kind == "tool":
+            mode = self.stand_ins.mode
+        if mode == "mock" and spec is not None and spec.key is not None:
+            return "mock" if os.environ.get(spec.key, "") in _NOT_SET else "live"
+        return mode
+
+    def _ended(self, asked: Asked, decided: _Decided, answer: Answer) -> Any:
+        """Put the faults into an answer, note what was made up, and return or raise it."""
+        spec = self._spec(asked)
+        key = (asked.kind, asked.name)
+        faults = spec.faults if spec is not None else []
+        before = self._last.get(key, msgspec.UNSET)
+        changed = after(faults, decided.number, answer, before)
+        if answer.error is None and not answer.refused:
+            self._last[key] = answer.result
+        if changed.by is not None:
+            self.given.append(Given(asked, changed, changed.by))
+        if changed.timed_out:
+            raise TimeoutError(changed.error)
+        if changed.error is not None:
+            raise StandInError(changed.error)
+        return changed.result
+
+    def _refuse(self, asked: Asked, why: str) -> ProviderError:
+        what = "agent" if asked.kind == "agent" else "tool"
+        way = (
+            f"`--live-tools {asked.name}` runs it, and `stand_ins:` may answer for it"
+            if asked.kind == "tool"
+            else "`stand_ins:` may answer for it"
+        )
+        text = f"the {what} `{asked.name}` was not run: {why}; {way}"
+        self.refused.append(text)
+        return ProviderError(text)
+
+
+class _Decided(NamedTuple):
+    """What happens with the n-th call: an answer, the model's, or (neither) the real thing."""
+
+    number: int
+    answer: Answer | None
+    seconds: float = 0.0
+    ask_model: bool = False
+
+
+_PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
+_IN_PLAY: list[Play] = []
+
+
+@contextmanager
+def playing(case: Case, *, model: Model | None = None) -> Iterator[Play]:
+    """Play a case with its stand-ins until the block ends."""
+    stops = case.dispatch is not None and case.dispatch.form == "decision"
+    play = Play(case.stand_ins, stops=stops, model=model)
+    token = _PLAY.set(play)
+    _IN_PLAY.append(play)
+    try:
+        yield play
+    finally:
+        # By identity: two plays without stand-ins are not the same one.
+        _IN_PLAY[:] = [each for each in _IN_PLAY if each is not play]
+        _PLAY.reset(token)
+
+
+def current() -> Play | None:
+    """Return the play that a call belongs to; ``None`` where none has stand-ins.
+
+    Raises:
+        ProviderError: several cases are in play, and the call carries the context of none.
+    """
+    play = _PLAY.get()
+    if play is not None:
+        return play
+    if len(_IN_PLAY) == 1:
+        return _IN_PLAY[0]
+    if all(each.is_idle for each in _IN_PLAY):
+        return None
+    raise ProviderError(
+        "a call came from a thread without the context of its case while several cases are in "
+        "play: use `--concurrency 1`, `workers: process`, or `contextvars.copy_context().run`"
+    )
+
+
+def _wait_for(made: Awaitable[Any]) -> Any:
+    """Await something in a thread of its own, as an event loop may run in this one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def awaited() -> Any:
+        return await made
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, awaited()).result()

@@ -1,0 +1,180 @@
+"""Stand-ins in programs of plain functions, and dispatch cases that are played with them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from baton.model import (
+    Case,
+    Content,
+    DispatchCase,
+    ExpectedTurn,
+    MadeDispatch,
+    Message,
+    ProviderError,
+    StandIns,
+    ToolCall,
+    Trace,
+)
+from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
+from baton.providers.base import Surroundings
+from baton.providers.python import Python, PythonOptions
+
+SHOP = """
+    import baton
+
+    PAID = []
+
+
+    @baton.tool
+    def look_up(order):
+        return {"order": order, "total": 40}
+
+
+    @baton.tool
+    async def pay_back(order, amount):
+        PAID.append(order)
+        return f"paid {amount}"
+
+
+    @baton.agent("refunds")
+    async def refunds(task):
+        return await pay_back(task.split()[-1], 40)
+
+
+    @baton.agent("desk")
+    async def desk(message):
+        found = look_up(message.split()[-1])
+        if found["total"] > 10:
+            return "Refund: " + await refunds(f"Refund order {found['order']}")
+        return "Too little to refund."
+"""
+
+
+def play(folder: Path, case: Case, target: str = "desk") -> Trace:
+    (folder / "shop.py").write_text(dedent(SHOP))
+    options = PythonOptions(type="python", target=f"{folder}/shop.py:{target}")
+    return asyncio.run(_play(Python(options, Surroundings(folder)), case))
+
+
+async def _play(provider: Python, case: Case) -> Trace:
+    async with provider:
+        return await provider(case)
+
+
+def asked(text: str, **more: Any) -> Case:
+    return Case(id="c", turns=[ExpectedTurn(input=Content(text=text))], **more)
+
+
+def calls(trace: Trace) -> list[ToolCall]:
+    runs = [run for turn in trace.turns for run in turn.runs]
+    return [step for run in runs for step in run.steps if isinstance(step, ToolCall)]
+
+
+def paid(folder: Path) -> list[str]:
+    from baton.plugins.user_code import load_object
+
+    return load_object(f"{folder}/shop.py:PAID", folder)  # type: ignore[no-any-return]
+
+
+def test_a_marked_tool_runs_and_is_recorded_where_nothing_stands_in_for_it(tmp_path: Path) -> None:
+    trace = play(tmp_path, asked("refund order 7"))
+    assert [(c.name, c.stand_in) for c in calls(trace)] == [("look_up", None), ("pay_back", None)]
+    assert [d.to_agent for d in trace.turns[0].dispatches] == ["refunds"]
+    assert paid(tmp_path) == ["7"]
+
+
+def test_a_written_answer_comes_in_place_of_the_tool_and_is_marked(tmp_path: Path) -> None:
+    answers = [Fixture(when={"order": "7"}, result={"order": "7", "total": 3})]
+    ins = StandIns(tools={"look_up": StandIn(answers=answers)})
+    trace = play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert [(c.name, c.stand_in) for c in calls(trace)] == [("look_up", "fixture")]
+    assert trace.turns[0].output == Content(text="Too little to refund.")
+
+
+RECORDED = [
+    RecordedAnswer(name="look_up", input={"order": "7"}, result={"order": "7", "total": 40}),
+    RecordedAnswer(name="pay_back", input={"order": "7", "amount": 40}, result="paid 40"),
+]
+
+
+def test_a_replayed_refund_pays_nothing(tmp_path: Path) -> None:
+    ins = StandIns(mode="replay", recorded=RECORDED)
+    trace = play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert [c.stand_in for c in calls(trace)] == ["replay", "replay"]
+    assert trace.turns[0].output == Content(text="Refund: paid 40")
+    assert paid(tmp_path) == []
+
+
+def test_a_tool_that_nothing_answers_is_refused_by_name(tmp_path: Path) -> None:
+    ins = StandIns(mode="replay", recorded=RECORDED[:1])
+    with pytest.raises(ProviderError, match=r"`pay_back` was not run.*--live-tools pay_back"):
+        play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert paid(tmp_path) == []
+
+
+def test_only_a_tool_that_is_named_runs_in_a_replay(tmp_path: Path) -> None:
+    ins = StandIns(mode="replay", recorded=RECORDED[:1], live=["pay_back"])
+    play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert paid(tmp_path) == ["7"]
+
+
+def test_an_agent_is_tested_without_the_agent_it_hands_work_to(tmp_path: Path) -> None:
+    ins = StandIns(agents={"refunds": StandIn(answers=[Fixture(when="order 7", result="done")])})
+    trace = play(tmp_path, asked("refund order 7", stand_ins=ins))
+    [dispatch] = trace.turns[0].dispatches
+    assert (dispatch.to_agent, dispatch.stand_in) == ("refunds", "fixture")
+    assert trace.turns[0].output == Content(text="Refund: done")
+    assert paid(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["timeout", "error", "refused"])
+def test_a_fault_comes_in_place_of_an_answer(tmp_path: Path, kind: Any) -> None:
+    ins = StandIns(tools={"look_up": StandIn(faults=[Fault(kind=kind)])})
+    with pytest.raises(Exception, match="look_up") as raised:
+        play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert not isinstance(raised.value, AssertionError)
+
+
+def moment(form: Any, **call: Any) -> DispatchCase:
+    made = MadeDispatch(
+        **{"sender": "desk", "to": "refunds", "prompt": Content(text="Refund order 7"), **call}
+    )
+    said = [Message(role="user", text="refund order 7")]
+    return DispatchCase(form=form, context=said, call=made)
+
+
+def test_a_decision_ends_at_the_dispatch(tmp_path: Path) -> None:
+    ins = StandIns(mode="replay", recorded=RECORDED[:1])
+    trace = play(tmp_path, asked("refund order 7", dispatch=moment("decision"), stand_ins=ins))
+    [turn] = trace.turns
+    assert [(d.from_agent, d.to_agent, d.prompt) for d in turn.dispatches] == [
+        ("desk", "refunds", Content(text="Refund order 7"))
+    ]
+    assert [c.name for c in calls(trace)] == ["look_up"]
+    assert paid(tmp_path) == []
+
+
+def test_the_receiver_gets_the_same_prompt(tmp_path: Path) -> None:
+    ins = StandIns(mode="replay", recorded=RECORDED)
+    trace = play(tmp_path, asked("Refund order 7", dispatch=moment("child"), stand_ins=ins))
+    assert trace.turns[0].output == Content(text="paid 40")
+    assert [run.agent for run in trace.turns[0].runs] == ["refunds"]
+
+
+def test_the_sender_goes_on_from_the_recorded_result(tmp_path: Path) -> None:
+    answer = RecordedAnswer(kind="agent", name="refunds", input="Refund order 7", result="later")
+    ins = StandIns(
+        mode="replay",
+        recorded=[*RECORDED, answer],
+        agents={"refunds": StandIn(mode="replay")},
+    )
+    dispatch = moment("integration", tool="refunds", result=Content(text="later"))
+    trace = play(tmp_path, asked("refund order 7", dispatch=dispatch, stand_ins=ins))
+    assert trace.turns[0].output == Content(text="Refund: later")
+    assert paid(tmp_path) == []
