@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from baton.model import InputError, Problem
 from baton.plugins.user_code import load_object
-from baton.providers.frameworks.program import is_framework_object, is_of_adk
 
 GROUP = "opentelemetry_instrumentor"
 """The entry points by which packages offer instrumentors."""
@@ -128,6 +127,9 @@ def examine(target: str, folder: Path) -> Examined:
 
 def examine_here(target: str, folder: str, answer: str) -> None:
     """Load ``module:name`` in this process, and write what it uses into a file."""
+    # Programs that only send spans import this module as well, and play nothing.
+    from baton.providers.frameworks.program import is_framework_object, is_of_adk
+
     said: dict[str, Any]
     try:
         value = load_object(target, Path(folder))
