@@ -217,6 +217,9 @@ def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path) -> None:
         add_sum(store, each, "refunds")
         add_sum(store, each, "refunds", "dispatch_scope", passed=9, failed=1, agent_version="v2")
     add_sum(store, hour, "billing", count=5)
+    # Scores of a run, and of a conversation: nobody dispatched anything there.
+    add_sum(store, hour, "desk", "agent_chain", from_agent="", passed=3)
+    add_sum(store, hour, "", "agent_chain", from_agent="", passed=3)
     with api(store) as url:
         first, second = get(url, "/edges")["items"]
         assert (first["from_agent"], first["to_agent"], first["dispatches"]) == (

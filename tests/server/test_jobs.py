@@ -18,6 +18,7 @@ import baton
 from baton.cli.options import SHORT, Reports
 from baton.cli.submit import show_job
 from baton.config.dialects.adk import sent_criteria
+from baton.formats.evaluation_folder import Header, read_header
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
 from baton.server.jobs import Jobs, add_folder, again, folder_of, job_of, jobs_of, stop, submit
@@ -217,6 +218,8 @@ def test_an_agent_that_crashes_its_process_is_an_error(
     done = asked(store, settings, agent="support", dataset=cases())
     assert (done.state, done.exit_code) == ("failed", 3)
     assert done.error == "the evaluation ended with 9 and no result"
+    stored = read_evaluation(folder_of(store, 1, done.id), partial=True)
+    assert stored.header.status == "interrupted"
 
 
 @pytest.mark.heavy
@@ -262,6 +265,7 @@ def test_results_are_there_while_it_runs_and_stay_when_it_is_stopped(
         time.sleep(0.05)
     after = job_of(store, 1, made.id)
     assert (after.state, after.error, after.results) == ("failed", stopped["error"], 1)
+    assert read_header(folder_of(store, 1, made.id), Header).status == "interrupted"
     assert httpx2.get(folder).status_code == 200
     assert stop(store, 1, made.id, "bob").error == stopped["error"]
 

@@ -79,8 +79,6 @@ def agents(
     if between is None:
         between = edges(store, project, since=since, until=until)
     for edge in between:
-        if not edge.to_agent:  # scores of whole conversations
-            continue
         received[edge.to_agent].append(edge)
         if edge.from_agent is not None:
             sent[edge.from_agent] += edge.dispatches

@@ -291,7 +291,8 @@ def _scores(call: Call) -> Any:
 def _edges(call: Call) -> Any:
     since, until = _seconds(call.params.since), _seconds(call.params.until)
     store, project = call.state.store, call.caller.project
-    return Listed(items=sums.edges(store, project, since=since, until=until))
+    made = sums.edges(store, project, since=since, until=until)
+    return Listed(items=[edge for edge in made if edge.dispatches])
 
 
 def _agents(call: Call) -> Any:

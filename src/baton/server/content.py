@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from baton.formats.spelling import snake
 from baton.model.redact import Redaction, tag
+from baton.readers.otlp import own
 
 from .otlp import Cleaner, NotOtlp
 from .settings import Settings
 
 _STAYS = re.compile(
     r"(?:^|[._])(?:ids?|name|kinds?|type|model|role|system|provider|version|finish_reasons?|reason"
-    r"|status|node|language|framework|operation|code|level|sampling|timestamp|event)$"
+    r"|status|node|language|modality|framework|operation|code|level|sampling|timestamp|event)$"
     r"|^baton\.(?:project|rules)$"
 )
 """Ends of names whose texts stay: `gen_ai.agent.name`, `session.id`, `openinference.span.kind`,
@@ -104,7 +105,15 @@ class _Cleaning:
                 new = self._value(key, value)
                 if new is not None:
                     kept[key] = new
-        return kept
+        if own.KIND not in values:
+            return kept
+        try:
+            return own.without_texts(
+                values, kept, tagged=self._content == "hashed",
+                no_message=_SAID in values and _SAID not in kept,
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return kept  # somebody else wrote attributes of these names
 
     def _value(self, key: str, value: Any) -> Any:
         """Return what stays of a value; ``None`` where nothing does."""
@@ -112,7 +121,7 @@ class _Cleaning:
             return value
         name = snake(key)
         if isinstance(value, str):
-            stays = _STAYS.search(name) and not _OF_PEOPLE.search(name)
+            stays = key in own.NAMES or (_STAYS.search(name) and not _OF_PEOPLE.search(name))
             if stays and len(value) <= _LONGEST:
                 return value
             if _MESSAGES.search(name) and value[:1] in ("[", "{"):
@@ -122,8 +131,9 @@ class _Cleaning:
                     pass  # it is not JSON, so it is a text like others
             return self._gone(value)
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            items = [self._value(key, item) for item in value]
-            return [item for item in items if item is not None] or None
+            changed = (self._value(key, item) for item in value)
+            items = [item for item in changed if item is not None]
+            return items if items or not value else None
         if _MESSAGES.search(name) and isinstance(value, list | dict):
             return self._form(value)
         return self._gone(json.dumps(value, default=repr, sort_keys=True))
@@ -251,7 +261,7 @@ _KEYS: dict[str, dict[str, str]] = {
         "links": "inner", "status": "status", "dropped_attributes_count": "",
         "dropped_events_count": "", "dropped_links_count": "",
     },
-    "status": {"code": "", "message": ""},
+    "status": {"code": ""},
 }  # fmt: skip
 
 
@@ -272,15 +282,16 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
             continue
         if _KEYS[of][plain]:
             kept[key] = _known(item, _KEYS[of][plain], parts)
+            said = item.get("message") if plain == "status" and isinstance(item, dict) else None
+            if said and isinstance(said, str):
+                values[_SAID] = said
+                names[_SAID] = key
         elif plain == "attributes":
             values |= {name: _plain_json(held) for name, held in _pairs(item)}
             names[""] = key
         elif plain == "body":
             values[_BODY] = _plain_json(item)
             names[_BODY] = key
-        elif of == "status" and plain == "message":
-            values[_SAID] = item
-            names[_SAID] = key
         elif isinstance(item, list | dict):
             raise NotOtlp(f"`{key}` is neither a text nor a number")
         elif of == "record" and plain == "name":
@@ -294,6 +305,8 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
             if name == "":
                 own = {each: new[each] for each in new if not each.startswith("\0")}
                 kept[key] = [{"key": each, "value": _json(own[each])} for each in own]
+            elif name == _SAID:
+                kept[key]["message"] = new.get(name) or ""
             elif new.get(name) is None:
                 kept.pop(key, None)
             else:

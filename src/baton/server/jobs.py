@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -41,7 +42,7 @@ from baton.session.evaluate import EvaluateOptions, evaluate_into
 from baton.session.prepare import DatasetLike, ScoreOptions
 from baton.session.score import score_into
 from baton.session.server_rows import EvaluationJob
-from baton.store import StoredEvaluation, read_evaluation
+from baton.store import StoredEvaluation, mark_interrupted, read_evaluation
 
 from . import queries
 from .bodies import BodyGone, Place, day_of, get_one
@@ -251,9 +252,22 @@ def stop(store: Store, project: int, number: int, by: str) -> EvaluationJob:
     """
     mine = (job.c.project == project, job.c.id == number, job.c.state.in_(("waiting", "running")))
     ended = {"state": "failed", "error": f"stopped by {by}", "exit_code": 3, "ended": time.time()}
+    waits = select(job.c.id).where(*mine, job.c.state == "waiting")
     with store.write() as connection:
+        is_waiting = connection.execute(waits).scalar() is not None
         connection.execute(update(job).where(*mine).values(ended))
+    if is_waiting:  # what runs is ended by the worker that runs it
+        _note_interrupted(store, project, number)
     return job_of(store, project, number)
+
+
+def _note_interrupted(store: Store, project: int, number: int) -> None:
+    """Note in the folder of an evaluation that has ended that it did so before it was complete.
+
+    A process that was killed, by a user, for lack of memory or with the machine, could not do so.
+    """
+    with suppress(KeyError, InputError):  # it had not begun, or the folder was removed by hand
+        mark_interrupted(folder_of(store, project, number))
 
 
 def add_folder(store: Store, project: int, folder: Path, by: str) -> int:
@@ -461,14 +475,15 @@ class Jobs:
             if row is None:
                 return None
             mine = (job.c.project == row.project, job.c.id == row.id)
-            attempts = row.attempts + 1
-            if attempts > _ATTEMPTS:
-                message = f"the server ended {_ATTEMPTS} times while this was evaluated"
-                failed = {"state": "failed", "error": message, "exit_code": 3, "ended": time.time()}
-                connection.execute(update(job).where(*mine).values(failed))
-                return None
-            begun = update(job).where(*mine).values(state="running", attempts=attempts)
-            connection.execute(begun)
+            message = f"the server ended {_ATTEMPTS} times while this was evaluated"
+            failed = {"state": "failed", "error": message, "exit_code": 3, "ended": time.time()}
+            begun = {"state": "running", "attempts": row.attempts + 1}
+            is_given_up = row.attempts >= _ATTEMPTS
+            change = update(job).where(*mine).values(failed if is_given_up else begun)
+            connection.execute(change)
+        if is_given_up:
+            _note_interrupted(self._store, row.project, row.id)
+            return None
         folder = Path(tempfile.mkdtemp(prefix="baton-evaluation-"))
         place = msgspec.json.decode(row.request, type=Place)
         task = _Task(self._settings, row.project, row.id, place, folder, row.created)
@@ -483,6 +498,7 @@ class Jobs:
             code = ended.process.exitcode
             answer = {"error": f"the evaluation ended with {code} and no result", "exit_code": 3}
         shutil.rmtree(ended.folder, ignore_errors=True)
+        _note_interrupted(self._store, ended.project, ended.id)
         if ended.stopped is not None:
             return
         state = "failed" if "error" in answer else "done"

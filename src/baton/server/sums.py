@@ -25,11 +25,13 @@ def edges(
 ) -> list[Edge]:
     """Return who dispatched to whom, the commonest first, with scores by evaluator.
 
-    From the hourly sums, so that the hours of both ends count as a whole.
+    From the hourly sums, so that the hours of both ends count as a whole. Scores of runs are there
+    under the agent that ran, without a sender; where nobody dispatched to it, with no dispatches.
     """
     query = (
         select(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator, *_SUMS)
-        .where(rollup.c.project == project, *_hours(since, until))
+        # Scores about a conversation or a turn are sums without a receiver: they are of no edge.
+        .where(rollup.c.project == project, rollup.c.to_agent != "", *_hours(since, until))
         .group_by(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator)
         .order_by(rollup.c.evaluator)
     )

@@ -20,6 +20,7 @@ from .write import (
     Kept,
     encoded,
     keep,
+    mark_interrupted,
     recorded_of,
     row_of,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "evaluation_traces",
     "keep",
     "latest_evaluation",
+    "mark_interrupted",
     "read_evaluation",
     "recorded_of",
     "recordings_of",

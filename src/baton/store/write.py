@@ -311,6 +311,22 @@ class EvaluationWriter:
         write_whole(self.folder / HEADER, text + b"\n", sync=status != "running")
 
 
+def mark_interrupted(folder: Path) -> None:
+    """Note in a folder that nobody writes it any more, where it says that it is written.
+
+    For whoever knows that the process was killed: it could not note that by itself.
+
+    Raises:
+        InputError: the folder holds no evaluation, or its header is damaged.
+    """
+    if read_header(folder, Header).status != "running":
+        return
+    header = msgspec.json.decode((folder / HEADER).read_bytes())
+    header["status"] = "interrupted"
+    text = msgspec.json.format(_ENCODER.encode(header), indent=2)
+    write_whole(folder / HEADER, text + b"\n", sync=True)
+
+
 def _new_folder(root: Path, name: str, now: float) -> Path:
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "evaluation"

@@ -86,7 +86,7 @@ def _list(visit: Visit) -> View:
     rows = agents.agents(store, project, since=period.since, between=edges)
     evaluators = sorted({each.evaluator for edge in edges for each in edge.evaluators})
     chosen = visit.query("evaluator")
-    # Scores of whole runs and conversations are sums as well, without a dispatch.
+    # Scores of whole runs are sums as well, without a dispatch.
     links = [_link_of(edge, chosen) for edge in edges if edge.dispatches]
     context = {
         "rows": rows,

@@ -26,6 +26,7 @@ from baton.model import (
     Usage,
     integrity_problems,
 )
+from baton.model.trace import NONE_BY_DEFAULT
 from baton.readers.otlp.span import Conversation, Event, Span
 
 Attributes = dict[str, Any]
@@ -257,6 +258,70 @@ TIMES: dict[type[msgspec.Struct], tuple[str, ...]] = {
     GotBack: ("at",),
 }
 """The fields that the start, and the end, of a span hold."""
+
+
+NAMES = frozenset(
+    {TURN, RUN, UNTIMED, "baton.result.form", USAGE + "cost_from", "baton.source.format"}
+    | {
+        attribute
+        for table in FIELDS.values()
+        for field, (attribute, form) in table.items()
+        if form is PLAIN and field != "description"
+    }
+)
+"""Attributes that hold ids, names and kinds, and no text that somebody said."""
+_OF_CARD = ("tools", "denied_tools", "model", "kind", "aliases")
+
+
+def without_texts(
+    before: Attributes, after: Attributes, *, tagged: bool, no_message: bool
+) -> Attributes:
+    """Make what is left of a span of ours readable once texts were taken out of its attributes.
+
+    ``after`` is what is left of ``before``, where tags stand for the texts if it is ``tagged``;
+    with ``no_message`` that of the status is gone. Fields without their texts are named in
+    ``unknown``, as nobody can tell any more what they were.
+    """
+    owner = KINDS.get(str(before.get(KIND)))
+    if owner is None:
+        return after
+    left = {key: value for key, value in after.items() if key != "baton.result"}
+    # Names of agents and tools, and how often something was lost, are in JSON with texts.
+    for key, short in (("baton.agents", _short_cards), ("baton.dropped", _short_dropped)):
+        if key in before:
+            left[key] = as_json(short(decode_json(before[key])))
+    gone = ["error"] if no_message or (ERROR in before and ERROR not in left) else []
+    for field, (key, form) in FIELDS[owner].items():
+        is_short = left.get(key) != before.get(key) and key not in ("baton.agents", "baton.dropped")
+        if is_short and not (tagged and _can_read(form, key, left)):
+            left.pop(key, None)
+            gone.append(field)
+    if owner is AgentRun and not tagged:
+        gone.append("steps.said")
+    elif owner is Said and "content" in gone:  # it stays how often something was said
+        left.update(ANSWERED.write(FIELDS[Said]["content"][0], Content()))
+    told = [field for field in gone if field in NONE_BY_DEFAULT.get(owner, ())]
+    if told:
+        left["baton.unknown"] = list(dict.fromkeys([*before.get("baton.unknown", ()), *told]))
+    return left
+
+
+def _can_read(form: Form, key: str, attributes: Attributes) -> bool:
+    try:
+        form.read(key, attributes)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _short_cards(cards: Any) -> Any:
+    return {
+        name: {key: card[key] for key in _OF_CARD if key in card} for name, card in cards.items()
+    }
+
+
+def _short_dropped(dropped: Any) -> Any:
+    return [{"what": each["what"], "count": each["count"]} for each in dropped]
 
 
 def write_fields(obj: msgspec.Struct) -> Attributes:
