@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .facts import Fact, Reading
-from .values import Value, days_of, is_slip, is_tens_apart, labels
+from .values import Value, days_of, is_converted, is_slip, is_tens_apart, labels
 
 # "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
 _AT_MOST = re.compile(
@@ -46,7 +46,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
     if lost is None:
         return None
     for value in new:
-        if value.kind != lost.kind or _keeps_limit(lost, value):
+        if value.kind != lost.kind or _keeps_limit(lost, value) or is_converted(lost, value):
             continue
         if lost.kind == "identifier" and _letters(lost) != _letters(value):
             continue

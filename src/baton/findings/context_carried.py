@@ -16,9 +16,19 @@ from baton.model.views import TooMuchTextError, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import in_another_unit, in_place_of
-from .facts import HARD, Fact, Reading, as_json, number_keys, plain_text, read
+from .facts import (
+    HARD,
+    Fact,
+    Reading,
+    as_json,
+    is_spelled_in,
+    number_keys,
+    plain_text,
+    read,
+    word_key,
+)
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
-from .quantities import in_digits
+from .quantities import SHARE_OF, in_digits, share_keys
 from .values import Value, values_of
 from .words import (
     asides,
@@ -260,6 +270,10 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     reading = read(sentence)
     spared = read(*asides(sentence)).facts
     spared_keys = {fact.keys for fact in spared if fact.kind == "number"}
+    # "3 out of 4" may be handed on as 75 %.
+    for share in SHARE_OF.finditer(sentence):
+        if int(share[2]) and share_keys(int(share[1]) / int(share[2])) & sent.given.keys:
+            spared_keys |= {number_keys(share[1]), number_keys(share[2])}
     # Addresses of mail are left out: "tell legal@example.org" is usually what the caller does
     # itself with the answer.
     hard = [
@@ -268,7 +282,7 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if _has_to_come(f) and "@" not in f.text and f.keys not in spared_keys
     ]
     words = [fact for fact in reading.facts if fact.kind not in HARD]
-    kept = [fact for fact in hard if sent.given.holds(fact)]
+    kept = [fact for fact in hard if sent.given.holds(fact) or _is_spelled(fact, sent)]
     changed = [f for f in kept if in_another_unit(f, sent.given, sent.values) is not None]
     # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
@@ -306,6 +320,8 @@ def _is_missing(
     # leaves out is with others.
     if refers_to_others(sent.prompt):
         return False
+    if _may_be_said_otherwise(fact, sent):
+        return False
     # "Does Medix have gloves of size 8?" comes before an order of five boxes.
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
         return False
@@ -324,6 +340,72 @@ def _is_missing(
     if fact.text.isalpha() or is_deadline(fact.text, sentence):
         return False
     return sent.retold and _needed(fact, parts, others, sent, limits)
+
+
+def _is_spelled(fact: Fact, sent: _Sent) -> bool:
+    return fact.kind != "number" and is_spelled_in(fact.text, sent.prompt)
+
+
+# Words that may say a number, a time or a share in a way that nothing here knows: "half eight",
+# "around the clock", "a handful". New ones in a prompt may stand for what is missing in it.
+_MAY_BE_A_VALUE = re.compile(
+    r"""\b(?:an?\ (?:few|dozen|couple|pair|score|handful|hundred|thousand|million|decade|century)
+        |half|halves|quarters?|thirds?|\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety
+        |two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|both|twice|thrice|double|triple
+        |single|pair|couple|clock|noon|midday|midnight|morning|afternoon|evening|night|daily|weekly
+        |monthly|yearly|annual\w*|quarterly|fortnight\w*|decade|century|grand|hundred|thousand
+        |million|billion|percent|per\ cent|majority|most|today|tomorrow|tonight|yesterday|weekend
+        |mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|last|next|first
+        |second|fourth|fifth|mid|early|late|end|start|beginning|same|[IVX]{2,}
+        |halb\w*|viertel|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mittag|demi\w*|midi|media
+        |deux|trois|quatre|cinq|dos|tres|cuatro|cinco)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
+    """Tell whether something new in a prompt may be the fact, in another notation.
+
+    What a prompt has in place of "14:00 UTC" may be "9 am EST"; where it has nothing new that
+    could be a value, the fact is missing.
+    """
+    request = read(sent.request.text)
+    mine = _dimensions(fact)
+    for each in read(sent.prompt).facts:
+        if not _is_new(each, request, sent.request.text):
+            continue
+        # `python:3.11` is no notation of 3.12.
+        if fact.kind == "number" and "." in fact.text and _PACKAGE.fullmatch(each.text):
+            continue
+        theirs = _dimensions(each)
+        if not mine or not theirs or mine & theirs:
+            return True
+    if fact.kind == "number":
+        asked_words = {word.casefold() for word in _MAY_BE_A_VALUE.findall(sent.request.text)}
+        own = {word.casefold() for word in _MAY_BE_A_VALUE.findall(sent.prompt)} - asked_words
+        return any(word_key(word) not in request.keys for word in own)
+    # "Issue #42" for `GH-42`, "Node 18" for `node:18-alpine`, `3.12` for `py312`.
+    digits = re.sub(r"\D", "", fact.text)
+    said = {re.sub(r"\D", "", each) for each in re.findall(r"(?<!\w)[\d.]*\d(?!\w)", sent.prompt)}
+    return bool(digits) and digits in said
+
+
+_PACKAGE = re.compile(r"[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
+
+
+def _is_new(fact: Fact, request: Reading, text: str) -> bool:
+    """Tell a number or name of a prompt that the request has not: 6 guests are no 6 feet."""
+    if fact.kind not in HARD or (fact.kind != "number" and is_spelled_in(fact.text, text)):
+        return False
+    precise = {key for key in fact.keys if key.startswith(("u:", "t:", "d:"))}
+    return not (precise or fact.keys) & request.keys
+
+
+def _dimensions(fact: Fact) -> set[str]:
+    """Return what is measured; all currencies are one, as an amount may be converted."""
+    kinds = {key.split(":")[1] for key in fact.keys if key.startswith("u:")}
+    kinds |= {key[0] for key in fact.keys if key.startswith(("t:", "d:"))}
+    return {"money" if kind.isupper() else kind for kind in kinds}
 
 
 def _is_short(prompt: str) -> bool:
@@ -508,6 +590,8 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
     request = read(sent.request.text)
     kept = [f for f in request.facts if _has_to_come(f) and sent.given.holds(f)]
     if len(kept) < _KEPT_BESIDE:
+        return False
+    if all(_may_be_said_otherwise(fact, sent) for fact, _ in missing):
         return False
     # "A toddler" may be handed on as "1 toddler".
     own = [f for f in read(sent.prompt).facts if f.kind in HARD and f.keys != number_keys("1")]

@@ -24,10 +24,11 @@ from .quantities import (
     MONTH_WORDS,
     extra_keys,
     in_digits,
-    measure,
     measure_key,
+    measures,
     phone_key,
     share_keys,
+    unmarked_keys,
     words_of,
 )
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
@@ -46,13 +47,13 @@ GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
     r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}(?:[ /-]\(?\d{1,12}\)?){0,6}(?!\w)"
     r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}(?:[ ]\d{2,12}){1,4}(?!\w)"
-    r"|\b\d{4}(?:[ ]\d{4}){3}\b"
+    r"|\b\d{4}(?:[ -]\d{4}){3}\b"
 )
 # `79.9k` is 79,900 and `2 million` is 2,000,000. `M` and `G` count only directly behind the number
 # and with no letter after them: `5 Maps` is no five million.
 SCALE = r"\s?(?:k|K|[Mm]illions?|Millionen|Mio|[Tt]housand|[Bb]illion)\b|[MG](?![\w])"
 # Before clock and number in `_TOKEN`: `2024-05-12` would be three numbers, `12.05.2024` one.
-DATE = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}"
+DATE = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2}/\d{1,2}/\d{2}"
 # `14:30`, `18h04`, `2:30 pm`, `7pm`. Minutes are 00 to 59, so that `16:90` and a ratio like `3:75`
 # are no times of day.
 CLOCK = (
@@ -148,7 +149,10 @@ def clock_keys(written: str) -> frozenset[str]:
 
 def date_numbers(written: str) -> frozenset[str]:
     """Return the numbers of year, month and day."""
-    return frozenset(f"n:{int(part)}" for part in re.findall(r"\d+", written))
+    parts = [int(part) for part in re.findall(r"\d+", written)]
+    if len(parts) == 3 and parts[2] < 100 and parts[0] <= 31:
+        parts[2] += 2000
+    return frozenset(f"n:{part}" for part in parts)
 
 
 def date_keys(written: str) -> frozenset[str]:
@@ -156,6 +160,7 @@ def date_keys(written: str) -> frozenset[str]:
     one, two, three = (int(part) for part in re.split(r"[-./]", written))
     # `2024-05-12` begins with the year. `05/12/2024` is May in America and December in Europe: both
     # days are kept.
+    three += 2000 if three < 100 and one <= 31 else 0
     if one > 31:
         return frozenset({_day(two, three), f"d:{one}-{two}-{three}"})
     return frozenset({_day(two, one), _day(one, two), f"d:{three}-{two}-{one}"})
@@ -494,7 +499,12 @@ def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
             keys = {*share_keys(share), f"n:{share:.4g}"}
             yield Fact("number", written, frozenset(keys))
         elif kind == "clock":
-            yield Fact("number", written, clock_keys(written))
+            times = clock_keys(written)
+            # `18h04` is a time of day, `1h30` may be 90 minutes.
+            if (lasts := _HOURS_LONG.fullmatch(written)) is not None:
+                seconds = 3600 * int(lasts[1]) + 60 * int(lasts[2])
+                times |= {measure_key("duration", seconds)}
+            yield Fact("number", written, times)
         elif kind == "number":
             yield _number(match)
         elif kind == "call":
@@ -506,11 +516,14 @@ def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
             yield from _named(written)
 
 
+_HOURS_LONG = re.compile(r"(\d{1,2})h(\d\d)")
+
+
 # An address comes back shortened: `http://127.0.0.1:4318` as "port 4318", and
 # `https://a.example/x/report.html` as "report.html".
 def _address(written: str) -> Fact:
     """Know an address by itself, its port, or the last part of its path."""
-    bare = written.casefold().split("://", 1)[1].rstrip("/.")
+    bare = written.casefold().split("://", 1)[1].rstrip("/.").removeprefix("www.")
     host, _, path = bare.partition("/")
     keys = {f"i:{bare}"}
     keys.update(f"n:{port}" for port in re.findall(r":(\d+)$", host))
@@ -536,14 +549,23 @@ def _number(match: re.Match[str]) -> Fact:
     # Of 31 % the 31 is measured, not its other form 0.31.
     for key in number_keys(written, match["scale"] or ""):
         value = float(key[2:])
-        size = measure(value, before, after)
-        if size is not None:
-            more.add(measure_key(*size))
-            if size[0] == "share":
-                more |= {*share_keys(size[1]), f"n:{size[1]:.4g}"}
-        elif 0 < value < 1:
+        sizes = measures(value, before, after)
+        for dimension, size in sizes:
+            more.add(measure_key(dimension, size))
+            if dimension == "share":
+                more |= {*share_keys(size), f"n:{size:.4g}"}
+        if not sizes and 0 < value < 1:
             more |= share_keys(value)
+        # "50 cents" are 0.50 EUR, or USD; "1.5m rows" 1,500,000, or metres.
+        if _CENTS.match(after) is not None:
+            more.add(_key(Decimal(key[2:]) / 100))
+        elif after[:1] == "m" and not after[1:2].isalpha():
+            more.add(_key(Decimal(key[2:]) * 10**6))
+    more.update(unmarked_keys(written, after))
     return Fact("number", match[0].strip(), keys | more)
+
+
+_CENTS = re.compile(r" ?(?:cents?|ct|centimes|pence|p)\b", re.IGNORECASE)
 
 
 def _path(written: str) -> Fact:
@@ -559,6 +581,32 @@ def _path(written: str) -> Fact:
     return Fact("path", written, frozenset(keys))
 
 
+def is_spelled_in(name: str, text: str) -> bool:
+    """Tell whether an identifier or address stands in a text, with other marks or in part.
+
+    `LX1634` as `LX 1634`, `INV-2024-118` as `INV 2024 118`, `https://www.example.org/pay` as
+    `example.org/pay`, a commit by its first seven characters or more.
+    """
+    bare = re.sub(r"[^a-z0-9]", "", _SCHEME.sub("", name.casefold()))
+    folded = text.casefold()
+    if len(bare) >= _LONG_NAME and bare in re.sub(r"[^a-z0-9]", "", folded):
+        return True
+    if any(bare.startswith(part) and part != bare for part in _HASH.findall(folded)):
+        return True
+    parts = re.findall(r"[a-z]+|\d+", bare)
+    pattern = r"[\W_]{0,2}".join(parts)
+    return bool(parts) and re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
+
+
+_SCHEME = re.compile(r"^\w+://(?:www\.)?")
+# Shorter ones stand in other words by chance: `a1` in "schema 12".
+_LONG_NAME = 8
+_HASH = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
+
+
+_VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*)")
+
+
 def _identifier(written: str) -> Fact:
     forms = [written]
     # `UserService.get_user` is usually called by its last part: "Let get_user() return None".
@@ -568,6 +616,12 @@ def _identifier(written: str) -> Fact:
     # `A-100`, `a100` and `A_100` are one order number, typed by different people.
     squashed = [re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms]
     keys = {f"i:{form}" for form in squashed}
+    # `v2.14.3` is `2.14.3`, and `1.2.0` is `1.2`.
+    version = _VERSION.fullmatch(written)
+    if version is not None:
+        keys.add(f"i:{version[1].replace('.', '')}")
+        if version[1].count(".") > 1 and version[1].endswith(".0"):
+            keys.add(_key(Decimal(".".join(version[1].split(".")[:2]))))
     # `Q3` is the third quarter, which other texts give by its months.
     keys |= {f"qu:{form[1]}" for form in squashed if re.fullmatch(r"q[1-4]", form)}
     return Fact("identifier", written, frozenset(keys))
@@ -585,7 +639,11 @@ def _name(written: str) -> Iterator[Fact]:
     if re.fullmatch(r"\d+-\d+", written):
         # An invoice `20-118`, or the pages `12-15`, which "pages 12 to 15" are as well.
         digits = written.replace("-", "")
-        yield Fact("identifier", written, frozenset({f"i:{digits}", f"n:{digits}", f"r:{written}"}))
+        keys = {f"i:{digits}", f"n:{digits}", f"r:{written}"}
+        # `2026-03` may be March 2026.
+        if (month := re.fullmatch(r"(20\d\d)-(0[1-9]|1[0-2])", written)) is not None:
+            keys.add(f"mo:{month[1]}-{int(month[2])}")
+        yield Fact("identifier", written, frozenset(keys))
         return
     for number in re.findall(r"^\d+(?=-)", written):
         yield Fact("number", number, number_keys(number))

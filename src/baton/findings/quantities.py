@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from .notations import written_out
 from .words import MONTHS, Spelled
 
 _WORD = re.compile(r"\w+")
@@ -187,37 +188,49 @@ def _may_be_number(word: str) -> bool:
 
 # ---------------------------------------------------------------------------------------- units
 
-_UNITS = Spelled({
-    name: (dimension, factor)
-    for dimension, factor, names in (
-        ("duration", 0.001, "ms millisecond milliseconds"),
-        ("duration", 1, "s sec secs second seconds sekunde sekunden"),
-        ("duration", 60, "min mins minute minutes minuten"),
-        ("duration", 3600, "h hr hrs hour hours stunde stunden"),
-        ("duration", 86400, "d day days tag tage tagen jour jours"),
-        ("duration", 604800, "week weeks woche wochen"),
-        ("months", 1, "month months monat monate monaten mois"),
-        ("months", 3, "quarter quarters"),
-        ("months", 12, "year years jahr jahre jahren"),
-        ("mass", 1e-6, "µg"), ("mass", 0.001, "mg"), ("mass", 1, "g gram grams gramm"),
-        ("mass", 1000, "kg kilo kilos kilogram kilograms kilogramm"),
-        ("mass", 1e6, "t ton tons tonne tonnes"),
-        ("mass", 453.592, "lb lbs pound-mass"), ("mass", 28.3495, "oz ounce ounces"),
-        ("length", 0.001, "mm"), ("length", 0.01, "cm"),
-        ("length", 1, "m meter meters metre metres"), ("length", 1000, "km kilometers kilometres"),
-        ("length", 0.3048, "ft foot feet"), ("length", 0.0254, "inch inches"),
-        ("length", 1609.34, "mile miles"),
-        ("volume", 0.001, "ml"), ("volume", 1, "l liter liters litre litres"),
-        ("volume", 1000, "m³ m3"),
-        ("area", 1e-4, "cm² cm2"), ("area", 1, "m² m2 sqm qm"), ("area", 1e6, "km² km2"),
-        ("data", 1, "byte bytes"), ("data", 1e3, "kb"), ("data", 1e6, "mb"), ("data", 1e9, "gb"),
-        ("data", 1e12, "tb"),
-        ("EUR", 1, "€ eur euro euros"), ("USD", 1, "$ usd dollar dollars"),
-        ("GBP", 1, "£ gbp pound pounds"), ("CHF", 1, "chf francs franken"), ("NOK", 1, "nok"),
-        ("share", 0.01, "% percent prozent"),
-    )
-    for name in names.split()
-})  # fmt: skip
+_SIZES: tuple[tuple[str, float, str], ...] = (
+    ("duration", 0.001, "ms millisecond milliseconds"),
+    ("duration", 1, "s sec secs second seconds sekunde sekunden"),
+    ("duration", 60, "min mins minute minutes minuten"),
+    ("duration", 3600, "h hr hrs hour hours stunde stunden"),
+    ("duration", 86400, "d day days tag tage tagen jour jours"),
+    ("duration", 604800, "week weeks woche wochen"),
+    ("months", 1, "month months monat monate monaten mois"),
+    ("months", 3, "quarter quarters"),
+    ("months", 12, "year years jahr jahre jahren"),
+    ("mass", 1e-6, "µg"), ("mass", 0.001, "mg"), ("mass", 1, "g gram grams gramm"),
+    ("mass", 1000, "kg kilo kilos kilogram kilograms kilogramm"),
+    ("mass", 1e6, "t ton tons tonne tonnes"),
+    ("mass", 453.592, "lb lbs pound pounds"), ("mass", 28.3495, "oz ounce ounces"),
+    ("mass", 6350.29, "stone"),
+    ("length", 0.001, "mm"), ("length", 0.01, "cm"),
+    ("length", 1, "m meter meters metre metres"), ("length", 1000, "km kilometers kilometres"),
+    ("length", 0.3048, "ft foot feet"), ("length", 0.0254, "inch inches"),
+    ("length", 1609.34, "mile miles"), ("length", 0.9144, "yard yards"),
+    ("volume", 0.001, "ml"), ("volume", 0.01, "cl"), ("volume", 0.1, "dl"),
+    ("volume", 3.78541, "gallon gallons"),
+    ("volume", 0.473176, "pint pints"), ("volume", 1, "l liter liters litre litres"),
+    ("volume", 1000, "m³ m3"),
+    ("area", 1e-4, "cm² cm2"), ("area", 1, "m² m2 sqm qm"), ("area", 1e6, "km² km2"),
+    ("area", 1e4, "ha hectare hectares"), ("area", 4046.86, "acre acres"),
+    ("area", 0.092903, "sqft"),
+    ("speed", 1, "km/h kmh kph"), ("speed", 1.60934, "mph"), ("speed", 3.6, "m/s"),
+    ("power", 1, "watt watts"), ("power", 1e3, "kw kilowatt kilowatts"),
+    ("power", 735.5, "hp"),
+    ("energy", 1, "wh"), ("energy", 1e3, "kwh"), ("energy", 1e6, "mwh"), ("energy", 1e9, "gwh"),
+    ("voltage", 1, "volt volts"), ("voltage", 1e3, "kv"),
+    # A GB has 1000 MB or 1024, and few say which they mean.
+    ("data", 1, "byte bytes"), ("data", 1e3, "kb"), ("data", 1e6, "mb"), ("data", 1e9, "gb"),
+    ("data", 1e12, "tb"), ("data", 2**10, "kb kib"), ("data", 2**20, "mb mib"),
+    ("data", 2**30, "gb gib"), ("data", 2**40, "tb tib"),
+    ("EUR", 1, "€ eur euro euros"), ("USD", 1, "$ usd dollar dollars"),
+    ("GBP", 1, "£ gbp pound pounds"), ("CHF", 1, "chf francs franken"), ("NOK", 1, "nok"),
+    ("share", 0.01, "% percent prozent"), ("share", 0.0001, "bp"),
+)  # fmt: skip
+_UNITS: Spelled[tuple[tuple[str, float], ...]] = Spelled({})
+for _dimension, _factor, _names in _SIZES:
+    for _name in _names.split():
+        _UNITS[_name] = (*_UNITS.get(_name, ()), (_dimension, _factor))
 _UNIT = re.compile(
     rf"\s?-?(?P<unit>{'|'.join(re.escape(u) for u in sorted(_UNITS, key=len, reverse=True))})"
     r"(?![^\W\d_])",
@@ -230,30 +243,31 @@ _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 1
 _COUNT_WORDS = _folded(_COUNTS.split("|"))
 _COUNTED_UNIT = re.compile(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
 _DEGREES = re.compile(
-    r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?", re.IGNORECASE
+    r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?|(?P<letter>(?-i:[CF]))\b",
+    re.IGNORECASE,
 )
 _SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
 @lru_cache(maxsize=8192)
-def measure(value: float, before: str, after: str) -> tuple[str, float] | None:
-    """Return the dimension and the value in its base unit; ``None`` for a number without unit.
+def measures(value: float, before: str, after: str) -> tuple[tuple[str, float], ...]:
+    """Return each dimension, and the value in its base unit, that a number may have.
 
-    ``before`` and ``after`` are what stands right before and behind the number.
+    None without a unit; two for pounds, and for MB of 1000 or 1024 kB. ``before`` and ``after``
+    are what stands right before and behind the number.
     """
     if before[-1:] in _SIGNS:
-        return _SIGNS[before[-1]], value
+        return ((_SIGNS[before[-1]], value),)
     if (match := re.search(r"\b(EUR|USD|GBP|CHF|NOK) ?$", before)) is not None:
-        return match[1], value
+        return ((match[1], value),)
     if (degrees := _DEGREES.match(after)) is not None:
         signed = -value if re.search(r"(?<![\w)])[-−] ?$", before) else value
-        fahrenheit = (degrees["unit"] or "c")[0] in "fF"
-        return "temperature", round((signed - 32) / 1.8, 1) if fahrenheit else signed
+        fahrenheit = (degrees["unit"] or degrees["letter"] or "c")[0] in "fF"
+        return (("temperature", round((signed - 32) / 1.8, 1) if fahrenheit else signed),)
     match = _UNIT.match(after)
     if match is None:
-        return None
-    dimension, factor = _UNITS[match["unit"].lower()]
-    return dimension, value * factor
+        return ()
+    return tuple((dimension, value * size) for dimension, size in _UNITS[match["unit"].lower()])
 
 
 def measure_key(dimension: str, value: float) -> str:
@@ -304,6 +318,7 @@ def _again_in_digits(text: str) -> str:
 
 
 def _rewritten(text: str) -> str:
+    text = written_out(text)
     if "p." in text or "a." in text or "P." in text or "A." in text:
         text = _DOTTED_HALF.sub(r"\1m", text)
     if "." in text:
@@ -420,8 +435,38 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
         if re.search(r"\bmonths?\b", text):
             months |= {int(m) for m in re.findall(r"\b(\d{1,2})\b", text)}
     keys |= {f"qu:{q}" for q in range(1, 5) if {3 * q - 2, 3 * q} <= months}
+    for match in _MONTH_OF_YEAR.finditer(text):
+        keys.add(f"mo:{match[2]}-{MONTHS[match[1].lower()]}")
+    if not _ORDINAL_WORDS.isdisjoint(words):
+        keys.update(f"in:n:{_PLACES[word]}" for word in _ORDINAL_WORDS & words)
+    if "million" in words or "milliarde" in words:
+        keys.update(f"n:{10**6}" for _ in _A_MILLION.findall(text))
+    for match in _ROMAN.finditer(text):
+        keys.add(f"n:{_roman(match[0])}")
     keys.update(_more_measures(text, words))
     return keys
+
+
+_MONTH_OF_YEAR = re.compile(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
+# "The twelfth floor" is the 12th. "First" and "second" say much else as well, so that these words
+# only carry a number, and are none that has to come.
+_PLACES = {
+    word: place
+    for place, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905
+        1,
+    )
+}
+_ORDINAL_WORDS = _folded(_PLACES)
+_A_MILLION = re.compile(r"\b(?:a|one) million\b", re.IGNORECASE)
+_ROMAN = re.compile(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})\b")
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
+
+
+def _roman(written: str) -> int:
+    values = [_ROMAN_DIGITS[letter] for letter in written]
+    pairs = zip(values, [*values[1:], 0], strict=True)
+    return sum(-value if value < behind else value for value, behind in pairs)
 
 
 _DIGIT = re.compile(r"\d")
@@ -446,6 +491,10 @@ def _of_digits(text: str) -> Iterator[str]:
         yield f"qu:{match[1] or match[2] or match[3]}"
     for match in _RUN_TOGETHER.finditer(text):
         yield from (f"d:{int(match[2])}-{int(match[3])}", f"n:{match[1]}")
+    for match in SHARE_OF.finditer(text):
+        if 0 < int(match[1]) <= int(match[2]):
+            yield from share_keys(int(match[1]) / int(match[2]))
+            yield f"n:{int(match[1]) / int(match[2]):.4g}"
     for match in _SHORT_YEAR.finditer(text):
         yield f"n:20{match[1]}"
     for match in _PHONE.finditer(text):
@@ -474,13 +523,15 @@ def _of_joined_digits(text: str) -> Iterator[str]:
         one, two = int(match[1]), int(match[2])
         yield from (f"d:{two}-{one}", f"d:{one}-{two}", f"n:20{match[3]}")
     for match in _PART_OF_UNIT.finditer(text):
-        if match[3].lower() in _UNITS:
-            dimension, size = _UNITS[match[3].lower()]
+        for dimension, size in _UNITS.get(match[3].lower(), ()):
             yield measure_key(dimension, size * int(match[1]) / int(match[2]))
     for match in _HOURS_MINUTES.finditer(text):
         yield measure_key("duration", 3600 * int(match[1]) + 60 * int(match[2]))
 
 
+# "3 out of 4", "3 in 4", "3 of 4".
+SHARE_OF = re.compile(r"(?<![\w.,])(\d{1,3}) (?:out of|of|in) (\d{1,3})(?![\w%]|[.,:]\d)")
+"""Two numbers, of which one is a part of the other."""
 _TWO_DIGIT_YEAR = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
 _RUN_TOGETHER = re.compile(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
@@ -498,8 +549,8 @@ _HOURS_MINUTES = re.compile(r"(?<![\d:])(\d{1,2})(?:h|:)([0-5]\d)(?![\d:])")
 def _more_measures(text: str, words: frozenset[str]) -> Iterator[str]:
     if not _UNIT_WORDS.isdisjoint(words):
         for match in _ONE_UNIT.finditer(text):
-            dimension, size = _UNITS[match["unit"].lower()]
-            yield measure_key(dimension, size)
+            for dimension, size in _UNITS[match["unit"].lower()]:
+                yield measure_key(dimension, size)
             if match["unit"].lower() in ("month", "monat"):
                 yield measure_key("duration", 30 * 86400)
     if not _SHARE_WORDS.isdisjoint(words):
@@ -533,6 +584,29 @@ _SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 def share_keys(share: float) -> set[str]:
     """Return the key of a share of a whole: a third is 33 % and 0.333; 2.3 % are not 2 %."""
     return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
+
+
+_HOURS_OF_DAY = re.compile(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
+
+
+def unmarked_keys(digits: str, after: str) -> Iterator[str]:
+    """Yield what a row of digits may be, with what stands behind it.
+
+    `20260304` is a date, `1400 hrs` a time of day, `5551234567` a number to call.
+    """
+    run = _RUN_TOGETHER.fullmatch(digits)
+    if run is not None:
+        year, month, day = (int(part) for part in run.groups())
+        yield from (f"d:{month}-{day}", f"d:{year}-{month}-{day}")
+    elif len(digits) >= _TO_CALL:
+        yield phone_key(digits)
+    clock = _PLAIN_CLOCK.fullmatch(digits)
+    if clock is not None and _HOURS_OF_DAY.match(after):
+        yield f"t:{int(clock[1])}:{clock[2]}"
+
+
+# Digits of a telephone number with its area at least.
+_TO_CALL = 9
 
 
 def phone_key(written: str) -> str:

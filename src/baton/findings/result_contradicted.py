@@ -11,12 +11,13 @@ from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, index_of, round_trip
 
 from .caller_texts import Piece, had_before
-from .facts import Fact, Reading, plain_text, read, rounded_keys
+from .facts import Fact, Reading, is_spelled_in, plain_text, read, rounded_keys
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
 from .quantities import days_in_full, measure_key
 from .values import (
     Value,
     days_of,
+    is_converted,
     is_slip,
     is_tens_apart,
     labels,
@@ -195,8 +196,7 @@ def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
 def _against(
     dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, *, is_call: bool
 ) -> Iterator[Finding]:
-    answer = read(piece.text)
-    lost = [v for v in against.values if not _is_given(v, answer, mine)]
+    lost = [v for v in against.values if not _is_given(v, piece.text, mine)]
     for value in mine:
         limit = _broken_limit(value, against) or _changed_in_spite(value, against)
         if limit is not None:
@@ -214,18 +214,23 @@ def _against(
             continue
         if against.said.holds(value.fact) or _is_rounded(value, against):
             continue
+        if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
+            continue
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
         if meant is not None:
             yield _finding(dispatch, piece, meant, value, "contradicted")
 
 
-def _is_given(value: Value, answer: Reading, mine: list[Value]) -> bool:
+def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
     """Tell a value of the result that comes up, if rounded.
 
     18,640 EUR may be 18.64 in another country, and still are not given by "week 19".
     """
+    answer = read(text)
     if answer.holds(value.fact, loosely=value.fact.kind != "number"):
+        return True
+    if value.kind == "identifier" and is_spelled_in(value.fact.text, text):
         return True
     rounded = frozenset[str]().union(*(rounded_keys(key) for key in value.fact.keys))
     largest = max(value.numbers, default=0.0)
@@ -565,18 +570,8 @@ def _is_rounded(value: Value, against: _Known) -> bool:
         told = [m for m in _moments(value.fact) if m % _QUARTER_HOUR == 0]
         times = [m for v in known_values if v.kind == "time" for m in _moments(v.fact)]
         return any(abs(a - b) <= _MINUTES_ROUNDED for a in told for b in times)
-    for other in against.values:
-        if other.kind != value.kind or not value.numbers or value.sizes == value.numbers:
-            continue
-        # "80 feet" are 24.5 m, by and large.
-        if _unit_of(other) != _unit_of(value) and _near(value.sizes, other.sizes, 0.03):
-            return True
-    return False
-
-
-def _unit_of(value: Value) -> float:
-    size, number = next(iter(value.sizes), 1.0), next(iter(value.numbers), 1.0)
-    return round(size / number, 6) if number else 1.0
+    # "80 feet" are 24.5 m, by and large.
+    return any(is_converted(value, other) for other in against.values)
 
 
 def _near(some: Iterable[float], others: Iterable[float], share: float) -> bool:

@@ -67,6 +67,27 @@ def values_of(text: str) -> Iterator[Value]:
                     yield Value(fact, clause, words, sentence)
 
 
+# 5 kg are handed on as 11 lb, 10 miles as 16 km, and 350 °F as 177 °C.
+_ROUNDED_IN_CONVERSION = 0.03
+
+
+def is_converted(one: Value, other: Value) -> bool:
+    """Tell the same size in another unit, rounded as people do."""
+    if one.kind != other.kind or unit_size(one) == unit_size(other):
+        return False
+    return any(
+        abs(a - b) <= _ROUNDED_IN_CONVERSION * max(abs(a), abs(b))
+        for a in one.sizes
+        for b in other.sizes
+    )
+
+
+def unit_size(value: Value) -> float:
+    """Return how large the unit of a value is, in the base unit of its kind; 1 without a unit."""
+    size, number = next(iter(value.sizes), 1.0), next(iter(value.numbers), 1.0)
+    return round(size / number, 6) if number else 1.0
+
+
 def is_slip(value: Value, other: Value) -> bool:
     """Tell a value that differs as slips do: digits swapped, one digit, a zero too many."""
     mine, theirs = value.digits, other.digits

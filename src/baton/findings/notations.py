@@ -1,0 +1,214 @@
+"""Short notations of quantities and dates, written out: ``1h30``, ``1e6``, ``4-Mar-26``, ``CW12``.
+
+What is written out here is read by ``quantities.py`` and ``facts.py`` as any other text. Each rule
+is one convention of writing, with an example, and leaves what it has written as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .words import MONTHS
+
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_NAMES = (
+    "",
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+_CURRENCY = r"EUR|USD|GBP|CHF|NOK|SEK|DKK|JPY|INR|euros?|dollars?|pounds?|francs|kron\w+|€|\$|£"
+_AMOUNT = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)"
+_TIMES = {"m": 10**6, "mn": 10**6, "mln": 10**6, "bn": 10**9, "b": 10**9, "tn": 10**12}
+_INDIAN = {"lakh": 10**5, "lakhs": 10**5, "crore": 10**7, "crores": 10**7}
+_SLANG = {"quid": "GBP", "bucks": "USD", "buck": "USD"}
+
+
+def _year(written: str) -> str:
+    return written if len(written) == 4 else f"20{written}"
+
+
+def _times(written: str, factor: int) -> str:
+    """Multiply an amount: `1,5` million is 1.5 million, and `1,500` million 1500 million."""
+    grouped = re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", written) is not None
+    return f"{float(written.replace(',', '' if grouped else '.')) * factor:.10g}"
+
+
+def _power(match: re.Match[str]) -> str:
+    exponent = int(match[2])
+    # Above this the digits would fill a line; nobody counts rows like that.
+    return f"{float(match[1]) * 10**exponent:.0f}" if exponent <= 15 else match[0]
+
+
+def _power_of_ten(match: re.Match[str]) -> str:
+    return str(10 ** min(int(match[2]), 15))
+
+
+def _minutes(match: re.Match[str]) -> str:
+    return f"{60 * int(match[1]) + int(match[2])} minutes"
+
+
+def _fiscal(match: re.Match[str]) -> str:
+    until = "" if match[2] is None else f" to {_year(match[2][-2:])}"
+    return f"fiscal year {_year(match[1])}{until}"
+
+
+def _season(match: re.Match[str]) -> str:
+    """Write `2024/25` in full, if the second year is the one after; `2024/11` is none."""
+    return f"{match[1]} to 20{match[3]}" if int(match[3]) == int(match[2]) + 1 else match[0]
+
+
+class _Rule(NamedTuple):
+    """One convention. ``marks``: a text has to hold one of them, so that most skip most rules."""
+
+    marks: tuple[str, ...]
+    pattern: re.Pattern[str]
+    instead: str | Callable[[re.Match[str]], str]
+
+
+def _rule(marks: str, pattern: str, instead: str | Callable[[re.Match[str]], str]) -> _Rule:
+    expanded = (
+        mark.replace("#", digit)
+        for mark in marks.split("|")
+        for digit in ("0123456789" if "#" in mark else "#")
+    )
+    return _Rule(tuple(expanded), re.compile(pattern, re.IGNORECASE), instead)
+
+
+_WITH_DIGITS = (
+    # 2025-03-04T14:00:00Z. An offset is left out: which hour it is elsewhere nobody has to know.
+    _rule(
+        "t0|t1|t2",
+        r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:(Z\b)|[+-]\d\d:?\d\d)?",
+        lambda m: f"{m[1]} {m[2]}" + (" UTC" if m[3] else ""),
+    ),
+    _rule("#z", r"\b(\d\d:\d\d)Z\b", r"\1 UTC"),
+    # 2026/03/04
+    _rule("#/", r"(?<![\w/.])(20\d\d)/(\d\d)/(\d\d)(?![\w/])", r"\1-\2-\3"),
+    # 4-Mar-2026, 04-Mar-26
+    _rule(
+        "#-",
+        rf"(?<![\w-])(\d{{1,2}})-({_MONTH})-(\d{{4}}|\d\d)(?![\w-])",
+        lambda m: f"{int(m[1])} {m[2]} {_year(m[3])}",
+    ),
+    # 4 March '26
+    _rule("'|’", rf"\b({_MONTH})\.?,? ?['’](\d\d)(?!\w)", r"\1 20\2"),
+    # 03/2026
+    _rule(
+        "#/",
+        r"(?<![\w./-])(0?[1-9]|1[0-2])/(20\d\d)(?![\w/])",
+        lambda m: f"{_NAMES[int(m[1])]} {m[2]}",
+    ),
+    # FY25, FY2024/25
+    _rule("fy", r"\bFY ?['’]?(20\d\d|\d\d)(?:[/-](\d{4}|\d\d))?(?!\w)", _fiscal),
+    # 2024/25
+    _rule("#/|#-|#–", r"(?<![\w./-])(20(\d\d))[/–-](\d\d)(?![\w/-])", _season),
+    # 2026-W12
+    _rule("-w", r"\b(20\d\d)-?W(\d\d)(?!\w)", r"week \2 of \1"),
+    # CW12, KW 12
+    _rule(
+        "cw|kw|wk|week|no",
+        r"\b(?:CW|KW|wk\.?|calendar week|week no\.?) ?(\d{1,2})(?!\w)",
+        r"week \1",
+    ),
+    # H1 2025
+    _rule("h1|h2", r"\bH1(?= ?(?:20\d\d|['’]\d\d))", "first half of"),
+    _rule("h1|h2", r"\bH2(?= ?(?:20\d\d|['’]\d\d))", "second half of"),
+    # 1 h 30 min, 1 hour and 30 minutes
+    _rule(
+        "#h|# h",
+        r"(?<![\w.,:])(\d{1,3}) ?(?:hours?|hrs?|h) ?(?:and |, )?([0-5]?\d) "
+        r"?(?:minutes?|mins?|m)(?!\w)",
+        _minutes,
+    ),
+    # 1:30 hours
+    _rule(":", r"(?<![\w.,:])(\d{1,3}):([0-5]\d) ?(?:hours|hrs|h)(?!\w)", _minutes),
+    # 10^6, 10**6, 2.4e6
+    _rule("^|**", r"(?<![\w.])(10)(?:\^|\*\*)(\d{1,2})(?!\w)", _power_of_ten),
+    _rule("#e", r"(?<![\w.-])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?![\w-])", _power),
+    # 1_000_000
+    _rule("_", r"(?<!\w)\d{1,3}(?:_\d{3})+(?!\w)", lambda m: m[0].replace("_", "")),
+    # 2 lakh
+    _rule(
+        "lakh|crore",
+        rf"(?<![\w.])({_AMOUNT}) (lakhs?|crores?)\b",
+        lambda m: _times(m[1], _INDIAN[m[2].lower()]),
+    ),
+    # 2.5m EUR, 3bn euros
+    _rule(
+        "#m|# m|#b|# b|#t|# t",
+        rf"(?<![\w.,])({_AMOUNT}) ?(m|mn|mln|bn|b|tn)(?= ?(?:{_CURRENCY})(?!\w))",
+        lambda m: _times(m[1], _TIMES[m[2].lower()]),
+    ),
+    # €3bn, EUR 2.5m
+    _rule(
+        "#m|# m|#b|# b|#t|# t",
+        rf"(?<=[€$£])({_AMOUNT}) ?(m|mn|mln|bn|b|tn)(?!\w)",
+        lambda m: _times(m[1], _TIMES[m[2].lower()]),
+    ),
+    _rule(
+        "#b|# b|#m|# m|#t|# t",
+        rf"(?<![\w.,])({_AMOUNT}) ?(mn|mln|bn|tn)(?!\w)",
+        lambda m: _times(m[1], _TIMES[m[2].lower()]),
+    ),
+    # 6'2"
+    _rule(
+        "#'|#’|#′",
+        r"(?<![\w.])([3-8])['’′] ?(\d{1,2})(?:\"|''|”|″)",
+        lambda m: f"{30.48 * int(m[1]) + 2.54 * int(m[2]):.0f} cm",
+    ),
+    # 4x6
+    _rule(
+        "#x|# x|×",
+        r"(?<![\w.,])(\d+(?:[.,]\d+)?) ?[x×] ?(?=\d+(?:[.,]\d+)?(?: ?[a-z]{1,3}\b|\W|$))",
+        r"\1 x ",
+    ),
+    # 250 basis points
+    _rule("basis|bp", r"(?<=\d) ?(?:basis points?|bps?)\b", " bp"),
+    # (555) 123-4567, 555.123.4567 and +1-555-123-4567
+    _rule(
+        "#)|.|-|+1",
+        r"(?<![\w.+-])(?:\+?1[-. ]?)?(?:\((\d{3})\) ?|(\d{3})[-.])(\d{3})"
+        r"[-. ](\d{4})(?![\w-]|\.\d)",
+        lambda m: f"+1 {m[1] or m[2]} {m[3]} {m[4]}",
+    ),
+    # +49 (0)30
+    _rule("(0)", r"(?<=\d) ?\(0\) ?(?=\d)", " "),
+    # ****4471
+    _rule("**|xx|••", r"(?:\*{2,}|x{4,}|•{2,})[ -]?(?=\d{3,4}\b)", " "),
+)
+
+
+_DIGIT = re.compile(r"\d")
+_IN_WORDS = (
+    _rule("quarters of", r"\bthree[ -]quarters of an hour\b", "45 minutes"),
+    _rule("decade", r"\b(?:a|one) decade\b", "10 years"),
+    # 18 months
+    _rule("and a half", r"\bone and a half(?= \w)", "1.5"),
+    _rule(
+        "clock|night|hours",
+        r"\b(?:a|r)ound[ -]the[ -]clock\b|\b(?:day and night)\b"
+        r"|\b24 hours a day(?:,? (?:7|seven) days a week)?",
+        "24/7",
+    ),
+    # five grand
+    _rule(
+        "grand",
+        r"\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|fifty)"
+        r" grand\b",
+        r"\1 thousand dollars",
+    ),
+    _rule("score", r"\ba score of\b", "20"),
+    _rule("quid|buck", r"\b(quid|bucks?)\b", lambda m: _SLANG[m[1].lower()]),
+)
+
+
+def written_out(text: str) -> str:
+    """Write short notations of quantities and dates out."""
+    folded = text.casefold()
+    rules = (*_IN_WORDS, *_WITH_DIGITS) if _DIGIT.search(text) is not None else _IN_WORDS
+    for rule in rules:
+        if any(mark in folded for mark in rule.marks):
+            text = rule.pattern.sub(rule.instead, text)
+    return text
