@@ -119,6 +119,15 @@ def test_each_message_of_a_case_is_a_turn_of_one_conversation() -> None:
     assert all(turn.started is not None for turn in trace.turns)
 
 
+def test_who_watches_sees_each_message_as_it_comes() -> None:
+    desk = Desk(lambda heard: [_says("on it", "m1"), _says(f"re {heard}", "m2"), _result("done")])
+    played = desk.played(case("one", id="c"))
+    seen: list[int] = []
+    played._hooks.watch = lambda record: seen.append(len(record().turns[-1].runs[0].steps))
+    asyncio.run(played.play())
+    assert seen[:2] == [1, 2]
+
+
 def test_a_turn_may_ask_for_a_conversation_of_its_own() -> None:
     desk = Desk(lambda heard: [_says(f"re {heard}", heard), _result(f"re {heard}")])
     fresh = ExpectedTurn(input=Content(text="two"), new_session=True)

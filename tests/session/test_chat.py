@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.conftest import AdkServer, event, sse, stream
+from tests.providers.http.conftest import spec
 
 from baton.model import InputError, Trace
 from baton.session.agents import AgentLike, Served, served
@@ -31,6 +33,14 @@ def answer(message, session):
         return str(child.pid)
     return f"{session['count']}: {message}"
 
+def slow(message):
+    from baton import record_agent
+    with record_agent("triage", message):
+        with record_agent("refunds", "refund order 42"):
+            while not os.path.exists("go"):
+                time.sleep(0.01)
+    return "done"
+
 def whole(case):
     return {"output": "one", "agents": ["whole"]}
 """
@@ -51,6 +61,7 @@ def agents(tmp_path: Path) -> dict[str, AgentLike]:
         "providers:\n"
         "- {type: python, target: 'desk:answer', agent_id: desk}\n"
         "- {type: python, target: 'desk:answer', agent_id: apart, workers: process}\n"
+        "- {type: python, target: 'desk:slow', agent_id: slow}\n"
     )
     return served(config).agents
 
@@ -88,6 +99,53 @@ def test_a_conversation_grows_with_each_message_and_ends(
     assert answers(chat.view().trace) == ["6: hello", "7: and more"]
     with pytest.raises(InputError, match="start another one"):
         chat.say("still there?")
+
+
+def grown(chat: Chat) -> Trace:
+    """Follow a conversation until there is a run in its last turn, while the agent works."""
+    view = chat.view()
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if view.trace is not None and len(view.trace.turns[-1].runs) > 1:
+            assert view.state == "working"
+            return view.trace
+        view = chat.view(view.version, 5)
+    raise AssertionError(f"{view}")
+
+
+@pytest.mark.heavy
+def test_what_agents_do_is_seen_while_they_work(
+    chats: Chats,
+    agents: dict[str, AgentLike],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chat = chats.start(1, "slow", agents, ["my order"])
+    (turn,) = grown(chat).turns
+    assert [run.agent for run in turn.runs] == ["triage", "refunds"]
+    assert (turn.status, turn.error, turn.output) == ("incomplete", None, None)
+    (tmp_path / "go").touch()
+    assert answers(until(chat, "waiting").trace) == ["done"]
+
+
+@pytest.mark.heavy
+def test_events_of_a_server_are_seen_as_they_come(chats: Chats) -> None:
+    with AdkServer().running() as adk:
+        moved = event("Let me see.", actions={"transferToAgent": "refunds"})
+        first = sse(moved, event("Looking it up.", "refunds"))
+        adk.always("run_sse", stream(first, then="hang"))
+        asked = {"type": "adk_http", "endpoint_url": adk.url}
+        (turn,) = grown(chats.start(1, "desk", {"desk": asked}, ["my order"])).turns
+        assert [run.agent for run in turn.runs] == ["support", "refunds"]
+        assert (turn.status, turn.error) == ("incomplete", None)
+
+        two = stream(b'data: {"who": "a"}\n\ndata: {"who": "b"}\n\n', then="hang")
+        adk.always("", two)
+        paths = {"agents": "$[*].who", "answer": "$[-1].text"}
+        asked = spec(f"{adk.url}/ask", stream="sse", **paths)
+        (turn,) = grown(chats.start(1, "desk", {"desk": asked}, ["my order"])).turns
+        assert [run.agent for run in turn.runs] == ["a", "b"]
 
 
 def test_earlier_messages_are_said_again_when_one_is_edited(

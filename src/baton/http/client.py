@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections.abc import (
     AsyncIterator,
+    Callable,
     Collection,
     Container,
     Coroutine,
@@ -16,6 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import httpx2
@@ -101,7 +103,8 @@ class Words(NamedTuple):
 class Request(NamedTuple):
     """What is asked for; ``whole`` when a part of an answer is of no use.
 
-    ``silence`` is in seconds, where it differs from that of the client.
+    ``silence`` is in seconds, where it differs from that of the client. ``watch`` is told of each
+    piece of an answer that means success; what it is given returns the answer so far.
     """
 
     method: str
@@ -112,6 +115,7 @@ class Request(NamedTuple):
     stream: Stream = "none"
     whole: bool = False
     silence: float | None = None
+    watch: Callable[[Callable[[], Body]], None] | None = None
 
     @property
     def shown(self) -> str:
@@ -350,6 +354,8 @@ class Client:
                     data += piece
                     if refused and len(data) > _ERROR_READ:
                         break
+                    if request.watch is not None and not refused:
+                        request.watch(partial(_body, response, data, "there is more to come"))
         except asyncio.CancelledError as error:
             if response is None:
                 raise

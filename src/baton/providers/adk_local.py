@@ -29,7 +29,7 @@ from baton.plugins import Alias, is_installed
 from baton.plugins.origin import install, requirement
 from baton.plugins.user_code import load_object
 from baton.providers.adk_options import AdkLocalOptions
-from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
+from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching, play
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import named
 from baton.readers import Catalog
@@ -118,8 +118,10 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         finally:
             await self._loaded.forget(key)
 
-    async def send(self, session: SessionKey, message: str) -> Answer:
-        """Run the agents with one message."""
+    async def send(
+        self, session: SessionKey, message: str, watch: Watching | None = None
+    ) -> Answer:
+        """Run the agents with one message; ``watch`` is told of each event."""
         lines: list[bytes] = []
         trouble: str | None = None
         meter = Meter(self._limits, "jsonl")
@@ -128,6 +130,8 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
                 async for line in events:
                     meter.add(line + b"\n")
                     lines.append(line)
+                    if watch is not None:
+                        watch(lambda: Answer(self._read(lines)))
                     await asyncio.sleep(0)  # agents that wait for nothing give nobody else a turn
         except LimitReached as error:
             return Answer(self._read(lines), str(error))

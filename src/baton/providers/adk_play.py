@@ -42,6 +42,10 @@ class Answer(NamedTuple):
     cause: Exception | None = None
 
 
+Watching = Callable[[Callable[[], Answer]], None]
+"""Told that more of an answer came; what it is given reads the answer so far."""
+
+
 class AnswerCancelled(asyncio.CancelledError):
     """Waiting for an answer was cancelled; ``answer`` is what had come of it."""
 
@@ -72,8 +76,13 @@ class AgentServer(Protocol):
     ) -> AbstractAsyncContextManager[SessionKey]:
         """Open a session, and end it; ``another`` when the case had one before."""
 
-    async def send(self, session: SessionKey, message: str) -> Answer:
-        """Send one message and wait for all that comes of it; may raise AnswerCancelled."""
+    async def send(
+        self, session: SessionKey, message: str, watch: Watching | None = None
+    ) -> Answer:
+        """Send one message and wait for all that comes of it; may raise AnswerCancelled.
+
+        ``watch`` is told of each event.
+        """
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
         """Return the state of a session; ``None`` when it is not recorded."""
@@ -196,7 +205,7 @@ class _Conversation:
     async def _send(self, session: SessionKey, message: str) -> Answer:
         """Send a message; a fault is part of what was seen, unless the case can start over."""
         try:
-            return await self._server.send(session, message)
+            return await self._server.send(session, message, self._watching(session, message))
         except LostBeforeAnswer as lost:
             if self._last_of is None:
                 raise
@@ -204,6 +213,21 @@ class _Conversation:
             return Answer(Wire([], []), f"{lost}{tried}")
         except ProviderError as error:
             return Answer(Wire([], []), str(error), error)
+
+    def _watching(self, session: SessionKey, message: str) -> Watching | None:
+        """Return what tells who watches of each event of an answer; ``None`` if nobody does."""
+        if self._hooks.watch is None:
+            return None
+        sent = time.time()
+
+        def tell(answer: Callable[[], Answer]) -> None:
+            def seen() -> Trace:
+                now = Exchange(session, message, answer(), sent, time.time())
+                return self._trace([*self._exchanges, now], None)
+
+            self._hooks.grew(seen)
+
+        return tell
 
     async def _read(self, exchanges: list[Exchange], state: dict[str, Any] | None = None) -> Trace:
         size = _EVENT * sum(len(exchange.answer.wire.events) for exchange in exchanges)

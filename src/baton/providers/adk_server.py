@@ -21,7 +21,7 @@ from baton.http.client import access as access_to
 from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker
 from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
-from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey
+from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching
 from baton.providers.agent_server import AgentClient, refusal, restarter_of
 from baton.providers.functions import aside
 from baton.readers import Catalog
@@ -51,11 +51,16 @@ class AdkClient(AgentClient):
         accept = "text/event-stream, application/json"
         super().__init__(access, options, accept=accept, words=_WORDS)
 
-    async def run(self, path: Literal["/run_sse", "/run"], body: Any) -> Body:
+    async def run(
+        self,
+        path: Literal["/run_sse", "/run"],
+        body: Any,
+        watch: Callable[[Callable[[], Body]], None] | None = None,
+    ) -> Body:
         """Send a message and read all that comes of it; raises as ``message`` does."""
         kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
         # A server may answer `/run` by a stream as well, so that events are counted for both.
-        return await self.message(self.url + path, body, kind, stream="sse")
+        return await self.message(self.url + path, body, kind, stream="sse", watch=watch)
 
 
 def read_answer(body: Body, blank: Masker) -> Answer:
@@ -300,7 +305,9 @@ class HttpServer:
             if not self._options.keep_sessions:
                 await self._delete(key)
 
-    async def send(self, session: SessionKey, message: str) -> Answer:
+    async def send(
+        self, session: SessionKey, message: str, watch: Watching | None = None
+    ) -> Answer:
         """Send one message by ``/run_sse``, or by ``/run`` where that is all there is."""
         body = {
             "appName": session.app,
@@ -309,7 +316,7 @@ class HttpServer:
             "newMessage": {"role": "user", "parts": [{"text": message}]},
         }
         try:
-            answer = await self._run(body)
+            answer = await self._run(body, watch)
             return await aside(len(answer.data), read_answer, answer, self._http.blank)
         except BodyCancelled as cut:
             raise AnswerCancelled(read_answer(cut.body, self._http.blank)) from cut
@@ -330,11 +337,15 @@ class HttpServer:
         state = answer.get("state") if isinstance(answer, dict) else None
         return state if isinstance(state, dict) else None
 
-    async def _run(self, body: dict[str, Any]) -> Body:
+    async def _run(self, body: dict[str, Any], watch: Watching | None) -> Body:
+        def tell(seen: Callable[[], Body]) -> None:
+            if watch is not None:
+                watch(lambda: read_answer(seen(), self._http.blank)._replace(trouble=None))
+
         if self._shared.streams:
             try:
                 streaming = {**body, "streaming": self._options.streaming}
-                return await self._http.run("/run_sse", streaming)
+                return await self._http.run("/run_sse", streaming, tell)
             except Refused as error:
                 if not error.no_such_route:
                     raise

@@ -124,8 +124,9 @@ class AgentClient:
         stream: Stream,
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
+        watch: Callable[[Callable[[], Body]], None] | None = None,
     ) -> Body:
-        """Send what sets agents to work and read all that comes of it.
+        """Send what sets agents to work and read all that comes of it; ``watch`` sees it come.
 
         Raises:
             Refused: the server answered with a status that is no success.
@@ -134,7 +135,7 @@ class AgentClient:
             BodyCancelled: cancelled while the answer came.
         """
         content, sent = _encoded(body, headers or {})
-        request = Request(method, url, content, sent, stream=stream)
+        request = Request(method, url, content, sent, stream=stream, watch=watch)
         try:
             return (await self._http.ask(request, self._retries(kind))).body
         except NoAnswer as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -190,15 +191,21 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
 
 Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
 """Takes what was seen of a conversation after a turn; returns what is said next, if anything is."""
+Watch = Callable[[Callable[[], Trace]], None]
+"""Told that there is more to see of a turn that is played; what it is given makes the record."""
+_LOOK = 0.4
+"""Seconds between two looks at what a function does, which tells nobody that it goes on."""
 
 
 class Hooks:
     """The user's functions that run beside a case, and who talks to its agents, if somebody does.
 
-    ``talk`` is asked after each turn; with it, a case may begin as its first message.
+    ``talk`` is asked after each turn; with it, a case may begin as its first message. ``watch``
+    is told while a turn is played.
     """
 
     talk: Talk | None = None
+    watch: Watch | None = None
 
     def __init__(self, options: HookOptions | None, folder: Path) -> None:
         self._before_case = _function(options.before_case if options else None, folder)
@@ -233,6 +240,29 @@ class Hooks:
             said = await self.talk(seen())
             if said is not None:
                 case.turns.append(said)
+
+    def grew(self, seen: Callable[[], Trace]) -> None:
+        """Tell who watches that there is more of a turn; ``seen`` makes the record so far."""
+        if self.watch is not None:
+            self.watch(seen)
+
+    @asynccontextmanager
+    async def watching(self, seen: Callable[[], Trace]) -> AsyncIterator[None]:
+        """Tell who watches, some times a second, for as long as the block takes."""
+        if self.watch is None:
+            yield
+            return
+
+        async def look() -> None:
+            while True:
+                await asyncio.sleep(_LOOK)
+                self.grew(seen)
+
+        looking = asyncio.create_task(look())
+        try:
+            yield
+        finally:
+            looking.cancel()
 
 
 def option_error(path: str, message: str) -> InputError:

@@ -323,6 +323,7 @@ class Played:
             except LimitReached as error:
                 return str(error)
             self._messages.append(message)
+            self._hooks.grew(self.trace)
             waiting.take(message)
         return None
 

@@ -159,8 +159,8 @@ class Player:
         self._case = case
         self._state = state
 
-    async def play(self, hooks: Hooks, seen: Callable[[], Trace]) -> None:
-        """Play all turns into ``played``, of which ``seen`` makes a trace.
+    async def play(self, hooks: Hooks, seen: Callable[..., Trace]) -> None:
+        """Play all turns into ``played``; ``seen`` makes a trace of them, and of one more turn.
 
         Raises:
             ProviderError: the turn that broke is among those played.
@@ -185,15 +185,26 @@ class Player:
                     raise ProviderError(
                         f"turn {index + 1} goes on with a conversation, and {NO_CONVERSATION}"
                     )
-                await self._turn(session, index)
+                await self._turn(session, index, hooks, seen)
                 await hooks.after_turn(self._case, self.played.turns[-1].turn)
                 await hooks.next_turn(self._case, seen)
 
-    async def _turn(self, session: _Session, index: int) -> None:
+    async def _turn(
+        self, session: _Session, index: int, hooks: Hooks, seen: Callable[..., Trace]
+    ) -> None:
         sent = time.time()
         cause: Exception | None = None
+
+        def so_far(body: Body) -> Trace:
+            stated = self._partly(session, body, index, "")
+            stated.turn.input, stated.turn.started = self._case.turns[index].input, sent
+            return seen(stated)
+
+        def tell(body: Callable[[], Body]) -> None:
+            hooks.grew(lambda: so_far(body()))
+
         try:
-            stated = await self._asked(session, index)
+            stated = await self._asked(session, index, tell)
         except asyncio.CancelledError as error:
             body = error.body if isinstance(error, BodyCancelled) else None
             self._add(index, sent, self._partly(session, body, index, ENDED))
@@ -213,7 +224,9 @@ class Player:
             {"role": "assistant", "content": text},
         ]
 
-    async def _asked(self, session: _Session, index: int) -> Stated:
+    async def _asked(
+        self, session: _Session, index: int, watch: Callable[[Callable[[], Body]], None]
+    ) -> Stated:
         """Send the message and read the answer; raises what a turn can break by."""
         case = self._case
         values = Values(
@@ -245,6 +258,7 @@ class Player:
                 stream=self._options.stream,
                 method=self._options.method,
                 headers=headers,
+                watch=None if self._options.stream == "none" else watch,
             )
         except ProviderError as error:
             self._shared.note_down(error)
@@ -309,8 +323,9 @@ async def play(endpoint: Endpoint, case: Case, hooks: Hooks, source: Source, age
     """
     player = Player(endpoint, case, await hooks.state(case))
 
-    def seen() -> Trace:
-        return player.played.trace(case, source, agents)
+    def seen(*more: Stated) -> Trace:
+        turns = [*player.played.turns, *more]
+        return player.played._replace(turns=turns).trace(case, source, agents)
 
     try:
         await player.play(hooks, seen)

@@ -184,7 +184,10 @@ class Python(ConfiguredProvider[PythonOptions]):
             recorded = None
             try:
                 with record_turn(message, id=f"turn{index + 1}") as recorded:
-                    answer = await self._program.answer(message, case, session)
+                    goes_on = Stated(recorded.turn, None)
+                    so_far = partial(self._trace, case, [*played, goes_on], heard)
+                    async with self.hooks.watching(so_far):
+                        answer = await self._program.answer(message, case, session)
                 if isinstance(answer, Trace) and len(case.turns) == 1:
                     trace = _checked(answer, case)
                     for turn in trace.turns:

@@ -6,7 +6,9 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import msgspec
@@ -61,10 +63,12 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
     threading.Thread(target=listen, name="baton chat", daemon=True).start()
     provider = make_agent(begin.agent)
     asked = False
+    watched: list[Callable[[], Trace]] = []
 
     async def talk(trace: Trace) -> ExpectedTurn | None:
         nonlocal asked
         asked = True
+        watched.clear()
         more = len(trace.turns) < len(case.turns)
         tell(Seen(trace=_shown(trace), waits=not more))
         if more:
@@ -73,6 +77,8 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
         return None if message is None else _turn(message)
 
     provider.hooks.talk = talk
+    provider.hooks.watch = watched.append
+    following = asyncio.create_task(_follow(watched, tell))
     messages = list(begin.messages)
     async with provider:
         while True:
@@ -84,7 +90,9 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
             )
             trace = await provider(case)
             if asked:
+                following.cancel()
                 return
+            watched.clear()
             # It plays whole conversations only: each message plays one from its beginning.
             tell(Seen(trace=_shown(trace), waits=True, again=True))
             message = await heard.get()
@@ -93,6 +101,35 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
             messages.append(message)
 
 
+async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
+    """Tell what was seen of a turn that goes on: the last of ``watched``, where it says more."""
+    told = b""
+    pause = _STEP
+    while True:
+        await asyncio.sleep(pause)
+        if not watched:
+            continue
+        began = time.monotonic()
+        seen = watched.pop()
+        watched.clear()
+        # What is not whole yet may not be readable in any way; the end of the turn tells it all.
+        with suppress(Exception):
+            trace = seen()
+            # The turn itself may be what the program records into.
+            turn = msgspec.structs.replace(
+                trace.turns[-1], status="incomplete", error=None, ended=None
+            )
+            now = _shown(msgspec.structs.replace(trace, turns=[*trace.turns[:-1], turn]))
+            plain = msgspec.json.encode(now)
+            if plain != told:
+                tell(Seen(trace=now))
+                told = plain
+        # Reading what came so far again and again is not to take the time of the agents.
+        pause = max(_STEP, 10 * (time.monotonic() - began))
+
+
+_STEP = 0.3
+"""Seconds between two looks at what an agent does."""
 _GRACE = 2.0
 """Seconds that an agent has to end what it is doing."""
 

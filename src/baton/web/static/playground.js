@@ -27,6 +27,7 @@ if (root) {
   let timer = 0;
   let since = 0;
   let clock = 0;
+  let editing = false; // a message, which is not to be drawn over
 
   const panel = new CasePanel(document.getElementById("cases"), about, { agent: () => who.value });
   REST.fetch = async (place) => (await load(at(about, "/data/playground/text", { id: chat, at: place }))).text;
@@ -57,10 +58,12 @@ if (root) {
     const input = el("textarea", { rows: Math.min(8, text.split("\n").length + 1), dir: "auto", "aria-label": "The message, edited" });
     input.value = text;
     const note = place ? `A new conversation: ${place === 1 ? "the message before is" : `the ${place} messages before are`} sent again, then this one.` : "A new conversation starts with this message.";
+    editing = true;
     const form = el("form", { class: "rewrite" }, input, el("p", { class: "dim" }, note), el("div", { class: "buttons" },
-      el("button", { type: "button", onclick: () => draw() }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Send again")));
+      el("button", { type: "button", onclick: () => { editing = false; draw(); } }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Send again")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
+      editing = false;
       begin([...view.messages.slice(0, place), input.value]);
     });
     fill(node, form);
@@ -71,10 +74,21 @@ if (root) {
     if (!turn) return null;
     const problem = turn.error ? el("p", { class: "callout error" }, turn.error) : null;
     const open = el("button", { type: "button", class: "plain show-run", onclick: () => { tab("Trace"); run?.reveal(turn.id); } }, "show the run");
-    return el("div", { class: "answer" }, el("div", { class: "chain-line" }, chain(turn), open), text === null ? el("div", { class: "bubble agent-said none" }, "no text") : el("div", { class: "bubble agent-said" }, prose(text)), problem);
+    const line = el("div", { class: "chain-line" }, chain(turn), open);
+    if (text === null && goesOn(turn)) return el("div", { class: "answer" }, line);
+    return el("div", { class: "answer" }, line, text === null ? el("div", { class: "bubble agent-said none" }, "no text") : el("div", { class: "bubble agent-said" }, prose(text)), problem);
+  }
+
+  function isBusy() {
+    return Boolean(view) && ["starting", "working"].includes(view.state);
+  }
+
+  function goesOn(turn) {
+    return isBusy() && turn.status === "incomplete";
   }
 
   function draw() {
+    if (editing) return drawState();
     const near = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
     const turns = view ? view.turns : [];
     const nodes = [];
@@ -83,7 +97,7 @@ if (root) {
       if (turns[place]) nodes.push(answer(turns[place], turns[place].output));
     });
     if (view && view.state === "failed") nodes.push(el("p", { class: "callout error", role: "alert" }, view.error || "the conversation failed", el("br"), "Edit a message above to go on from there."));
-    if (view && ["starting", "working"].includes(view.state)) nodes.push(el("p", { class: "working", role: "status" }, el("span", { class: "pulse", "aria-hidden": "true" }), view.state === "starting" ? `${view.agent} is starting` : `${view.agent} is working`, el("span", { id: "clock", class: "dim" })));
+    if (isBusy()) nodes.push(el("p", { class: "working", role: "status" }, el("span", { class: "pulse", "aria-hidden": "true" }), view.state === "starting" ? `${view.agent} is starting` : `${view.agent} is working`, el("span", { id: "clock", class: "dim" })));
     if (!nodes.length) nodes.push(el("p", { class: "nothing" }, "Say something to ", el("b", {}, who.value), ". Each message shows which agents worked and what they passed on; a good conversation becomes a case with one click."));
     fill(log, nodes);
     if (near) log.scrollTop = log.scrollHeight;
@@ -96,7 +110,7 @@ if (root) {
     const kinds = { waiting: "passed", failed: "failed", ended: "skipped", new: "skipped", starting: "running", working: "running" };
     fill(state, el("span", { class: "status " + kinds[now] }, el("span", { class: "mark", "aria-hidden": "true" }, { passed: "✓", failed: "✗", skipped: "–", running: "●" }[kinds[now]]), words[now]),
       view && view.again ? el("span", { class: "dim" }, "replayed from the first message each time") : null);
-    const busy = now === "starting" || now === "working";
+    const busy = isBusy();
     sending.disabled = busy;
     sending.textContent = now === "waiting" || busy ? "Send" : "Start";
     endButton.hidden = !(busy || now === "waiting");
@@ -112,12 +126,21 @@ if (root) {
       run = null;
       return;
     }
-    const opened = run ? run.current : null;
-    const drawn = run ? run.chosen : "tree";
+    const before = run && { card: run.current, tab: run.chosen, top: trace.scrollTop, closed: [...run.tree.node.querySelectorAll("details.run:not([open])")].map((node) => node.dataset.part) };
+    for (const turn of view.run.turns || []) if (goesOn(turn)) underWay(turn);
     run = new RunView(view.run, [], { address: (id) => "#" + id });
     fill(trace, el("h2", { class: "sr" }, "Trace"), el("h3", { class: "sr" }, "The run"), run.node);
-    if (drawn === "lanes") run.choose("lanes");
-    if (opened && run.index.cards[opened]) run.show(opened);
+    if (!before) return;
+    if (before.tab === "lanes") run.choose("lanes");
+    if (before.card && run.index.cards[before.card]) run.show(before.card);
+    for (const id of before.closed) if (run.tree.places.get(id)) run.tree.places.get(id).open = false;
+    trace.scrollTop = before.top;
+  }
+
+  // While a turn goes on, it is no fault that something has no answer yet.
+  function underWay(part) {
+    if (["incomplete", "unanswered"].includes(part.status)) part.status = "under way";
+    for (const inner of Object.values(part)) if (inner && typeof inner === "object") underWay(inner);
   }
 
   function tab(name) {
@@ -149,7 +172,7 @@ if (root) {
         return;
       }
     }
-    if (!view || ["starting", "working"].includes(view.state)) timer = setTimeout(look, 350);
+    if (!view || isBusy()) timer = setTimeout(look, 350);
     else if (view.state === "waiting") timer = setTimeout(look, 15000);
   }
 
