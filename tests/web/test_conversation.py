@@ -13,6 +13,7 @@ import yaml
 from tests.reports.hostile import hostile_texts
 from tests.server.seeding import START, add_conversation, add_score
 
+import baton
 from baton.datasets.draft import draft_yaml
 from baton.model import Content, Said, Trace
 from baton.model.redact import ON
@@ -235,3 +236,9 @@ def test_a_judge_shows_its_question_and_how_often_people_agree(
         visitor.post(f"{path}/labels", label)
     (one,) = data_of(visitor.get(path))["scores"]
     assert one["calibration"] == "people said the same on 1 of 1 that they labelled here"
+    for by, value in (("ana", "correct"), ("kim", "wrong")):
+        baton.connect(visitor.address).label(
+            made.id, value, rubric="dispatch_correctness", subject=dispatch, by=by
+        )
+    (one,) = data_of(visitor.get(path))["scores"]
+    assert one["calibration"] == "people said the same on 2 of 3 that they labelled here"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.server.seeding import START, add_conversation, add_score
 
+import baton
 from baton.server.access import create_key
 from baton.server.labels import labels_of
 from baton.server.store import Store
@@ -142,3 +143,37 @@ def test_who_may_only_read_labels_nothing(filled: Store) -> None:
         assert "3 to label" in page
         assert "Label the next one" not in page
         assert reader.post("/review/next", state()).status == 403
+
+
+def test_a_choice_is_saved_as_a_view_for_all(visitor: Visitor) -> None:
+    path = f"/review?rubric={RUBRIC}&filter=to%3Arefunds&why=failed&people=2"
+    page = visitor.get(path).text
+    query = unescape(re.search(r'name="query" value="([^"]+)"', page)[1])  # type: ignore[index]
+    saved = visitor.post("/review/views", {"name": "Refunds <b>", "query": query})
+    assert saved.status == 303
+    assert "people=2" in saved.headers["Location"]
+    page = visitor.get(saved.headers["Location"]).text
+    assert "Refunds &lt;b&gt;" in page
+    assert 'aria-current="true" title="Saved by local"' in page
+    wrong = visitor.post("/review/views", {"name": "w", "query": f"rubric={RUBRIC}&filter=depht:2"})
+    assert (wrong.status, "did you mean `depth`" in wrong.text) == (400, True)
+    (number,) = set(re.findall(r"/review/views/(\d+)/delete", page))
+    assert visitor.post(f"/review/views/{number}/delete", {}).status == 303
+    assert "Refunds &lt;b&gt;" not in visitor.get("/review").text
+
+
+def test_python_reviews_as_the_page_does(visitor: Visitor) -> None:
+    server = baton.connect(visitor.address)
+    seen = server.review(RUBRIC, why=["failed"], filter="to:refunds")
+    assert (len(seen.items), seen.waiting) == (3, {"failed": 3})
+    one = server.review_next(RUBRIC, by="ana")
+    assert one is not None
+    server.review_skip(RUBRIC, one.dispatch.conversation_id, one.dispatch.id, by="ana")
+    other = server.review_next(RUBRIC, by="ana")
+    assert other is not None
+    assert other.dispatch.conversation != one.dispatch.conversation
+    subject = other.dispatch.id
+    server.label(other.dispatch.conversation, "weak", rubric=RUBRIC, subject=subject, by="ana")
+    assert server.review(RUBRIC).by == {"ana": 1}
+    with pytest.raises(baton.InputError, match="there is no rubric"):
+        server.review("dispatch_corectness")

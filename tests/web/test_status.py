@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -110,3 +111,56 @@ def test_keys_are_listed_for_who_manages_them_and_never_shown(store: Store) -> N
         other = Visitor(address, "/sign-in")
         other.post("/sign-in", {"key": reader})
         assert "Keys are shown only with the right" in other.get("/status").text
+
+
+def _key_in(page: str) -> str:
+    found = re.search(r"baton_[A-Za-z0-9_-]{20,}", page)
+    assert found is not None
+    return found[0]
+
+
+def test_the_first_key_closes_the_server_and_lets_its_maker_in(store: Store) -> None:
+    with web(store) as address:
+        visitor = Visitor(address, "/status")
+        made = visitor.post("/status/keys", {"name": " ana  b ", "right": "ingest"})
+        assert (made.status, made.headers["Cache-Control"]) == (200, "no-store")
+        key = _key_in(made.text)
+        assert "The key of ana b" in made.text
+        page = visitor.get("/status").text
+        assert ">ana b<" in page
+        assert key not in page
+    with web(store) as address:
+        assert ask(address + "/status").status == 303
+        other = Visitor(address, "/sign-in")
+        assert other.post("/sign-in", {"key": key}).status == 303
+        assert ">ana b<" in other.get("/status").text
+
+
+def test_who_manages_makes_and_revokes_keys_of_the_project(store: Store) -> None:
+    admin = create_key(store, "default", "root", ["admin"])
+    with web(store) as address:
+        visitor = Visitor(address, "/sign-in")
+        visitor.post("/sign-in", {"key": admin})
+        visitor.get("/status")
+        none = visitor.post("/status/keys", {"name": "ci"})
+        assert (none.status, "a key needs a right" in none.text) == (400, True)
+        made = _key_in(visitor.post("/status/keys", {"name": "ci", "right": "read"}).text)
+        again = visitor.post("/status/keys", {"name": "ci", "right": "read"})
+        assert "has a key `ci`: revoke it first" in again.text
+        headers = {"Authorization": f"Bearer {made}"}
+        assert ask(address + "/status", headers=headers).status == 200
+        assert visitor.post("/status/keys/revoke", {"name": "ci"}).status == 303
+        refused = ask(address + "/status", headers=headers, accept="application/json")
+        assert refused.status == 401
+        gone = visitor.post("/status/keys/revoke", {"name": "ci"})
+        assert "has no key `ci`" in gone.text
+
+
+def test_keys_are_made_only_by_who_manages(store: Store) -> None:
+    runner = create_key(store, "default", "ana", ["run", "review"])
+    with web(store) as address:
+        visitor = Visitor(address, "/sign-in")
+        visitor.post("/sign-in", {"key": runner})
+        visitor.get("/status")
+        assert visitor.post("/status/keys", {"name": "mine", "right": "admin"}).status == 403
+        assert visitor.post("/status/keys/revoke", {"name": "ana"}).status == 403

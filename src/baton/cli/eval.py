@@ -156,8 +156,8 @@ def eval_command(
     dataset
         One more dataset; datasets given here or as arguments override those of the config.
     evaluators
-        An evaluator to score with, with its default options; +NAME adds it to what cases or config
-        ask for. May be given several times.
+        An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to what
+        cases or config ask for. May be given several times.
     config
         A config, or criteria of ADK (a test_config.json of any name). With an agent, that one
         plays instead of the config's.

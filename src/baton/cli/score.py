@@ -67,8 +67,8 @@ def score_command(
     dataset
         Cases: a file, a folder, or FILE:case1,case2. May be given several times.
     evaluators
-        An evaluator to score with, with its default options; +NAME adds it to what cases or config
-        ask for. May be given several times.
+        An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to what
+        cases or config ask for. May be given several times.
     config
         A config with evaluators, options and a dataset, or criteria of ADK (a test_config.json of
         any name); what is given here overrides it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -123,6 +124,7 @@ class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 AnyEvaluator = Mapping[str, Any] | EvaluatorSpec | Evaluator | str | Callable[..., Any]
 """How a program may ask for an evaluator: plain data, a spec, an object, a name or a function."""
 Specs = Iterable[AnyEvaluator]
+"""A name may have a threshold beside it: `result_used:0.8`."""
 
 
 class DataSpec(EvaluatorSpec, kw_only=True):
@@ -344,6 +346,18 @@ def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
     return [each for each in traits_of(evaluator).judge_options if each]
 
 
+def with_threshold(name: str) -> tuple[str, float | None]:
+    """Split `NAME:0.8`: an evaluator, and its threshold where one is given.
+
+    What follows the colon of code (`module:name`) is never a number.
+    """
+    plain, _, number = name.rpartition(":")
+    return (plain, float(number)) if plain and _NUMBER.fullmatch(number) else (name, None)
+
+
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:e-?[0-9]+)?")
+
+
 def _plan_one(
     spec: AnyEvaluator,
     folder: Path,
@@ -351,7 +365,9 @@ def _plan_one(
     rubrics: Sequence[Entry],
 ) -> PlannedEvaluator | None:
     if isinstance(spec, str):
-        spec = EvaluatorSpec(type=spec)
+        name, threshold = with_threshold(spec)
+        config = {} if threshold is None else {"threshold": threshold}
+        spec = EvaluatorSpec(type=name, config=config)
     elif isinstance(spec, Mapping):
         spec = checked(dict(spec), EvaluatorSpec)
     if not isinstance(spec, EvaluatorSpec):
@@ -364,10 +380,11 @@ def _plan_one(
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     first, colon, _ = spec.type.partition(":")
     if colon and first in known_evaluator_names():
-        # Such as `response:0.5`: thresholds and the like are options.
+        # Such as `response:strict`: a threshold is all that a name may have beside it.
         has_module = (folder / f"{first}.py").is_file() or (folder / first).is_dir()
         if not has_module:
-            raise InputError(f"`{spec.type}`: options of `{first}` are written in a config")
+            advice = f"write a threshold as `{first}:0.8`, other options of it in a config"
+            raise InputError(f"`{spec.type}`: {advice}")
     if ":" in spec.type:
         own: Evaluator = NotLoaded(spec.name or spec.type, spec.type)
         if own_code:

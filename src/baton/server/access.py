@@ -150,6 +150,7 @@ def create_key(
             "created": time.time() if now is None else now,
         }
         connection.execute(insert(api_key).values(row))
+    store.keys_changed += 1
     return text
 
 
@@ -212,6 +213,14 @@ def cookie_secret(store: Store) -> bytes:
     return bytes(there)
 
 
+class _Looked(NamedTuple):
+    """Whether there was a key when that was looked up: after how many changes, and when."""
+
+    there: bool
+    changes: int
+    at: float
+
+
 class Access:
     """Decides who asks. One for a process; it may be used by several threads."""
 
@@ -236,7 +245,7 @@ class Access:
         self._lock = threading.Lock()
         self._callers: dict[bytes | int, tuple[Caller, float]] = {}
         self._changes = 0  # of keys, over this store, when these were looked up
-        self._keys: tuple[bool, float] = (False, 0.0)
+        self._keys = _Looked(there=False, changes=-1, at=0.0)
 
     def check_address(self, host: str) -> None:
         """Refuse to listen where others could reach a server that asks for no key.
@@ -360,14 +369,13 @@ class Access:
 
     def has_keys(self) -> bool:
         """Tell whether there is, or was, a key: then every request needs one."""
-        there, asked = self._keys
-        now = time.monotonic()
-        if not there and (asked == 0.0 or now - asked >= _FRESH):
+        looked, now, changes = self._keys, time.monotonic(), self._store.keys_changed
+        if not looked.there and (looked.changes != changes or now - looked.at >= _FRESH):
             with self._store.read() as connection:
                 query = select(exists(select(api_key.c.id)))
                 there = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
-            self._keys = (there, now)
-        return there
+            self._keys = looked = _Looked(there, changes, now)
+        return looked.there
 
     def _in_project(self, caller: Caller, wanted: str | None) -> Caller:
         # What other projects there are is nothing that a key of this one tells.

@@ -962,7 +962,9 @@ def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filt
         params = msgspec.convert(plain, endpoint.params, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(str(error).replace(" - at `$.", " - in `")) from None
-    terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
+    # One of an endpoint without fields is over those of something else, which reads it itself.
+    if endpoint.fields:
+        terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
     when = "at" if "at" in endpoint.fields else "started"
     if when in endpoint.fields:
         for name, sign in _RANGE.items():

@@ -643,12 +643,8 @@ def _played(
         "config": agent["config"] if is_configured(agent) else None,
     }
     options.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
-    chosen: list[Any] = [
-        {"type": name, "config": {"threshold": request.thresholds[name]}}
-        if name in request.thresholds
-        else name
-        for name in request.evaluators or ()
-    ]
+    limits = request.thresholds
+    chosen = [f"{n}:{limits[n]}" if n in limits else n for n in request.evaluators or ()]
     files = [*cases, *(_dataset(settings, name).path for name in request.datasets)]
     dataset: DatasetLike = files if request.cases is None else _some(files, request.cases)
     evaluators = None if request.evaluators is None else chosen
@@ -667,11 +663,15 @@ def _some(files: list[Path], wanted: list[str]) -> DatasetLike:
 
 
 def _judge(settings: Settings, name: str | None = None) -> Any:
-    """Return the judge of a name, the one that is named `default`, or the only one."""
-    judges = settings.judges
-    if name is not None:
-        return judges[name]
-    return judges.get("default") or (next(iter(judges.values())) if len(judges) == 1 else None)
+    """Return the judge of a name, or the usual one."""
+    chosen = name or usual_judge(settings)
+    return None if chosen is None else settings.judges[chosen]
+
+
+def usual_judge(settings: Settings) -> str | None:
+    """Name the judge that is asked where none is chosen: `default`, or the only one."""
+    names = list(settings.judges)
+    return "default" if "default" in names else names[0] if len(names) == 1 else None
 
 
 def _written(folder: Path, file: NamedText) -> Path:

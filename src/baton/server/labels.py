@@ -10,13 +10,17 @@ import msgspec
 from sqlalchemy import insert, select
 
 from baton.datasets.labels import Label, LabelLine
+from baton.evaluators.judged import Judged
+from baton.evaluators.judging.load import names_of
 from baton.formats.document import Document
 from baton.model import InputError
+from baton.runner.judged_subjects import terms_of
 from baton.session.server_rows import Page
+from baton.stats.calibration import people_class
 
 from .access import Caller
 from .paging import cursor_of, read_cursor
-from .review import let_go, person
+from .review import let_go, opinion_of, person
 from .schema import conversation, score
 from .schema import label as table
 from .store import Store
@@ -78,12 +82,13 @@ class Agreement(NamedTuple):
     same: int
 
 
-def agreement_with_people(store: Store, project: int, type_: str) -> Agreement:
+def agreement_with_people(store: Store, project: int, evaluator: Judged) -> Agreement:
     """Hold the verdicts of a rubric against what people said of the same things.
 
-    Only labels that say ``passed`` or ``failed`` count, the newest of each person; `baton
-    calibrate` has the figures with intervals and for labels of the rubric's own.
+    A label of the rubric, or a number of its scale, counts as whether it passes; of each person
+    the newest. `baton calibrate` has the figures with intervals.
     """
+    terms = terms_of(evaluator)
     query = (
         select(table.c.conversation, table.c.subject, table.c.by, table.c.value, score.c.status)
         .join(
@@ -93,11 +98,10 @@ def agreement_with_people(store: Store, project: int, type_: str) -> Agreement:
         .where(
             table.c.project == project,
             score.c.project == project,
-            table.c.rubric == type_,
-            score.c.type == type_,
+            table.c.rubric.in_(names_of(evaluator.shape)),
+            score.c.type == evaluator.type,
             score.c.status.in_(["passed", "failed"]),
             score.c.replaced_by.is_(None),
-            table.c.value.in_(['"passed"', '"failed"']),
         )
         .order_by(table.c.id.desc(), score.c.id.desc())
         .limit(_COMPARED)
@@ -106,8 +110,10 @@ def agreement_with_people(store: Store, project: int, type_: str) -> Agreement:
         rows = connection.execute(query).all()
     newest: dict[tuple[int, str, str | None], bool] = {}
     for row in rows:
-        alike = msgspec.json.decode(row.value) == row.status
-        newest.setdefault((row.conversation, row.subject, row.by), alike)
+        stated = opinion_of(msgspec.json.decode(row.value), terms)
+        said = None if stated is None else people_class(stated, "verdicts", terms)
+        if said is not None:
+            newest.setdefault((row.conversation, row.subject, row.by), said == row.status)
     return Agreement(len(newest), sum(newest.values()))
 
 

@@ -25,6 +25,7 @@ from baton.runner.judged_subjects import terms_of
 from baton.session.server_rows import DispatchRow, Given, Queued, Review, Why
 from baton.stats.calibration import (
     Opinion,
+    Terms,
     Together,
     majority,
     people_class,
@@ -516,16 +517,9 @@ def _classes(evaluator: Judged, labels: Labels) -> dict[Key, dict[str, str]]:
     opinions: list[tuple[Key, str, Opinion]] = []
     for key, by_person in labels.items():
         for by, given in by_person.items():
-            value = given.value
-            try:
-                opinion = (
-                    Opinion(label=value)
-                    if isinstance(value, str)
-                    else Opinion(score=terms.score(value))
-                )
-            except ValueError:  # not on the scale, as it was in another version
-                continue
-            opinions.append((key, by, opinion))
+            stated = opinion_of(given.value, terms)
+            if stated is not None:
+                opinions.append((key, by, stated))
     scheme = scheme_of([opinion for _, _, opinion in opinions], terms)
     classes: dict[Key, dict[str, str]] = {}
     for key, by, opinion in opinions:
@@ -533,6 +527,14 @@ def _classes(evaluator: Judged, labels: Labels) -> dict[Key, dict[str, str]]:
         if said is not None:
             classes.setdefault(key, {})[by] = said
     return classes
+
+
+def opinion_of(value: str | float, terms: Terms) -> Opinion | None:
+    """Return what a label says; ``None`` for a number that is not on the scale (any more)."""
+    try:
+        return Opinion(label=value) if isinstance(value, str) else Opinion(score=terms.score(value))
+    except ValueError:
+        return None
 
 
 def _disputed(evaluator: Judged, labels: Labels) -> list[Key]:

@@ -37,12 +37,15 @@ from .server_rows import (
     Listed,
     Page,
     Point,
+    Queued,
     Records,
     Rescore,
+    Review,
     Rows,
     ScoreRow,
     UnknownRule,
     UnreadTrace,
+    Why,
 )
 
 T = TypeVar("T")
@@ -255,6 +258,63 @@ class Server:
         label = Label(trace=trace, subject=subject, rubric=rubric, value=value, by=by, note=note)
         body = msgspec.json.encode(label)
         return self._ask("POST", f"{_API}/labels", {}, Label, body, "application/json")
+
+    def review(
+        self,
+        rubric: str,
+        *,
+        filter: str | None = None,
+        why: Sequence[Why] = (),
+        share: float = 0.1,
+        people: int = 1,
+        by: str | None = None,
+        limit: int = 50,
+    ) -> Review:
+        """Return the dispatches that wait for a label by a rubric, and how far people agree.
+
+        Args:
+            rubric: its name.
+            filter: only dispatches that meet it, such as ``to:refund-*``.
+            why: only these reasons; all of them when left out.
+            share: how much of what nothing else speaks for is sampled, up to 1.
+            people: how many label each dispatch.
+            by: who asks, where it is not who has the key.
+            limit: how many are listed.
+
+        Raises:
+            InputError: there is no such rubric, or the filter is wrong.
+        """
+        given = {"rubric": rubric, "filter": filter, "why": ",".join(why) or None, "share": share,
+                 "people": people, "by": by, "limit": limit}  # fmt: skip
+        return self._get("/review", Review, given)
+
+    def review_next(
+        self,
+        rubric: str,
+        *,
+        filter: str | None = None,
+        why: Sequence[Why] = (),
+        share: float = 0.1,
+        people: int = 1,
+        by: str | None = None,
+    ) -> Queued | None:
+        """Take the next dispatch to label, as of :meth:`review`; ``None`` when all is done.
+
+        Nobody else gets it for ten minutes; :meth:`label` gives the label.
+        """
+        asked = {"rubric": rubric, "filter": filter, "why": list(why), "share": share,
+                 "people": people, "by": by}  # fmt: skip
+        path, body = f"{_API}/review/next", msgspec.json.encode(asked)
+        taken = self._ask("POST", path, {}, Listed[Queued], body, "application/json").items
+        return taken[0] if taken else None
+
+    def review_skip(
+        self, rubric: str, conversation_id: int, subject: str, *, by: str | None = None
+    ) -> None:
+        """Leave a dispatch that was taken to somebody else; it comes last from now on."""
+        item = {"rubric": rubric, "conversation_id": conversation_id, "subject": subject, "by": by}
+        path, body = f"{_API}/review/skip", msgspec.json.encode(item)
+        self._ask("POST", path, {}, Listed[Any], body, "application/json")
 
     def rules(self) -> list[Any]:
         """Return the rules that score what arrives."""

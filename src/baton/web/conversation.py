@@ -21,6 +21,7 @@ from baton.reports.html.run import Plain, card_view, facts_view, text_at, trace_
 from baton.server import queries
 from baton.server.access import Denied
 from baton.server.labels import add_label, agreement_with_people, labels_of
+from baton.server.rubrics import evaluator_of
 from baton.session.server_rows import Conversation, ConversationRecord, ScoreRow
 
 from .datasets import folders, need_run
@@ -207,8 +208,7 @@ def _rubrics(visit: Visit, rows: Sequence[ScoreRow]) -> list[str]:
 
 def _scores(visit: Visit, rows: Sequence[ScoreRow]) -> Iterator[Plain]:
     judged = {row.type for row in rows if row.judge is not None}
-    store, project = visit.state.store, visit.caller.project
-    told = {type_: _calibration(*agreement_with_people(store, project, type_)) for type_ in judged}
+    told = {type_: _calibration(visit, type_) for type_ in judged}
     for row in rows:
         named = {name: getattr(row, name) for name in Score.__struct_fields__ if hasattr(row, name)}
         named |= {"version": row.evaluator_version, "reason": row.reason or ""}
@@ -220,7 +220,12 @@ def _scores(visit: Visit, rows: Sequence[ScoreRow]) -> Iterator[Plain]:
         yield view
 
 
-def _calibration(labels: int, same: int) -> str:
+def _calibration(visit: Visit, type_: str) -> str:
+    try:
+        evaluator = evaluator_of(visit.state.live_settings(), visit.project, type_)
+    except InputError:
+        return "its rubric is not known here any more"
+    labels, same = agreement_with_people(visit.state.store, visit.caller.project, evaluator)
     if not labels:
         return "nobody labelled what it judges here yet"
     return f"people said the same on {same} of {labels} that they labelled here"

@@ -20,6 +20,7 @@ from baton.model.secrets import masked
 from baton.server import jobs
 from baton.server.access import Denied
 from baton.server.api import check_may_run
+from baton.server.settings import Settings
 from baton.session.agents import AgentLike, is_configured
 from baton.session.case_form import CaseForm, case_of_yaml, case_yaml, form_of, with_form
 from baton.session.dataset_folders import (
@@ -82,10 +83,24 @@ def context(visit: Visit) -> dict[str, Any]:
             for name, agent in sorted(settings.agents.items())
         },
         "judges": sorted(settings.judges),
+        "judge_words": _judge_words(settings) if may_change else {},
         "evaluators": _evaluators(),
         "may_change": may_change,
         "places": [each.name for each in folders(visit).places()],
     }
+
+
+def _judge_words(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return how `baton eval` names each judge, and whether it has more settings than that.
+
+    The one without a name is asked where none is chosen.
+    """
+    words = {}
+    for name, stated in settings.judges.items():
+        given = {"model": stated} if isinstance(stated, str) else stated
+        words[name] = {"model": given.get("model"), "more": len(given) > 1}
+    usual = jobs.usual_judge(settings)
+    return words if usual is None else {**words, "": words[usual]}
 
 
 class _Evaluator(msgspec.Struct):

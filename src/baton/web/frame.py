@@ -122,6 +122,10 @@ class Visit(NamedTuple):
         """Answer with data for a script."""
         return Response(msgspec.json.encode(value), status_code, media_type=_JSON)
 
+    def show(self, view: View) -> Response:
+        """Return a page as a response, for a handler that adds to it."""
+        return self.web.render(self, view)
+
     def redirect(self, path: str, **given: Any) -> Response:
         """Go to another page after a form was sent."""
         return RedirectResponse(self.link(path, **given), 303)
@@ -186,7 +190,7 @@ class Web:
                         "load the page again and repeat what you did",
                     )
             answer = run(visit)
-            response = answer if isinstance(answer, Response) else self._render(visit, answer)
+            response = answer if isinstance(answer, Response) else self.render(visit, answer)
             if "set-cookie" not in response.headers:
                 self.sessions.keep(request, visit.session, response)
             return _with_headers(request, response)
@@ -203,7 +207,8 @@ class Web:
         names = {number: name for name, number in self.state.store.projects().items()}
         return Visit(self, request, caller, names[caller.project], session, form)
 
-    def _render(self, visit: Visit, view: View) -> Response:
+    def render(self, visit: Visit, view: View) -> Response:
+        """Fill in the template of a page."""
         here = f"{visit.request.url.path}/"
         known = visit.caller is not _NOBODY
         # A key opens only one project.

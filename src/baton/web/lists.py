@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
@@ -199,9 +200,13 @@ def save(visit: Visit, path: str, fields: Fields) -> Response:
     }
     filter_of(query.get("filter"), fields)
     since_terms(query.get("since", ""), "started")
+    return keep(visit, path, query)
+
+
+def keep(visit: Visit, path: str, query: Mapping[str, str]) -> Response:
+    """Save what a page understands as a view, and go to it; raises InputError as :func:`save`."""
     name, replace = visit.value("name"), "replace" in visit.form
-    kept = urlencode(query)
-    save_view(visit.state.store, visit.caller, path, name, kept, replace=replace)
+    save_view(visit.state.store, visit.caller, path, name, urlencode(query), replace=replace)
     return visit.redirect(path, **query)
 
 

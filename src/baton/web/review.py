@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import quote as shell_word
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -49,6 +49,7 @@ from baton.server.store import DEFAULT
 from baton.session.server_rows import Why
 from baton.stats.calibration import FAILED, LEAST_ITEMS, PASSED
 
+from . import lists
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Review", "/review", "r")
@@ -72,6 +73,8 @@ def routes(web: Web) -> list[BaseRoute]:
         web.action(f"{NAV.path}/label", _label, "review"),
         web.action(f"{NAV.path}/skip", _skip, "review"),
         web.action(f"{NAV.path}/name", _name, "review"),
+        web.action(f"{NAV.path}/views", _save_view, "review"),
+        web.action(f"{NAV.path}/views/{{id:int}}/delete", _delete_view, "review"),
         web.page(f"{NAV.path}/{{conversation:int}}/{{subject:path}}", _item),
     ]
 
@@ -193,8 +196,29 @@ def _queue(visit: Visit) -> View:
         "item_link": lambda one: _link(visit, one.dispatch.conversation_id, one.dispatch.id, state),
         "command_line": _calibrate(visit, evaluator),
         "done": visit.query("done") is not None,
+        "views": lists.views(visit, NAV.path),
+        "query": _query(asked),
     }
     return View("review.html", context, "Review")
+
+
+def _query(asked: Asked) -> str:
+    """Return the state of a review as a saved view keeps it."""
+    return urlencode({name: value for name, value in _state(asked).items() if value})
+
+
+def _save_view(visit: Visit) -> Response:
+    """Save what is reviewed under a name, for all who read the project."""
+    given = dict(parse_qsl(visit.value("query")))
+    asked = _asked(visit, given.get)
+    project_evaluator(visit, asked.rubric)
+    _ = asked.chosen  # a filter that is wrong is refused
+    return lists.keep(visit, NAV.path, dict(parse_qsl(_query(asked))))
+
+
+def _delete_view(visit: Visit) -> Response:
+    lists.remove(visit)
+    return visit.redirect(NAV.path)
 
 
 def _toggled(chosen: Sequence[Why], why: Why) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from baton import __version__
-from baton.server.access import list_keys
+from baton.server.access import RIGHTS, Right, create_key, list_keys, revoke_key
 from baton.server.alerts import alerts_of
 from baton.server.conversations import Unread, unread
 from baton.server.inbox import Inbox, ProblemItem
@@ -27,7 +29,22 @@ _LATE = 60.0
 
 def routes(web: Web) -> list[BaseRoute]:
     """Return the routes of this page."""
-    return [web.page(NAV.path, _page), web.page("/parts/status/queues", _queues)]
+    return [
+        web.page(NAV.path, _page),
+        web.page("/parts/status/queues", _queues),
+        web.action("/status/keys", _create_key, "admin"),
+        web.action("/status/keys/revoke", _revoke_key, "admin"),
+    ]
+
+
+_MAY: Mapping[Right, str] = {
+    "ingest": "send traces",
+    "read": "see everything in the project",
+    "review": "see everything, label, save views",
+    "run": "see everything, talk to agents, start evaluations, change datasets and rubrics",
+    "admin": "all of these, and make and revoke keys",
+}
+"""What each right is for, in the order of the form."""
 
 
 class _Line(NamedTuple):
@@ -68,10 +85,33 @@ def _page(visit: Visit) -> View:
         "deletions": deletions(store)[:20],
         "keys": list_keys(store, visit.project) if admin else None,
         "keyed": state.access.has_keys(),
+        "rights": [(right, _MAY[right]) for right in RIGHTS],
         "project_names": sorted(store.projects()) if not visit.session.signed_in or admin else [],
         "place": "PostgreSQL" if store.is_postgresql else settings.folder,
     }
     return View("status.html", context, "Status")
+
+
+def _create_key(visit: Visit) -> Response:
+    """Make a key of this project, and show it: this once, as only its hash is kept."""
+    is_first = not visit.state.access.has_keys()
+    # From the first key on nobody is let in without one: it has to let its maker in.
+    rights = ["admin"] if is_first else visit.form.get("right", [])
+    name = " ".join(visit.value("name").split())
+    key = create_key(visit.state.store, visit.project, name, rights)
+    looker = visit
+    if is_first:
+        looker = visit._replace(session=visit.web.sessions.sign_in(key))
+    given = {"name": name, "key": key, "rights": rights, "is_first": is_first}
+    response = looker.show(View("status_key.html", given, "A new key"))
+    response.headers["Cache-Control"] = "no-store"
+    visit.web.sessions.keep(visit.request, looker.session, response)
+    return response
+
+
+def _revoke_key(visit: Visit) -> Response:
+    revoke_key(visit.state.store, visit.project, visit.value("name"))
+    return visit.redirect(NAV.path)
 
 
 def _queues(visit: Visit) -> View:

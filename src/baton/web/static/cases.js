@@ -331,13 +331,21 @@ export class CasePanel {
     const ids = [...this.chosen];
     const file = this.data.path + (ids.length ? ":" + ids.join(",") : "");
     const parts = ["baton", "eval", words[0], file, ...words.slice(1)];
-    for (const name of this.picked()) parts.push("-e", name);
+    for (const name of this.picked()) {
+      const { limit } = this.evaluators.get(name);
+      parts.push("-e", limit && limit.value ? `${name}:${limit.value}` : name);
+    }
+    // A config has a judge of its own, unless another is chosen.
+    const isConfig = /\.ya?ml$/.test(words[0]);
+    const judge = this.judge.value || !isConfig ? this.about.judgeWords[this.judge.value] : null;
+    if (judge && judge.model) parts.push("--judge", judge.model);
     const { concurrency, retries, repeat } = this.numbers;
     if (concurrency.value) parts.push("--concurrency", concurrency.value);
     if (retries.value) parts.push("--retry-errors", retries.value);
     if (repeat.value) parts.push("--repeat", repeat.value);
     const line = parts.map(quoted).join(" ");
-    navigator.clipboard.writeText(line).then(() => toast(`Copied: ${line}`), () => toast(line));
+    const more = judge && judge.more ? ". More settings of this judge are in server.yaml: write them under `judge:` of a config." : "";
+    navigator.clipboard.writeText(line).then(() => toast(`Copied: ${line}${more}`), () => toast(line + more));
   }
 
   remove() {
