@@ -109,10 +109,17 @@ def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
     return stems
 
 
+# Every rule of the stemmer takes off one of these endings (`relational` ends in `al`, `hopefulness`
+# in `s`). A word with none of them ("refund", "book") is its own stem, and that is known at once.
+_HAS_ENDING = re.compile(r"(?:[eiys]|al|ant|ator|ed|ent|er|ful|ic|ing|ion|ism|ll|ou)\Z").search
+
+
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
     """Stem a word of ASCII letters and digits; leave others alone. Words repeat, so keep them."""
-    return str(_tokenizer().tokenize(word)[0]) if word.isascii() else word
+    if _HAS_ENDING(word) is None or not word.isascii():
+        return word
+    return str(_tokenizer().tokenize(word)[0])
 
 
 @cache
