@@ -13,6 +13,7 @@ import re
 import stat
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -78,7 +79,10 @@ class CaseRow(NamedTuple):
 
 
 class DatasetRow(NamedTuple):
-    """A dataset in short; ``problem`` says why it cannot be read."""
+    """A dataset in short; ``problem`` says why it cannot be read.
+
+    While it is ``reading``, nothing but its name and path is known.
+    """
 
     name: str
     path: Path
@@ -87,6 +91,7 @@ class DatasetRow(NamedTuple):
     cases: list[CaseRow]
     hash: str
     problem: str | None = None
+    reading: bool = False
 
     @property
     def target(self) -> Target | None:
@@ -140,13 +145,15 @@ class DatasetFolders:
             ]
         return places
 
-    def datasets(self) -> list[DatasetRow]:
-        """Return all datasets, by name."""
-        return [row for name, path in self._listed().items() if (row := _row(name, path))]
+    def datasets(self, within: float | None = None) -> list[DatasetRow]:
+        """Return all datasets, by name; those that are not read ``within`` seconds say so."""
+        until = None if within is None else time.monotonic() + within
+        return [row for name, path in self._listed().items() if (row := _row(name, path, until))]
 
-    def dataset(self, name: str) -> DatasetRow:
+    def dataset(self, name: str, within: float | None = None) -> DatasetRow:
         """Return one; raises KeyError where there is none of the name."""
-        row = _row(name, self._listed()[name])
+        until = None if within is None else time.monotonic() + within
+        row = _row(name, self._listed()[name], until)
         if row is None:
             raise KeyError(name)
         return row
@@ -402,18 +409,52 @@ def _bytes(path: Path) -> bytes:
         return file.read()
 
 
-def _row(name: str, path: Path) -> DatasetRow | None:
+def _row(name: str, path: Path, until: float | None = None) -> DatasetRow | None:
     """Read a dataset again only where its file changed; ``None`` for what is none."""
     try:
         state = path.stat()
     except OSError:
         return None
-    row = _row_of(path, state.st_mtime_ns, state.st_size)
-    return None if row is None else row._replace(name=name)
+    reading = _reading_of(path, state.st_mtime_ns, state.st_size)
+    if not reading.done.wait(None if until is None else max(0.0, until - time.monotonic())):
+        return DatasetRow(name, path, "", path.name.split(".")[0], [], "", reading=True)
+    if reading.error is not None:
+        raise reading.error
+    return None if reading.row is None else reading.row._replace(name=name)
+
+
+class _Reading:
+    """A file that is read in a thread: 50,000 cases take seconds, which a list does not wait for.
+
+    One is read at a time, so that requests meanwhile get their share of the time.
+    """
+
+    _one = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        self.done = threading.Event()
+        self.row: DatasetRow | None = None
+        self.error: Exception | None = None
+        threading.Thread(target=self._read, args=(path,), name="baton dataset", daemon=True).start()
+
+    def _read(self, path: Path) -> None:
+        try:
+            with self._one:
+                self.row = _row_of(path)
+        except OSError:
+            pass  # it was removed meanwhile
+        except Exception as error:  # noqa: BLE001 - raised again where it is asked for
+            self.error = error
+        finally:
+            self.done.set()
 
 
 @lru_cache(maxsize=256)
-def _row_of(path: Path, _mtime: int, _size: int) -> DatasetRow | None:
+def _reading_of(path: Path, _mtime: int, _size: int) -> _Reading:
+    return _Reading(path)
+
+
+def _row_of(path: Path) -> DatasetRow | None:
     digest, title, label = "", path.name.split(".")[0], path.name.split(".")[0]
     try:
         data = _bytes(path)

@@ -24,7 +24,7 @@ from baton.server.labels import add_label, agreement_with_people, labels_of
 from baton.server.rubrics import evaluator_of
 from baton.session.server_rows import Conversation, ConversationRecord, ScoreRow
 
-from .datasets import folders, need_run
+from .datasets import WAIT, folders, need_run
 from .frame import View, Visit, Web
 from .rendering import hue_of
 
@@ -320,7 +320,9 @@ def _case_file(visit: Visit) -> Response:
 def _datasets(visit: Visit) -> list[str]:
     if not visit.state.live_settings().may_run:
         return []
-    return [row.name for row in folders(visit).datasets() if row.target is not None]
+    # One that is not read yet may take cases; saving says where it does not.
+    listed = folders(visit).datasets(WAIT)
+    return [row.name for row in listed if row.reading or row.target is not None]
 
 
 def _save_case(visit: Visit) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,8 @@ NAV = NavItem("Datasets", "/datasets", "d")
 _ROWS = 200
 """Cases that a page gets at once."""
 _PREVIEW = 160
+WAIT = 0.5
+"""Seconds that a page waits for files that are not read yet; it says so and goes on by itself."""
 _HISTORY = 30
 
 
@@ -203,7 +205,7 @@ def _strata(cases: Sequence[CaseRow], last: dict[str, _Last], by: str) -> list[_
 
 def _list(visit: Visit) -> View:
     rows = []
-    for dataset in folders(visit).datasets():
+    for dataset in folders(visit).datasets(WAIT):
         last, numbers = last_results(visit, dataset.path)
         known = [last[case.id].status for case in dataset.cases if case.id in last]
         rows.append(
@@ -220,7 +222,7 @@ def _list(visit: Visit) -> View:
 
 
 def _one(visit: Visit) -> View:
-    dataset = _dataset(visit, visit.path["name"])
+    dataset = _dataset(visit, visit.path["name"], WAIT)
     last, numbers = last_results(visit, dataset.path)
     known = [last[case.id].status for case in dataset.cases if case.id in last]
     history = [
@@ -238,9 +240,9 @@ def _one(visit: Visit) -> View:
     return View("dataset.html", given, dataset.title)
 
 
-def _dataset(visit: Visit, name: str) -> DatasetRow:
+def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow:
     try:
-        return folders(visit).dataset(name)
+        return folders(visit).dataset(name, within)
     except KeyError:
         message = f"there is no dataset `{name[:200]}`"
         raise Denied(404, message, "the list of datasets has all of them") from None
@@ -250,8 +252,38 @@ def _cases(visit: Visit) -> Response:
     """Answer with cases: those that a text, an agent, a tag and a result leave."""
     dataset = _dataset(visit, visit.query("name") or "")
     last, numbers = last_results(visit, dataset.path)
-    text = (visit.query("text") or "").casefold()
-    agent, tag, status = visit.query("agent"), visit.query("tag"), visit.query("status")
+    chosen = _chosen(dataset, last, visit.query)
+    shown = [
+        {
+            **case._asdict(),
+            "message": case.message[:_PREVIEW],
+            "status": last[case.id].status if case.id in last else None,
+            "evaluation": last[case.id].evaluation if case.id in last else None,
+        }
+        for case in chosen[:_ROWS]
+    ]
+    store, project = visit.state.store, visit.caller.project
+    running = [each for each in numbers[:3] if jobs.job_of(store, project, each).state == "running"]
+    return visit.json(
+        {
+            "cases": shown,
+            "matches": len(chosen),
+            "total": len(dataset.cases),
+            "path": str(dataset.path) if visit.may("run") else dataset.name,
+            "hash": dataset.hash,
+            "problem": dataset.problem,
+            "adds": dataset.target is not None,
+            "running": running,
+        }
+    )
+
+
+def _chosen(
+    dataset: DatasetRow, last: Mapping[str, _Last], given: Callable[[str], str | None]
+) -> list[CaseRow]:
+    """Return the cases that a text, an agent, a tag and a result leave."""
+    text = (given("text") or "").casefold()
+    agent, tag, status = given("agent") or None, given("tag") or None, given("status") or None
 
     def is_chosen(case: CaseRow) -> bool:
         result = last[case.id].status if case.id in last else "never"
@@ -262,31 +294,7 @@ def _cases(visit: Visit) -> Response:
             and (status is None or status == result)
         )
 
-    chosen = [case for case in dataset.cases if is_chosen(case)]
-    start = int(visit.query("start") or 0)
-    shown = [
-        {
-            **case._asdict(),
-            "message": case.message[:_PREVIEW],
-            "status": last[case.id].status if case.id in last else None,
-            "evaluation": last[case.id].evaluation if case.id in last else None,
-        }
-        for case in chosen[start : start + _ROWS]
-    ]
-    store, project = visit.state.store, visit.caller.project
-    running = [each for each in numbers[:3] if jobs.job_of(store, project, each).state == "running"]
-    return visit.json(
-        {
-            "cases": shown,
-            "ids": [case.id for case in chosen],
-            "total": len(dataset.cases),
-            "path": str(dataset.path) if visit.may("run") else dataset.name,
-            "hash": dataset.hash,
-            "problem": dataset.problem,
-            "adds": dataset.target is not None,
-            "running": running,
-        }
-    )
+    return [case for case in dataset.cases if is_chosen(case)]
 
 
 def _case(visit: Visit) -> Response:
@@ -411,11 +419,17 @@ def _run(visit: Visit) -> Response:
                 message = f"`{text[:40]}` is not a number"
                 raise InputError(Problem(path=f"thresholds.{evaluator}", message=message)) from None
     evaluators = form.get("evaluator") or None
+    cases = form.get("case") or None
+    if "filtered" in form:
+        # All that a filter leaves, which may be more than a page knows.
+        last, _ = last_results(visit, dataset.path)
+        left = _chosen(dataset, last, lambda field: (form.get(f"only_{field}") or [None])[-1])
+        cases = [case.id for case in left]
     request: dict[str, Any] = {
         "name": (dataset.title or slug_of(name, "baton"))[:100],
         "agent": visit.value("agent"),
         "datasets": [name],
-        "cases": form.get("case") or None,
+        "cases": cases,
         "evaluators": evaluators,
         "thresholds": {key: each for key, each in thresholds.items() if key in (evaluators or ())},
         "judge": (form.get("judge") or [""])[-1] or None,
@@ -436,7 +450,7 @@ def _run(visit: Visit) -> Response:
 
 
 def _run_status(visit: Visit) -> Response:
-    """Answer how far an evaluation is, and with each result that it has."""
+    """Answer how far an evaluation is, and with its results for the cases that are shown."""
     number = visit.query("id") or ""
     store, project = visit.state.store, visit.caller.project
     try:
@@ -447,8 +461,12 @@ def _run_status(visit: Visit) -> Response:
         rows = list(rows_of(jobs.folder_of(store, project, job.id)))
     except (KeyError, InputError):
         rows = []  # it has no folder yet
+    dataset = _dataset(visit, visit.query("name") or "")
+    last, _ = last_results(visit, dataset.path)
+    shown = {case.id for case in _chosen(dataset, last, visit.query)[:_ROWS]}
     results: dict[str, str] = {}
     for row in rows:
-        before = results.get(row.case_id, row.status)
-        results[row.case_id] = min(before, row.status, key=_ORDER.index)
+        if row.case_id in shown:
+            before = results.get(row.case_id, row.status)
+            results[row.case_id] = min(before, row.status, key=_ORDER.index)
     return visit.json({"job": job, "results": results})

@@ -16,7 +16,7 @@ from baton.reports.html.run import cut, text_at, trace_view
 from baton.server.access import Denied
 from baton.session.chat import Chat, Chats
 
-from .datasets import captured, context, folders, need_run
+from .datasets import WAIT, captured, context, folders, need_run
 from .frame import NavItem, View, Visit, Web
 from .rendering import hue_of
 
@@ -47,10 +47,12 @@ class Playground:
 
     def _page(self, visit: Visit) -> View:
         open_ = [chat for chat in self._chats.of(visit.caller.project) if visit.may("run")]
-        datasets = folders(visit).datasets()
+        datasets = folders(visit).datasets(WAIT)
         given = {
             "open": [(chat.id, chat.name, chat.view()) for chat in open_][::-1],
-            "datasets": [(each.name, each.title, len(each.cases)) for each in datasets],
+            "datasets": [
+                (each.name, None if each.reading else len(each.cases)) for each in datasets
+            ],
             "homes": _homes(visit),
             **context(visit),
         }

@@ -124,7 +124,7 @@ export class CasePanel {
     const data = await load(at(this.about, "/data/datasets/cases", { name, ...this.filter }));
     if (name !== this.name) return;
     this.data = data;
-    const there = new Set(data.ids);
+    const there = new Set(data.cases.map((one) => one.id));
     for (const id of this.chosen) if (!there.has(id)) this.chosen.delete(id);
     this.draw();
   }
@@ -145,8 +145,8 @@ export class CasePanel {
   }
 
   draw() {
-    const { cases, ids, total, problem } = this.data;
-    fill(this.count, ids.length === total ? counted(total, "case") : `${ids.length.toLocaleString("en-US")} of ${counted(total, "case")}`);
+    const { cases, matches, total, problem } = this.data;
+    fill(this.count, matches === total ? counted(total, "case") : `${matches.toLocaleString("en-US")} of ${counted(total, "case")}`);
     if (problem) {
       fill(this.list, el("p", { class: "callout error" }, problem));
     } else if (!total) {
@@ -154,7 +154,7 @@ export class CasePanel {
     } else {
       // Where there is no room for a table, the list of the playground says what matters.
       fill(this.list, this.wide && innerWidth >= 700 ? this.table(cases) : el("ul", { class: "rows" }, cases.map((one) => this.row(one))));
-      if (ids.length > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. A run takes all that match.`));
+      if (matches > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. A run takes all that match.`));
     }
     this.drawBar();
   }
@@ -210,9 +210,10 @@ export class CasePanel {
   drawBar() {
     const count = this.chosen.size;
     const may = this.about.mayChange && Object.keys(this.about.agents).length > 0;
-    const some = this.data.ids.length !== this.data.total;
+    const { matches } = this.data;
+    const some = matches !== this.data.total;
     fill(this.bar,
-      el("button", { type: "button", class: count ? null : "primary", disabled: !may || !this.data.ids.length || null, onclick: () => this.run(some ? this.data.ids : []) }, some ? `Run ${this.data.ids.length} filtered` : "Run all"),
+      el("button", { type: "button", class: count ? null : "primary", disabled: !may || !matches || null, onclick: () => this.run(null) }, some ? `Run ${matches.toLocaleString("en-US")} filtered` : "Run all"),
       el("button", { type: "button", class: count ? "primary" : null, disabled: !may || !count || null, onclick: () => this.run([...this.chosen]) }, count ? `Run ${count} selected` : "Run selected"),
       this.about.mayChange && count ? el("button", { type: "button", class: "danger", onclick: () => this.remove() }, `Delete ${count}`) : null,
       el("button", { type: "button", class: "copy", onclick: () => this.copy() }, "copy the command"));
@@ -270,15 +271,18 @@ export class CasePanel {
     return (this.wide ? null : this.agent()) || this.who.value;
   }
 
+  // Runs the cases of some ids, or all that the filter leaves.
   async run(ids) {
+    const filtered = ids ? null : this.data.matches !== this.data.total ? { filtered: "1" } : {};
+    if (filtered && filtered.filtered) for (const [field, value] of Object.entries(this.filter)) filtered["only_" + field] = value;
     const thresholds = this.picked().map((name) => [name, this.evaluators.get(name).limit]).filter(([, limit]) => limit && limit.value).map(([name, limit]) => `${name}=${limit.value}`);
     try {
       const made = await send(at(this.about, "/do/datasets/run"), {
-        name: this.name, agent: this.player(), case: ids, evaluator: this.picked(), threshold: thresholds, judge: this.judge.value,
+        name: this.name, agent: this.player(), case: ids || [], ...filtered, evaluator: this.picked(), threshold: thresholds, judge: this.judge.value,
         concurrency: this.numbers.concurrency.value, retries: this.numbers.retries.value, repeat: this.numbers.repeat.value,
       });
       this.live = {};
-      for (const id of ids.length ? ids : this.data.ids) this.live[id] = "waiting";
+      for (const id of ids || this.data.cases.map((one) => one.id)) this.live[id] = "waiting";
       this.marks();
       this.follow(made.id);
     } catch (problem) {
@@ -297,9 +301,10 @@ export class CasePanel {
   async follow(id) {
     clearTimeout(this.timer);
     this.job = id;
+    const asked = Date.now();
     let told;
     try {
-      told = await load(at(this.about, "/data/datasets/run", { id }));
+      told = await load(at(this.about, "/data/datasets/run", { id, name: this.name, ...this.filter }));
     } catch (problem) {
       this.timer = setTimeout(() => this.follow(id), 2000);
       return;
@@ -315,7 +320,8 @@ export class CasePanel {
       const bar = el("progress", { max: job.planned || 1, value: done, "aria-label": "Results so far" });
       if (job.state === "waiting") fill(this.progress, statusMark("waiting"), " for a free worker: ", link);
       else fill(this.progress, bar, ` ${done} of ${job.planned ?? "?"}`, counts ? ` (${counts})` : "", " · ", link);
-      this.timer = setTimeout(() => this.follow(id), 700);
+      // Of very many results, looking takes its time as well.
+      this.timer = setTimeout(() => this.follow(id), Math.max(700, 5 * (Date.now() - asked)));
       return;
     }
     this.job = null;
@@ -328,7 +334,9 @@ export class CasePanel {
 
   copy() {
     const words = [...(this.about.agents[this.player()] || ["AGENT"])];
-    const ids = [...this.chosen];
+    const { cases, matches, total } = this.data;
+    const some = matches !== total;
+    const ids = this.chosen.size ? [...this.chosen] : some && matches === cases.length ? cases.map((one) => one.id) : [];
     const file = this.data.path + (ids.length ? ":" + ids.join(",") : "");
     const parts = ["baton", "eval", words[0], file, ...words.slice(1)];
     for (const name of this.picked()) {
@@ -344,7 +352,8 @@ export class CasePanel {
     if (retries.value) parts.push("--retry-errors", retries.value);
     if (repeat.value) parts.push("--repeat", repeat.value);
     const line = parts.map(quoted).join(" ");
-    const more = judge && judge.more ? ". More settings of this judge are in server.yaml: write them under `judge:` of a config." : "";
+    const all = some && !ids.length ? ". It plays all cases: too many match the filter to name them." : "";
+    const more = all + (judge && judge.more ? ". More settings of this judge are in server.yaml: write them under `judge:` of a config." : "");
     navigator.clipboard.writeText(line).then(() => toast(`Copied: ${line}${more}`), () => toast(line + more));
   }
 

@@ -16,6 +16,15 @@ for (const button of document.querySelectorAll("[data-new]")) {
   button.addEventListener("click", () => newDataset(about, home, (made) => go("/datasets/" + made.name.split("/").map(encodeURIComponent).join("/"))));
 }
 
+// Large files are read while the page is there already.
+if (document.querySelector("[data-reading]")) {
+  const again = () => {
+    if (document.hidden || document.querySelector("dialog[open]")) setTimeout(again, 1000);
+    else location.reload();
+  };
+  setTimeout(again, 1000);
+}
+
 const node = document.getElementById("cases");
 if (node) {
   const { name, title, hash } = JSON.parse(root.dataset.dataset);
@@ -54,5 +63,5 @@ if (node) {
       } }, "Delete the file"),
     ]);
   });
-  addKey("r", "Run the cases that are chosen, or all", () => panel.run([...panel.chosen]));
+  addKey("r", "Run the cases that are chosen, or all", () => panel.run(panel.chosen.size ? [...panel.chosen] : null));
 }
