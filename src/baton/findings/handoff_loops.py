@@ -229,7 +229,7 @@ def same_calls(
 
 def _too_many(row: Sequence[ToolCall], least: int) -> bool:
     """Tell whether calls are a loop: of what may pass with time, twice as many are."""
-    if not row:
+    if len(row) < least or not row:
         return False
     passing = _PASSES.search(" ".join(outcome(row[-1])[3:]))
     return len(row) >= (2 * least if passing else least)
@@ -308,6 +308,9 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
 
 
 def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
+    # Most calls that follow one another differ in what they ask, which is cheap to see.
+    if one.name != other.name or one.arguments != other.arguments:
+        return False
     fields = ("arguments", "result")
     complete = all(known(trace, call, field) for call in (one, other) for field in fields)
     ended = all(call.status in ("ok", "failed", "refused") for call in (one, other))

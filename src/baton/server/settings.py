@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from baton.formats.spelling import snake
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
+from baton.plugins import RUBRIC_SUFFIXES
 
 from .access import AccessSettings, Right, is_loopback, network_of
 from .alerts import NOWHERE, Addresses, read_addresses
@@ -61,7 +63,7 @@ class LimitSettings(_Strict):
     conversation_bytes: _Count = 64 * MIB
 
 
-class Settings(_Strict):
+class Settings(_Strict, dict=True):
     """What a server is told, by `server.yaml` and by options, which override it.
 
     Ports of 0 are chosen by the system; gRPC needs ``grpc``, and the library for it. ``db`` is
@@ -138,10 +140,25 @@ class Settings(_Strict):
 
     @property
     def live_rules(self) -> Rules:
-        """The rules that what arrives is scored by."""
-        stated = {"rules": self.rules, "judges": self.judges}
-        channels = self.alert_addresses.channels
-        return read_rules(None, stated, channels=channels, file=self.file or "server.yaml")
+        """The rules that what arrives is scored by.
+
+        They are read once, as pages ask for them each time, and again when a file of a rubric that
+        they name was changed.
+        """
+        folder = Path(self.file or "server.yaml").parent
+        marks = tuple(_mark(folder / text) for text in _rubric_files(self.rules))
+        rules = self._read.get(marks)
+        if rules is None:
+            stated = {"rules": self.rules, "judges": self.judges}
+            channels = self.alert_addresses.channels
+            rules = read_rules(None, stated, channels=channels, file=self.file or "server.yaml")
+            self._read.clear()
+            self._read[marks] = rules
+        return rules
+
+    @cached_property
+    def _read(self) -> dict[tuple[Any, ...], Rules]:
+        return {}
 
     @property
     def judge_settings(self) -> dict[str, JudgeSettings]:
@@ -157,6 +174,28 @@ class Settings(_Strict):
             identity_header=self.identity_header,
             identity_rights=self.identity_rights,
         )
+
+
+def _rubric_files(value: object) -> Iterator[str]:
+    """Yield the texts in rules that may name the file of a rubric."""
+    if isinstance(value, str):
+        if value.endswith(RUBRIC_SUFFIXES):
+            yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _rubric_files(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _rubric_files(each)
+
+
+def _mark(file: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does; ``None`` where there is none."""
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 _UNITS = {
@@ -326,13 +365,7 @@ class LiveSettings:
         return self.now != old
 
     def _look(self) -> tuple[int, int, int] | None:
-        if self._file is None:
-            return None
-        try:
-            state = self._file.stat()
-        except OSError:
-            return None
-        return state.st_mtime_ns, state.st_size, state.st_ino
+        return None if self._file is None else _mark(self._file)
 
 
 _FIXED = (

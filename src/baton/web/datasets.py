@@ -423,7 +423,7 @@ def _run(visit: Visit) -> Response:
     if "filtered" in form:
         # All that a filter leaves, which may be more than a page knows.
         last, _ = last_results(visit, dataset.path)
-        left = _chosen(dataset, last, lambda field: (form.get(f"only_{field}") or [None])[-1])
+        left = _chosen(dataset, last, lambda field: (form.get(f"only_{field}") or [""])[-1])
         cases = [case.id for case in left]
     request: dict[str, Any] = {
         "name": (dataset.title or slug_of(name, "baton"))[:100],
