@@ -237,3 +237,8 @@ def test_another_spelling_of_a_value_is_no_contradiction(one: str, other: str, w
 def _parts(trace: Trace) -> tuple[Trace, Turn, Dispatch]:
     (turn,) = trace.turns
     return trace, turn, turn.dispatches[0]
+
+
+@pytest.mark.parametrize("text", ["VX", "IIII", "XXXX", "Model IVX, 3/0 of 0 in 0, 99e99, ****123"])
+def test_what_only_looks_like_a_number_is_read_without_an_error(text: str) -> None:
+    assert not isinstance(context_carried(*_parts(trip("done", user=text, prompt=text))), list)

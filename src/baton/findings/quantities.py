@@ -459,7 +459,8 @@ _PLACES = {
 }
 _ORDINAL_WORDS = _folded(_PLACES)
 _A_MILLION = re.compile(r"\b(?:a|one) million\b", re.IGNORECASE)
-_ROMAN = re.compile(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})\b")
+# Not nothing at all, which is all that `VX` and `IIII` hold of a Roman number.
+_ROMAN = re.compile(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})(?<=[IVX])\b")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
 
 
