@@ -22,7 +22,7 @@ from baton.model import (
     Trace,
 )
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
-from baton.providers.base import Surroundings
+from baton.providers.base import Surroundings, refuse_unplayable
 from baton.providers.python import Python, PythonOptions
 
 SHOP = """
@@ -178,3 +178,19 @@ def test_the_sender_goes_on_from_the_recorded_result(tmp_path: Path) -> None:
     trace = play(tmp_path, asked("refund order 7", dispatch=dispatch, stand_ins=ins))
     assert trace.turns[0].output == Content(text="Refund: later")
     assert paid(tmp_path) == []
+
+
+def test_a_program_of_a_framework_that_stand_ins_cannot_answer_for_is_not_run(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "crewai.py").write_text("")  # stands for the framework: it is only imported
+    (tmp_path / "crew.py").write_text("import crewai\n\n\ndef reply(message):\n    return 'paid'\n")
+    options = PythonOptions(type="python", target="crew:reply", workers="process")
+    ins = StandIns(tools={"pay": StandIn(mode="mock")})
+    with pytest.raises(ProviderError, match="stand-ins cannot answer for the tools of `crewai`"):
+        asyncio.run(_play(Python(options, Surroundings(tmp_path)), asked("hi", stand_ins=ins)))
+
+
+def test_a_provider_that_cannot_let_stand_ins_answer_refuses_the_case() -> None:
+    with pytest.raises(ProviderError, match="has stand-ins, and only the provider `python`"):
+        refuse_unplayable(asked("hi", stand_ins=StandIns(mode="mock")))

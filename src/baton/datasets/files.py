@@ -24,7 +24,16 @@ from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines,
 from baton.formats.own_files import is_hidden_or_installed, stays_in
 from baton.formats.spelling import ExtraKey, snake
 from baton.formats.strands import CASE_KEYS
-from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem, counted
+from baton.model import (
+    AgentCard,
+    Case,
+    CaseIndex,
+    InputError,
+    Location,
+    Problem,
+    StandIns,
+    counted,
+)
 from baton.model.dataset import Format
 
 Parse = Callable[[Document], Case]
@@ -187,7 +196,7 @@ def dialect_of_case(keys: Any) -> Dialect | None:
         return "legacy-evalset"
     if {"test_case", "steps"} <= names:
         return "steps"
-    if "id" in names and names & {"input", "turns"}:
+    if "id" in names and names & {"input", "turns", "dispatch"}:
         return "own"
     if "input" in names and names & CASE_KEYS and not names & {"actual_output", *_OWN_KEYS}:
         return "strands"
@@ -295,7 +304,7 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
         dialect, key = recognised
         if key is None:
             return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
-        name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
+        head = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
         items, base = value[key], [key]
         if not isinstance(items, list):
             raise InputError(whole.problem_at((key,), "has to be a list of cases"))
@@ -303,13 +312,13 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
         first = dialect_of_case(value[0])
         if first is None:
             return None
-        dialect, items, base, name = first, value, [], None
+        dialect, items, base, head = first, value, [], _NO_HEAD
         if dialect == "legacy-flat":
             return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
     else:
         return None
     parts = [whole.part(item, (*base, i)) for i, item in enumerate(items)]
-    return _checked(file, dialect, about, len(parts), lambda i: parts[i], name)
+    return _checked(file, dialect, about, len(parts), lambda i: parts[i], head)
 
 
 def _is_json(data: bytes) -> bool:
@@ -340,13 +349,13 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
         dialect, key = recognised
         if key is None:
             return _checked(file, dialect, about, 1, lambda _: whole)
-        name = _head(whole, dialect, {k: v for k, v in top.items() if k != key})
+        head = _head(whole, dialect, {k: v for k, v in top.items() if k != key})
         try:
             raws = msgspec.json.decode(top[key], type=list[msgspec.Raw])
         except msgspec.DecodeError:
             raise InputError(whole.problem_at((key,), "has to be a list of cases")) from None
     else:
-        raws, name = top, None
+        raws, head = top, _NO_HEAD
         keys = Document(file, bytes(raws[0]), "json").value() if raws else None
         dialect_ = dialect_of_case(keys) if isinstance(keys, dict) else None
         if dialect_ is None:
@@ -354,11 +363,21 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
         dialect = dialect_
         if dialect == "legacy-flat":
             return _checked(file, dialect, about, 1, lambda _: whole)
-    return _checked(file, dialect, about, len(raws), raw_documents(file, data, raws), name)
+    return _checked(file, dialect, about, len(raws), raw_documents(file, data, raws), head)
 
 
-def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | None:
-    """Check what stands beside the cases; return the dataset's name."""
+class _Head(NamedTuple):
+    """What stands beside the cases of a file."""
+
+    name: str | None = None
+    stand_ins: StandIns | None = None
+
+
+_NO_HEAD = _Head()
+
+
+def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> _Head:
+    """Check what stands beside the cases."""
     plain = {
         key: Document(document.file, bytes(value), "json").value()
         if isinstance(value, msgspec.Raw)
@@ -366,9 +385,10 @@ def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | N
         for key, value in rest.items()
     }
     if dialect == "own":
-        return document.convert({**plain, "cases": []}, DatasetSpec).name
+        spec = document.convert({**plain, "cases": []}, DatasetSpec)
+        return _Head(spec.name, spec.stand_ins)
     name = plain.get("name") or plain.get("eval_set_id")
-    return name if isinstance(name, str) else None
+    return _Head(name if isinstance(name, str) else None)
 
 
 def _checked(
@@ -377,7 +397,7 @@ def _checked(
     about: About,
     count: int,
     document: Callable[[int], Document],
-    name: str | None = None,
+    head: _Head = _NO_HEAD,
 ) -> FileCases:
     """Read every case once, to find all problems before anything runs."""
     known = Known(about.agents)
@@ -385,7 +405,7 @@ def _checked(
         for place in range(count):
             with suppress(InputError):
                 known.add_nodes(document(place).value())
-    parse = _parser(dialect, about.label, known)
+    parse = _parser(dialect, about.label, known, head.stand_ins)
     extra_keys: list[ExtraKey] = []
     case_index = CaseIndex()
     problems: list[Problem] = []
@@ -426,7 +446,7 @@ def _checked(
             "is taken for calls of tools; where these are agents, give their definitions (`agents`)"
         )
     cases = LazyCases(file, count, document, lambda text: parse(text, []), checked)
-    return FileCases(file, about.label, name or about.label, format_, cases, case_index, notes)
+    return FileCases(file, about.label, head.name or about.label, format_, cases, case_index, notes)
 
 
 _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps": "steps"}
@@ -437,12 +457,12 @@ _KEPT = 8 << 20
 
 
 def _parser(
-    dialect: Dialect, label: str, names: Known
+    dialect: Dialect, label: str, names: Known, stand_ins: StandIns | None = None
 ) -> Callable[[Document, list[ExtraKey]], Case]:
     if dialect == "legacy-flat":
         return lambda text, extra_keys: legacy_flat(text, extra_keys, label)
     if dialect == "own":
-        return lambda text, _: own_case(text)
+        return lambda text, _: own_case(text, stand_ins)
     if dialect == "strands":
         return lambda text, extra_keys: strands_case(text, extra_keys, names)
     if dialect == "steps":

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
+from baton.datasets.dispatch_cases import (
+    DispatchCaseSpec,
+    answers_of,
+    dispatch_data,
+    read_dispatch,
+    turns_of,
+)
 from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
@@ -21,7 +28,9 @@ from baton.model import (
     ExpectedVisit,
     InputError,
     Session,
+    StandIns,
 )
+from baton.model.stand_ins import merged
 
 
 class Own(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -110,6 +119,8 @@ class CaseSpec(Expectations, kw_only=True):
     id: str
     turns: list[TurnSpec] | None = None
     input: str | None = None
+    dispatch: DispatchCaseSpec | None = None
+    stand_ins: StandIns | None = None
     session: SessionSpec | None = None
     state: dict[str, Any] | None = None
     final_state: dict[str, Any] | None = None
@@ -121,6 +132,13 @@ class CaseSpec(Expectations, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         stated = [name for name in _TURN_FIELDS if getattr(self, name) is not None]
+        if self.dispatch is not None:
+            if self.turns is not None or stated:
+                what = "turns" if self.turns is not None else stated[0]
+                raise ValueError(
+                    f"`{what}` has no place in a dispatch case: it is played from its `context`"
+                )
+            return
         if self.turns is None and self.input is None:
             raise ValueError("a case needs `input`, or `turns` that have one each")
         if self.turns is not None and stated:
@@ -135,19 +153,21 @@ class DatasetSpec(Own, kw_only=True):
     cases: list[CaseSpec]
     name: str | None = None
     description: str | None = None
+    stand_ins: StandIns | None = None
 
 
 # Rubrics of a case that has turns are those of the whole conversation.
 _TURN_FIELDS = ["input", *(n for n in Expectations.__struct_fields__ if n != "rubrics")]
 
 
-def own_case(document: Document) -> Case:
-    """Read one case; raises InputError with every fault it has."""
-    return to_case(document.decode(CaseSpec))
+def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
+    """Read one case of a file with these stand-ins; raises InputError with every fault it has."""
+    return to_case(document.decode(CaseSpec), stand_ins)
 
 
-def to_case(spec: CaseSpec) -> Case:
-    """Spell a case out."""
+def to_case(spec: CaseSpec, stand_ins: StandIns | None = None) -> Case:
+    """Spell a case out; ``stand_ins`` are those of its file."""
+    moment = None if spec.dispatch is None else read_dispatch(spec.dispatch)
     single = spec.turns is None
     turns = spec.turns or [
         TurnSpec(**{name: getattr(spec, name) for name in _TURN_FIELDS}, rubrics=spec.rubrics)
@@ -155,7 +175,13 @@ def to_case(spec: CaseSpec) -> Case:
     session = spec.session or SessionSpec()
     return Case(
         id=spec.id,
-        turns=[
+        dispatch=moment,
+        stand_ins=merged(
+            answers_of(moment) if moment is not None else None, merged(stand_ins, spec.stand_ins)
+        ),
+        turns=turns_of(moment)
+        if moment is not None
+        else [
             ExpectedTurn(
                 input=Content(text=turn.input),
                 new_session=turn.new_session,
@@ -177,7 +203,7 @@ def to_case(spec: CaseSpec) -> Case:
         session=Session(app=session.app, user=session.user, id=session.id),
         state=spec.state or {},
         final_state=spec.final_state,
-        rubrics=[] if single else _rubrics(spec.rubrics) or [],
+        rubrics=[] if single and moment is None else _rubrics(spec.rubrics) or [],
         evaluators=spec.evaluators or {},
         labels=spec.labels or {},
         tags=spec.tags or [],
@@ -301,25 +327,38 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
     """Write a case in as few words as it needs; one turn alone stands in the case itself."""
     if case.scenario is not None or not case.turns:
         return None
+    if case.dispatch is not None:
+        return {"id": case.id, "dispatch": dispatch_data(case.dispatch), **_rest(case)}
     turns = [_turn_data(turn) for turn in case.turns]
     first = case.turns[0]
     alone = len(turns) == 1 and not (case.rubrics or first.new_session or first.restart)
     return {
         "id": case.id,
         **(turns[0] if alone else {"turns": turns}),
-        **stated(
-            {
-                "rubrics": None if alone else [_rubric_data(each) for each in case.rubrics] or None,
-                "session": to_builtins(case.session) or None,
-                "state": case.state or None,
-                "final_state": case.final_state,
-                "evaluators": case.evaluators or None,
-                "labels": case.labels or None,
-                "tags": case.tags or None,
-                "metadata": case.metadata or None,
-            }
-        ),
+        **({} if alone or not case.rubrics else {"rubrics": [*map(_rubric_data, case.rubrics)]}),
+        **_rest(case),
     }
+
+
+def _rest(case: Case) -> dict[str, Any]:
+    """Write what a case states beside its turns, or the dispatch that it is."""
+    own = case.stand_ins
+    if own is not None and case.dispatch is not None:
+        # What the case holds of the recording is not written twice.
+        of_recording = answers_of(case.dispatch)
+        own = None if own == of_recording else structs.replace(own, recorded=[])
+    return stated(
+        {
+            "stand_ins": None if own is None else to_builtins(own),
+            "session": to_builtins(case.session) or None,
+            "state": case.state or None,
+            "final_state": case.final_state,
+            "evaluators": case.evaluators or None,
+            "labels": case.labels or None,
+            "tags": case.tags or None,
+            "metadata": case.metadata or None,
+        }
+    )
 
 
 def _turn_data(turn: ExpectedTurn) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from .stand_ins import StandIns
-from .trace import CallStatus, Content, DispatchKind, Record, RunStatus
+from .trace import CallStatus, Content, DispatchKind, DispatchStatus, Record, RunStatus
 
 
 class Location(Record, kw_only=True):
@@ -110,7 +110,9 @@ class MadeCall(Record, kw_only=True):
     arguments: Any = None
     result: Content | None = None
     status: CallStatus = "ok"
+    refused_by: Literal["runtime", "policy", "user"] | None = None
     error: str | None = None
+    unknown: list[str] = msgspec.field(default_factory=list)
 
 
 class Message(Record, kw_only=True):
@@ -128,8 +130,9 @@ class Message(Record, kw_only=True):
 class MadeDispatch(Record, kw_only=True):
     """The call that handed work on, as it was made, and what came back.
 
-    ``tool`` is the tool it was made by, where there is one, with its ``arguments``. ``prompt`` and
-    ``tools`` of ``None`` are not known, or there were none.
+    ``tool`` is the tool it was made by, where there is one, with its ``arguments``. ``tools`` are
+    those that the receiver may use. ``unknown`` names what the source did not record, as in a
+    :class:`baton.model.Dispatch`; all else that is ``None`` was not there.
     """
 
     sender: str | None = None
@@ -139,18 +142,28 @@ class MadeDispatch(Record, kw_only=True):
     arguments: Any = None
     prompt: Content | None = None
     tools: list[str] | Literal["all"] | None = None
+    tools_source: Literal["definition", "request", "listing", "offered"] | None = None
+    basis: Literal["stated", "structure", "order"] = "stated"
     result: Content | None = None
-    status: Literal["completed", "failed", "refused", "unanswered", "unknown"] = "completed"
+    status: DispatchStatus = "completed"
     error: str | None = None
+    unknown: list[str] = msgspec.field(default_factory=list)
 
 
 class MadeRun(Record, kw_only=True):
-    """The whole run of the agent that work was handed to."""
+    """The whole run of the agent that work was handed to.
+
+    ``given`` are texts that its first model request held beside the prompt; ``None`` where that
+    is not known.
+    """
 
     said: list[Message] = msgspec.field(default_factory=list)
+    given: list[str] | None = None
+    tools_offered: list[str] | None = None
     output: Content | None = None
     status: RunStatus = "completed"
     error: str | None = None
+    unknown: list[str] = msgspec.field(default_factory=list)
 
 
 class ExpectedHandling(Record, kw_only=True):

@@ -270,8 +270,16 @@ def option_error(path: str, message: str) -> InputError:
     return InputError(Problem(path=path, message=message))
 
 
-def refuse_unplayable(case: Case, *, restarts: bool = False) -> None:
-    """Raise ProviderError for a case that has no messages to send, or nothing to restart."""
+def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = False) -> None:
+    """Raise ProviderError for a case that has no messages to send, or nothing to restart.
+
+    A case with stand-ins is played only where these can answer: its tools must not really run.
+    """
+    if not stand_ins and (case.stand_ins is not None or case.dispatch is not None):
+        what = "is a dispatch case" if case.dispatch is not None else "has stand-ins"
+        raise ProviderError(
+            f"the case {what}, and only the provider `python` can let stand-ins answer for tools"
+        )
     if case.scenario is not None:
         raise ProviderError("the case is a scenario: it needs a simulated user")
     if not case.turns:

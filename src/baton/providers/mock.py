@@ -31,7 +31,7 @@ class Mock(ConfiguredProvider[MockOptions]):
 
     async def __call__(self, case: Case) -> Trace:
         """Answer every turn."""
-        refuse_unplayable(case, restarts=True)
+        refuse_unplayable(case, restarts=True, stand_ins=True)
         options = self.options
         answer = Content(text=options.answer)
         turns = [

@@ -139,7 +139,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         state = await self.hooks.state(case)
         if self._program.target.whole_case and case.dispatch is None:
             return await self._play_whole(case, state)
-        refuse_unplayable(case)
+        refuse_unplayable(case, stand_ins=True)
         return await self._play_turns(case, state)
 
     async def _play_whole(self, case: Case, state: dict[str, Any]) -> Trace:

@@ -69,8 +69,16 @@ class Framework:
     def stand_in(self) -> None:
         """Have all calls of tools and agents ask :func:`baton.stand_ins.current` from now on.
 
-        Called before each case; what is there already is left as it is.
+        Called before each case that has stand-ins; what is there already is left as it is.
+
+        Raises:
+            ProviderError: calls of the framework's tools cannot be answered by stand-ins.
         """
+        raise ProviderError(
+            f"stand-ins cannot answer for the tools of `{self.package}`, which the program has "
+            "imported, so nothing was run: mark the functions of tools with `baton.tool` in a "
+            "program without it"
+        )
 
 
 def classes_of(value: Any) -> list[tuple[str, str]]:

@@ -233,7 +233,7 @@ class Player:
 
     def start(self, case: Case) -> CaseInPlay:
         """Begin a case; raises ProviderError when it cannot be played."""
-        refuse_unplayable(case)
+        refuse_unplayable(case, stand_ins=True)
         if self.target.whole_case and len(case.turns) > 1:
             raise ProviderError(
                 "one call for several turns cannot be instrumented: take a message, not the case"
