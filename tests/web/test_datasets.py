@@ -164,7 +164,9 @@ def test_an_evaluation_starts_once_and_its_results_are_those_of_the_cases(
     assert told(visitor, "/do/datasets/run", form)[1]["id"] == first
     jobs = Jobs(store, load_settings(None, given))
     until = time.monotonic() + 60
-    while (seen := looked(visitor, f"/data/datasets/run?id={first}&name={NAME}"))["job"]["ended"] is None:
+    while (seen := looked(visitor, f"/data/datasets/run?id={first}&name={NAME}"))["job"][
+        "ended"
+    ] is None:
         assert time.monotonic() < until
         jobs.work(time.time())
         time.sleep(0.05)

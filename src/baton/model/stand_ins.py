@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-StandInMode = Literal["replay", "fixture", "schema", "llm", "mock", "live"]
-"""Where answers come from: what was recorded, written answers, made from a JSON Schema, by an LLM,
-the answer of mock mode, or the real thing."""
+StandInMode = Literal["replay", "fixture", "schema", "mock", "live"]
+"""Where answers come from: a recording, written answers, a JSON Schema, mock mode, or the tool."""
 Unmatched = Literal["error", "live", "schema"]
 """What happens to a call that nothing answers."""
 FaultKind = Literal[
@@ -88,7 +87,7 @@ class StandIn(Part, kw_only=True):
     tools: dict[str, StandIn] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.mode not in (None, "fixture") and self.answers and self.mode != "llm":
+        if self.mode not in (None, "fixture") and self.answers:
             raise ValueError(f"`answers` are not used with `mode: {self.mode}`")
         if self.key is not None and self.mode != "mock":
             raise ValueError("`key` is of `mode: mock`")
@@ -116,7 +115,6 @@ class StandIns(Part, kw_only=True):
         agents: stand-ins by the name of the agent.
         recorded: answers of a recorded run, for the mode ``replay``.
         live: tools that really run, whatever else is said.
-        model: the model that answers in the mode ``llm``.
     """
 
     mode: StandInMode | None = None
@@ -125,7 +123,6 @@ class StandIns(Part, kw_only=True):
     agents: dict[str, StandIn] = msgspec.field(default_factory=dict)
     recorded: list[RecordedAnswer] = msgspec.field(default_factory=list)
     live: list[str] = msgspec.field(default_factory=list)
-    model: str | None = None
 
 
 def merged(under: StandIns | None, over: StandIns | None) -> StandIns | None:
@@ -139,5 +136,4 @@ def merged(under: StandIns | None, over: StandIns | None) -> StandIns | None:
         agents={**under.agents, **over.agents},
         recorded=over.recorded or under.recorded,
         live=[*dict.fromkeys([*under.live, *over.live])],
-        model=over.model or under.model,
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
+from baton import components
 from baton.model import (
     SCHEMA_VERSION,
     Case,
@@ -81,6 +82,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             super().__init__(options, around)
             _refuse_idle(options)
             hear_claude()
+            components.use(self.around.texts)  # a program asks for its texts while it is loaded
             if is_of_adk(load_object(options.target, self.around.folder)):
                 self._driver = _OfAdk(options, self.around)
             else:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -67,13 +67,6 @@ class Given(NamedTuple):
     by: str
 
 
-class Model(Protocol):
-    """The LLM that makes up answers; it remembers those it gave in one playing of a case."""
-
-    async def answer(self, asked: Asked) -> Any:
-        """Return a result; raises ProviderError when the model gives none."""
-
-
 class Play:
     """The stand-ins of one playing of a case, and what they answered.
 
@@ -85,16 +78,13 @@ class Play:
         decided: whether it ended there.
     """
 
-    def __init__(
-        self, stand_ins: StandIns | None = None, *, stops: bool = False, model: Model | None = None
-    ) -> None:
+    def __init__(self, stand_ins: StandIns | None = None, *, stops: bool = False) -> None:
         self.stand_ins = stand_ins or StandIns()
         self.asked: list[Asked] = []
         self.given: list[Given] = []
         self.refused: list[str] = []
         self.stops = stops
         self.decided = False
-        self._model = model
         self._recordings = Recordings(self.stand_ins.recorded)
         self._counts: dict[tuple[str, str], int] = {}
         self._last: dict[tuple[str, str], Any] = {}
@@ -131,10 +121,6 @@ class Play:
         decided = self._decide(asked)
         if decided.seconds:
             await asyncio.sleep(decided.seconds)
-        if decided.ask_model:
-            if self._model is None:
-                raise self._refuse(asked, "no model is named that makes up answers")
-            decided = decided._replace(answer=Answer(await self._model.answer(asked), by="llm"))
         if decided.answer is None:
             return self._ended(asked, decided, Answer(await run(), by=None))
         return self._ended(asked, decided, decided.answer)
@@ -149,11 +135,6 @@ class Play:
         decided = self._decide(asked)
         if decided.seconds:
             time.sleep(decided.seconds)
-        if decided.ask_model:
-            if self._model is None:
-                raise self._refuse(asked, "no model is named that makes up answers")
-            made = _wait_for(self._model.answer(asked))
-            decided = decided._replace(answer=Answer(made, by="llm"))
         if decided.answer is None:
             return self._ended(asked, decided, Answer(run(), by=None))
         return self._ended(asked, decided, decided.answer)
@@ -186,9 +167,6 @@ class Play:
         mode = self._mode(asked, spec)
         if mode is None or mode == "live":
             return _Decided(number, None, seconds)
-        if mode == "llm":
-            written = fixture_for(spec.answers if spec else [], asked.input, number)
-            return _Decided(number, written, seconds, ask_model=written is None)
         try:
             return _Decided(number, self._answer(asked, mode, spec, number), seconds)
         except NoAnswer as reason:
@@ -267,12 +245,11 @@ class Play:
 
 
 class _Decided(NamedTuple):
-    """What happens with the n-th call: an answer, the model's, or (neither) the real thing."""
+    """What happens with the n-th call: an answer, or (``None``) the real thing."""
 
     number: int
     answer: Answer | None
     seconds: float = 0.0
-    ask_model: bool = False
 
 
 _PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
@@ -280,10 +257,10 @@ _IN_PLAY: list[Play] = []
 
 
 @contextmanager
-def playing(case: Case, *, model: Model | None = None) -> Iterator[Play]:
+def playing(case: Case) -> Iterator[Play]:
     """Play a case with its stand-ins until the block ends."""
     stops = case.dispatch is not None and case.dispatch.form == "decision"
-    play = Play(case.stand_ins, stops=stops, model=model)
+    play = Play(case.stand_ins, stops=stops)
     token = _PLAY.set(play)
     _IN_PLAY.append(play)
     try:
@@ -311,14 +288,3 @@ def current() -> Play | None:
         "a call came from a thread without the context of its case while several cases are in "
         "play: use `--concurrency 1`, `workers: process`, or `contextvars.copy_context().run`"
     )
-
-
-def _wait_for(made: Awaitable[Any]) -> Any:
-    """Await something in a thread of its own, as an event loop may run in this one."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    async def awaited() -> Any:
-        return await made
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, awaited()).result()

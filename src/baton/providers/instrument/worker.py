@@ -30,7 +30,9 @@ class PlainPlayer:
     def __init__(self, setup: Setup) -> None:
         """Load it; raises InputError."""
         options = PythonOptions(type="python", target=setup.target, hooks=setup.hooks)
-        self._provider = Python(options, Surroundings(Path(setup.folder), setup.agents))
+        self._provider = Python(
+            options, Surroundings(Path(setup.folder), setup.agents, setup.texts)
+        )
 
     def start(self, case: Case) -> PlainCase:
         """Begin a case; raises ProviderError when it cannot be played."""
