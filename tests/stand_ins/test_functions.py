@@ -113,7 +113,7 @@ def test_a_replayed_refund_pays_nothing(tmp_path: Path) -> None:
 
 def test_a_tool_that_nothing_answers_is_refused_by_name(tmp_path: Path) -> None:
     ins = StandIns(mode="replay", recorded=RECORDED[:1])
-    with pytest.raises(ProviderError, match=r"`pay_back` was not run.*--live-tools pay_back"):
+    with pytest.raises(ProviderError, match=r"`pay_back` was not run.*`live: .pay_back.`"):
         play(tmp_path, asked("refund order 7", stand_ins=ins))
     assert paid(tmp_path) == []
 

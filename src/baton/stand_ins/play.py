@@ -235,7 +235,7 @@ class Play:
     def _refuse(self, asked: Asked, why: str) -> ProviderError:
         what = "agent" if asked.kind == "agent" else "tool"
         way = (
-            f"`--live-tools {asked.name}` runs it, and `stand_ins:` may answer for it"
+            f"`live: [{asked.name}]` of `stand_ins:` runs it, `tools:` may answer for it"
             if asked.kind == "tool"
             else "`stand_ins:` may answer for it"
         )
