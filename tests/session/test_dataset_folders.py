@@ -239,3 +239,23 @@ def test_the_form_of_an_eval_set_keeps_its_spelling(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="JSON object"):
         with_form(case, form)
     assert load_yaml(case_yaml(case), "f") == case
+
+
+@pytest.mark.parametrize("form", ["adk", "yaml"])
+def test_a_dataset_that_is_too_large_to_be_shown_is_listed_with_the_reason(
+    folder: Path, datasets: DatasetFolders, form: str
+) -> None:
+    rest = " " * (33 << 20)
+    if form == "adk":
+        (folder / "large.json").write_text('{"eval_set_id": "a", "eval_cases": []' + rest + "}")
+    else:
+        (folder / "large.yaml").write_text(CASES + "#" + rest)
+    (folder / "recording.json").write_text('{"events": []' + rest + "}")
+    listed = {row.path.name: row for row in datasets.datasets()}
+    assert sorted(listed) == sorted(
+        ["refunds.yaml", "large.json" if form == "adk" else "large.yaml"]
+    )
+    large = next(row for name, row in listed.items() if name.startswith("large"))
+    assert large.problem is not None
+    assert "larger than 32 MB" in large.problem
+    assert "`baton eval` plays it" in large.problem

@@ -179,6 +179,8 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
             raise
         return decision_trace(case, play, error.trace)
     except Exception:
+        # A program that was refused a tool may break for that very reason: the refusal says what
+        # to do, and an `IndexError` that follows from it does not. Without one, the error stands.
         play.check()
         raise
     if play.stops:

@@ -438,7 +438,10 @@ def _first(function: Callable[..., Any], args: Any, named: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], args: Any, named: Any) -> Any:
-    """Return the arguments of a call by name, as plain data; what is no JSON is its text."""
+    """Return the arguments of a call by name, as plain data.
+
+    A value that JSON cannot hold is given as its ``repr``.
+    """
     try:
         bound = inspect.signature(function).bind(*args, **named)
     except (TypeError, ValueError):  # the call itself reports what is wrong with it

@@ -457,6 +457,8 @@ def _reading_of(path: Path, _mtime: int, _size: int) -> _Reading:
 def _row_of(path: Path) -> DatasetRow | None:
     digest, title, label = "", path.name.split(".")[0], path.name.split(".")[0]
     try:
+        if path.stat().st_size > _LARGEST:
+            return _too_large(path, title)
         data = _bytes(path)
         digest = sha256(data).hexdigest()
         read = read_file(path, About(label))
@@ -471,6 +473,25 @@ def _row_of(path: Path) -> DatasetRow | None:
         return None
     rows = _case_rows(path, data, read)
     return DatasetRow("", path, read.format, read.name, rows, digest)
+
+
+# Reading such a file takes seconds and hundreds of megabytes, so only its beginning is looked at:
+# `{"eval_set_id": "refunds", "eval_cases": [` or `cases:` are those of a dataset.
+_OF_DATASETS = re.compile(rb"[\"']?\b(?:eval_cases|test_cases|cases|eval_id)[\"']?\s*:")
+_BEGINNING = 1 << 16
+
+
+def _too_large(path: Path, title: str) -> DatasetRow | None:
+    """Return the row of a dataset that is too large to be shown; ``None`` for any other file."""
+    with open_regular(path) as file:
+        beginning = file.read(_BEGINNING)
+    if _OF_DATASETS.search(beginning) is None:
+        return None
+    problem = (
+        f"{path.name}: is larger than {_LARGEST >> 20} MB, so its cases are not shown; "
+        "`baton eval` plays it"
+    )
+    return DatasetRow("", path, "", title, [], "", problem)
 
 
 def _kind_of(path: Path, data: bytes) -> Dialect | None:
