@@ -165,3 +165,25 @@ def test_stand_ins_of_a_file_hold_for_its_cases_and_those_of_a_case_come_first(
     target = {"type": "python", "target": f"{tmp_path}/shop.py:desk"}
     played = baton.evaluate(moments(tmp_path, text), target, ["agent_chain"])
     assert "no money" in (played.results[1].error or "")
+
+
+@pytest.mark.parametrize(
+    ("form", "expect", "is_named"),
+    [
+        ("decision", "{to: [refunds], prompt_contains: ['7']}", False),
+        ("decision", "{follow_through: [paid]}", True),
+        ("decision", "{tools: [pay_back]}", True),
+        ("integration", "{follow_through: [paid]}", False),
+        ("integration", "{to: [refunds]}", True),
+        ("child", "{tools: [pay_back]}", True),
+    ],
+)
+def test_what_a_form_cannot_show_is_named_as_not_checked(
+    tmp_path: Path, form: str, expect: str, is_named: bool
+) -> None:
+    text = CASES.replace(
+        "dispatch:\n        context:", f"dispatch:\n        form: {form}\n        context:"
+    )
+    text = text.replace("expect: {to: [refunds], prompt_contains: ['7']}", f"expect: {expect}")
+    stated = load_dataset(moments(tmp_path, text)).stated
+    assert ("dispatch.expect" in stated) == is_named

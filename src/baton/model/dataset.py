@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args, overload
 
-from .case import Case, ExpectedTurn, Location
+from .case import Case, DispatchCase, ExpectedTurn, Location
 from .errors import InputError
 
 Need = Literal["restart", "new_session", "same_session"]
@@ -283,7 +283,7 @@ _TURN_FIELDS = {
 
 
 _FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
-_STATED = (*_TURN_FIELDS.values(), "final_state")
+_STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect")
 
 
 def _stated(case: Case) -> int:
@@ -297,7 +297,25 @@ def _stated(case: Case) -> int:
         mask |= 1 << _STATED.index("rubrics")
     if case.final_state is not None:
         mask |= 1 << _STATED.index("final_state")
+    if case.dispatch is not None and _left_unchecked(case.dispatch):
+        mask |= 1 << _STATED.index("dispatch.expect")
     return mask
+
+
+def _left_unchecked(dispatch: DispatchCase) -> bool:
+    """Tell whether a dispatch case expects something that its form cannot show.
+
+    A decision shows where work goes, an integration what the sender makes of the result.
+    """
+    expected = dispatch.expected
+    routed = expected.prompt_contains is not None or expected.tools is not None
+    if dispatch.form == "decision":
+        return expected.follow_through is not None or (routed and not expected.to)
+    return (
+        routed
+        or expected.to is not None
+        or (dispatch.form == "child" and expected.follow_through is not None)
+    )
 
 
 def _needs(case: Case) -> int:
