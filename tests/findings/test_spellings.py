@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.findings.context_carried import context_carried
+from baton.findings.notations import written_out
 from baton.findings.result_contradicted import result_contradicted
 from baton.model import Dispatch, Trace, Turn
 
@@ -242,3 +243,8 @@ def _parts(trace: Trace) -> tuple[Trace, Turn, Dispatch]:
 @pytest.mark.parametrize("text", ["VX", "IIII", "XXXX", "Model IVX, 3/0 of 0 in 0, 99e99, ****123"])
 def test_what_only_looks_like_a_number_is_read_without_an_error(text: str) -> None:
     assert not isinstance(context_carried(*_parts(trip("done", user=text, prompt=text))), list)
+
+
+def test_two_powers_of_ten_stay_two_numbers_however_large() -> None:
+    assert written_out("10^18 rows") != written_out("10^20 rows")
+    assert written_out("10^6 rows") == "1000000 rows"

@@ -42,7 +42,8 @@ def _power(match: re.Match[str]) -> str:
 
 
 def _power_of_ten(match: re.Match[str]) -> str:
-    return str(10 ** min(int(match[2]), 15))
+    exponent = int(match[2])
+    return str(10**exponent) if exponent <= 15 else match[0]
 
 
 def _minutes(match: re.Match[str]) -> str:

@@ -19,12 +19,11 @@ from baton.plugins.user_code import Function, load_object
 from baton.providers.functions import Target
 from baton.stand_ins import Play, current, playing
 
-from .agent_framework import AgentFramework
-from .autogen import AutoGen
 from .base import Ask, Framework, Session, Text, classes_of
 from .crewai import CrewAI
 from .functions import Functions
 from .langgraph import LangGraph
+from .microsoft import AgentFramework, AutoGen
 from .openai_agents import OpenAIAgents
 from .pydantic_ai import PydanticAI
 from .strands import Strands

@@ -1,4 +1,4 @@
-"""AutoGen."""
+"""AutoGen, and its successor, the Microsoft Agent Framework."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ def _last_of(result: Any) -> Any:
     return result.messages[-1].to_text() if result.messages else None
 
 
+async def _ask_successor(agent: Any, message: Any, session: Session) -> Any:  # noqa: ARG001
+    return (await agent.run(message)).text
+
+
 class AutoGen(Framework):
     """Teams and agents of AutoGen."""
 
@@ -35,3 +39,10 @@ class AutoGen(Framework):
         ("autogen_agentchat", "BaseGroupChat"): _ask_team,
         ("autogen_agentchat", "BaseChatAgent"): _ask_agent,
     }
+
+
+class AgentFramework(Framework):
+    """Agents of Microsoft's framework."""
+
+    package = "agent_framework"
+    asks: ClassVar = {("agent_framework", "BaseAgent"): _ask_successor}
