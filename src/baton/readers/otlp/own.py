@@ -321,7 +321,8 @@ def _short_cards(cards: Any) -> Any:
 
 
 def _short_dropped(dropped: Any) -> Any:
-    return [{"what": each["what"], "count": each["count"]} for each in dropped]
+    # Defaults are not written: something that was lost once has no `count`.
+    return [{key: each[key] for key in ("what", "count") if key in each} for each in dropped]
 
 
 def write_fields(obj: msgspec.Struct) -> Attributes:
