@@ -180,15 +180,62 @@ def test_the_sender_goes_on_from_the_recorded_result(tmp_path: Path) -> None:
     assert paid(tmp_path) == []
 
 
-def test_a_program_of_a_framework_that_stand_ins_cannot_answer_for_is_not_run(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "crewai.py").write_text("")  # stands for the framework: it is only imported
-    (tmp_path / "crew.py").write_text("import crewai\n\n\ndef reply(message):\n    return 'paid'\n")
+PLAIN = "def reply(message):\n    return 'paid'\n"
+
+
+def stood_in_for(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Trace:
+    """Play a program with a stand-in, where packages `crewai` and `vendor` are installed."""
+    elsewhere = folder / "elsewhere"
+    (elsewhere / "crewai").mkdir(parents=True)
+    (elsewhere / "crewai" / "__init__.py").write_text("")
+    (elsewhere / "vendor.py").write_text("import crewai\n")
+    monkeypatch.syspath_prepend(str(elsewhere))
+    home = folder / "home"
+    home.mkdir()
+    (home / "crew.py").write_text(program)
+    (home / "tools.py").write_text("import crewai\n")
     options = PythonOptions(type="python", target="crew:reply", workers="process")
     ins = StandIns(tools={"pay": StandIn(mode="mock")})
+    return asyncio.run(_play(Python(options, Surroundings(home)), asked("hi", stand_ins=ins)))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"import crewai\n{PLAIN}",
+        f"import vendor\n{PLAIN}",  # which loads it
+        f"import tools\n{PLAIN}",
+        PLAIN.replace("    return", "    import crewai\n    return"),
+        PLAIN.replace("    return", "    import tools\n    return"),
+    ],
+)
+def test_a_program_of_a_framework_that_stand_ins_cannot_answer_for_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
     with pytest.raises(ProviderError, match="stand-ins cannot answer for the tools of `crewai`"):
-        asyncio.run(_play(Python(options, Surroundings(tmp_path)), asked("hi", stand_ins=ins)))
+        stood_in_for(tmp_path, monkeypatch, program)
+
+
+def test_a_file_of_the_program_with_the_name_of_a_framework_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "agents.py").write_text("DESK = 1\n")
+    (tmp_path / "home" / "desk.py").write_text(f"import agents\n{PLAIN}")
+    options = PythonOptions(type="python", target="desk:reply", workers="process")
+    ins = StandIns(tools={"pay": StandIn(mode="mock")})
+    provider = Python(options, Surroundings(tmp_path / "home"))
+    trace = asyncio.run(_play(provider, asked("hi", stand_ins=ins)))
+    assert trace.turns[0].output == Content(text="paid")
+
+
+def test_what_something_else_has_loaded_is_not_the_program_s_framework(tmp_path: Path) -> None:
+    import pydantic_ai
+
+    assert pydantic_ai  # as a judge of Baton loads it
+    ins = StandIns(mode="replay", recorded=RECORDED)
+    trace = play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert trace.turns[0].output == Content(text="Refund: paid 40")
 
 
 def test_a_provider_that_cannot_let_stand_ins_answer_refuses_the_case() -> None:

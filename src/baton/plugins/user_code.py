@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -101,3 +102,42 @@ def _module_of_file(file: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def names_imported_below(folder: Path) -> Iterator[str]:
+    """Yield what the modules of a folder import that are loaded, or that these may load later."""
+    loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        own = path.suffix == ".py" and path.is_relative_to(folder) and path not in seen
+        if not own or is_installed_file(path):
+            continue
+        seen.add(path)
+        for above, name in _imports_in(path.read_bytes()):
+            if not above:
+                yield name
+            # `from .tools import pay` in the body of a function loads a file when that is called.
+            start = path.parents[above - 1] if 0 < above <= len(path.parents) else folder
+            place = start / name.replace(".", "/")
+            below = (place.with_suffix(".py"), place / "__init__.py") if name else ()
+            waiting += [file for file in below if file.is_file()]
+
+
+def is_installed_file(path: Path) -> bool:
+    """Tell a file of an installed package, wherever the environment is."""
+    return bool({"site-packages", "dist-packages"} & set(path.parts))
+
+
+def _imports_in(code: bytes) -> Iterator[tuple[int, str]]:
+    """Yield each name that is imported, and how many dots of a relative import it has."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module:
+                yield node.level, module
+            dotted = f"{module}." if module else ""
+            yield from ((node.level, f"{dotted}{alias.name}") for alias in node.names)

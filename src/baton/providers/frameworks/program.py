@@ -15,7 +15,12 @@ from typing import Any
 
 from baton import components
 from baton.model import Case, InputError, MadeCall, Message, ProviderError, suggestion
-from baton.plugins.user_code import Function, load_object
+from baton.plugins.user_code import (
+    Function,
+    is_installed_file,
+    load_object,
+    names_imported_below,
+)
 from baton.providers.functions import Target
 from baton.stand_ins import Play, current, playing
 
@@ -57,7 +62,9 @@ class Program:
     def __init__(self, spec: str, folder: Path, texts: Mapping[str, str] | None = None) -> None:
         self._spec = spec
         components.use(texts or {})  # before it is imported: programs ask for them then
+        self._there_before = {each.package for each in FRAMEWORKS if each.package in sys.modules}
         self._value = load_object(spec, folder)
+        self._root, self._imported = _imported_by(self._value, spec, folder)
         self.target = Target(_function_of(self._value, spec))
         if texts:
             self._change(texts)
@@ -96,7 +103,29 @@ class Program:
             return None
 
     def _used(self) -> Iterator[Framework]:
-        return (each for each in FRAMEWORKS if each.package in sys.modules)
+        """Yield the frameworks that the program may use.
+
+        One that was loaded before the program may be loaded by something else: Baton's own judges
+        load pydantic-ai. A program that imports the standard library, Baton and its own files alone
+        does not use it. Of other packages nobody can tell what they import, so that such a program
+        counts as one that does.
+        """
+        others = self._imported - sys.stdlib_module_names - {"baton"}
+        for each in FRAMEWORKS:
+            is_loaded = self._is_loaded(each.package)
+            if each.package in self._imported or (
+                is_loaded and (others or each.package not in self._there_before)
+            ):
+                yield each
+
+    def _is_loaded(self, package: str) -> bool:
+        """Tell whether a framework is loaded: not a file `agents.py` of the program's own."""
+        module = sys.modules.get(package)
+        file = getattr(module, "__file__", None)
+        if module is None or not isinstance(file, str):
+            return module is not None
+        path = Path(file).resolve()
+        return is_installed_file(path) or not path.is_relative_to(self._root)
 
     def _agents(self, framework: Framework) -> dict[str, Any]:
         """Return the agents that the target holds, and those that its module has names for."""
@@ -165,6 +194,25 @@ def asked_of(case: Case) -> tuple[str, list[Message]]:
     made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
     said = Message(role="agent", agent=call.sender, calls=[made])
     return call.sender, [*dispatch.context, said]
+
+
+_UNSEEN = "?"
+"""Stands for imports of a program that is installed, or has no file: they cannot be seen."""
+
+
+def _imported_by(value: Any, spec: str, folder: Path) -> tuple[Path, set[str]]:
+    """Return where a program's own files are, and the packages that they import, or may import."""
+    module = sys.modules.get(getattr(value, "__module__", None) or spec.rpartition(":")[0])
+    file = getattr(module, "__file__", None)
+    root = folder.resolve()
+    if not isinstance(file, str) or is_installed_file(Path(file).resolve()):
+        return root, {_UNSEEN}
+    home = Path(file).resolve()
+    root = root if home.is_relative_to(root) else home.parent
+    own = {each.stem for each in root.glob("*.py")}
+    own |= {each.parent.name for each in root.glob("*/*.py")}
+    names = {name.partition(".")[0] for name in names_imported_below(root)}
+    return root, names - own
 
 
 def is_framework_object(value: Any) -> bool:

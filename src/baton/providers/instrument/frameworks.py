@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.model import InputError, Problem
-from baton.plugins.user_code import load_object
+from baton.plugins.user_code import load_object, names_imported_below
 
 GROUP = "opentelemetry_instrumentor"
 """The entry points by which packages offer instrumentors."""
@@ -136,7 +135,7 @@ def examine_here(target: str, folder: str, answer: str) -> None:
     except InputError as error:
         said = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
     else:
-        names = set(_names_imported_below(Path(folder).resolve()))
+        names = set(names_imported_below(Path(folder).resolve()))
         # What a framework imports itself is no choice of the program: only its own files count for
         # what has to be there.
         imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
@@ -144,33 +143,6 @@ def examine_here(target: str, folder: str, answer: str) -> None:
         has_spans = used or is_framework_object(value)
         said = {"imported": imported, "has_spans": has_spans, "is_of_adk": is_of_adk(value)}
     Path(answer).write_text(json.dumps(said), encoding="utf-8")
-
-
-def _names_imported_below(folder: Path) -> Iterator[str]:
-    """Yield what the modules of a folder import that are loaded, or that these may load later."""
-    loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
-    seen: set[Path] = set()
-    while waiting:
-        path = waiting.pop()
-        own = path.suffix == ".py" and path.is_relative_to(folder) and path not in seen
-        if not own or {"site-packages", "dist-packages"} & set(path.parts):
-            continue
-        seen.add(path)
-        for name in _names_imported_in(ast.parse(path.read_bytes())):
-            yield name
-            place = folder / name.replace(".", "/")
-            below = (place.with_suffix(".py"), place / "__init__.py")
-            waiting += [file for file in below if file.is_file()]
-
-
-def _names_imported_in(code: ast.AST) -> Iterator[str]:
-    for node in ast.walk(code):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _is_among(module: str, names: Collection[str]) -> bool:
