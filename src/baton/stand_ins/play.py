@@ -67,6 +67,15 @@ class Given(NamedTuple):
     by: str
 
 
+class Held(NamedTuple):
+    """The n-th call, and what happens with it: an answer, or (``None``) the real thing."""
+
+    asked: Asked
+    number: int
+    answer: Answer | None
+    seconds: float = 0.0
+
+
 class Play:
     """The stand-ins of one playing of a case, and what they answered.
 
@@ -95,15 +104,27 @@ class Play:
         return not self.stops and self.stand_ins == StandIns()
 
     def stands_in_for(self, agent: str) -> bool:
-        """Tell whether an agent is not run: play ends there, or something answers for it."""
-        if self.stops:
-            return True
-        return self._mode(
-            Asked(agent, kind="agent"), self._spec(Asked(agent, kind="agent"))
-        ) not in (
-            None,
-            "live",
-        )
+        """Tell whether something stands in for an agent: play ends there, or it is answered for.
+
+        Faults count: they happen to the answer of the real agent.
+        """
+        asked = Asked(agent, kind="agent")
+        spec = self._spec(asked)
+        return self.stops or not self.runs(asked) or (spec is not None and bool(spec.faults))
+
+    def runs(self, asked: Asked) -> bool:
+        """Tell whether a call runs as it is, as no stand-in answers it; faults may happen to it."""
+        return self._mode(asked, self._spec(asked)) in (None, "live")
+
+    def refuse_elsewhere(self, asked: Asked, where: str) -> None:
+        """Refuse a tool that a stand-in cannot answer, as it runs ``where``, unless it may run.
+
+        Raises:
+            ProviderError: a stand-in would have to answer for it.
+        """
+        spec = self._spec(asked)
+        if not self.runs(asked) or (spec is not None and spec.faults):
+            raise self._refuse(asked, f"it runs {where}, where no stand-in can answer", "")
 
     async def tool(self, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a call: a stand-in's, or that of ``run``.
@@ -113,17 +134,33 @@ class Play:
             ProviderError: nothing answers the call, and the tool may not run.
             Decided: the call is the dispatch that play ends at.
         """
+        held = await self.before(asked)
+        answer = held.answer
+        return self.after(held, Answer(await run(), by=None) if answer is None else answer)
+
+    async def before(self, asked: Asked) -> Held:
+        """Say what answers a call, for a framework that runs its tools by itself.
+
+        Where that is nothing (``answer`` is ``None``), it runs the tool, and gives the result to
+        :meth:`after`; else it gives the answer.
+
+        Raises:
+            ProviderError: nothing answers the call, and the tool may not run.
+            Decided: the call is the dispatch that play ends at.
+        """
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
             await asyncio.sleep(_SIBLINGS)
             self.decided = True
             raise Decided
-        decided = self._decide(asked)
-        if decided.seconds:
-            await asyncio.sleep(decided.seconds)
-        if decided.answer is None:
-            return self._ended(asked, decided, Answer(await run(), by=None))
-        return self._ended(asked, decided, decided.answer)
+        held = self._decide(asked)
+        if held.seconds:
+            await asyncio.sleep(held.seconds)
+        return held
+
+    def after(self, held: Held, answer: Answer) -> Any:
+        """Return the result of a call, changed where faults say so; raises StandInError."""
+        return self._ended(held.asked, held, answer)
 
     def tool_now(self, asked: Asked, run: Callable[[], Any]) -> Any:
         """Do what :meth:`tool` does for a program that does not await; raises the same."""
@@ -154,7 +191,7 @@ class Play:
 
         mark(trace, self.given)
 
-    def _decide(self, asked: Asked) -> _Decided:
+    def _decide(self, asked: Asked) -> Held:
         """Say what is to happen with a call; raises ProviderError for one that is refused."""
         spec = self._spec(asked)
         key = (asked.kind, asked.name)
@@ -163,19 +200,19 @@ class Play:
         seconds = seconds_of(faults, number)
         refused = instead(faults, number, asked.name)
         if refused is not None:
-            return _Decided(number, refused, seconds)
+            return Held(asked, number, refused, seconds)
         mode = self._mode(asked, spec)
         if mode is None or mode == "live":
-            return _Decided(number, None, seconds)
+            return Held(asked, number, None, seconds)
         try:
-            return _Decided(number, self._answer(asked, mode, spec, number), seconds)
+            return Held(asked, number, self._answer(asked, mode, spec, number), seconds)
         except NoAnswer as reason:
             unmatched = (spec and spec.on_unmatched) or self.stand_ins.on_unmatched or "error"
             if unmatched == "live":
-                return _Decided(number, None, seconds)
+                return Held(asked, number, None, seconds)
             schema = (spec and spec.schema) or asked.schema
             if unmatched == "schema" and schema is not None:
-                return _Decided(number, Answer(from_schema(schema), by="schema"), seconds)
+                return Held(asked, number, Answer(from_schema(schema), by="schema"), seconds)
             raise self._refuse(asked, str(reason)) from None
 
     def _answer(self, asked: Asked, mode: str, spec: StandIn | None, number: int) -> Answer:
@@ -215,7 +252,7 @@ class Play:
             return "mock" if os.environ.get(spec.key, "") in _NOT_SET else "live"
         return mode
 
-    def _ended(self, asked: Asked, decided: _Decided, answer: Answer) -> Any:
+    def _ended(self, asked: Asked, decided: Held, answer: Answer) -> Any:
         """Put the faults into an answer, note what was made up, and return or raise it."""
         spec = self._spec(asked)
         key = (asked.kind, asked.name)
@@ -232,24 +269,18 @@ class Play:
             raise StandInError(changed.error)
         return changed.result
 
-    def _refuse(self, asked: Asked, why: str) -> ProviderError:
+    def _refuse(
+        self, asked: Asked, why: str, answered: str = ", `tools:` may answer for it"
+    ) -> ProviderError:
         what = "agent" if asked.kind == "agent" else "tool"
         way = (
-            f"`live: [{asked.name}]` of `stand_ins:` runs it, `tools:` may answer for it"
+            f"`live: [{asked.name}]` of `stand_ins:` runs it{answered}"
             if asked.kind == "tool"
             else "`stand_ins:` may answer for it"
         )
         text = f"the {what} `{asked.name}` was not run: {why}; {way}"
         self.refused.append(text)
         return ProviderError(text)
-
-
-class _Decided(NamedTuple):
-    """What happens with the n-th call: an answer, or (``None``) the real thing."""
-
-    number: int
-    answer: Answer | None
-    seconds: float = 0.0
 
 
 _PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
