@@ -7,11 +7,10 @@ cases. A program takes its own texts through ``baton.prompts.get``.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Mapping
 
-from baton.model import InputError
+from baton.model import InputError, text_hash
 
 KINDS = ("agent", "description", "tool", "examples")
 
@@ -30,7 +29,7 @@ def check_name(name: str) -> str:
 
 def hash_of(text: str) -> str:
     """Return a hash of a text (the first 12 hex digits of its sha256)."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return text_hash(text)
 
 
 def use(texts: Mapping[str, str]) -> None:

@@ -10,31 +10,40 @@
       calls: [{tool: look_up, arguments: {order: 4411}, result: {total: 40}}]
     call: {from: desk, to: refunds, prompt: Refund order 4411.}
     expect: {to: [refunds]}
+
+A case that was drafted from a recording has ``record`` and ``at`` in place of these parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from baton.model import (
+    Case,
     Content,
     DispatchCase,
     ExpectedDispatch,
     ExpectedHandling,
     ExpectedTurn,
     Form,
+    InputError,
     MadeCall,
     MadeDispatch,
     MadeRun,
     Message,
     Origin,
     StandIns,
+    Trace,
+    integrity_problems,
 )
 from baton.model.stand_ins import RecordedAnswer, StandIn
 from baton.model.trace import CallStatus, DispatchKind, DispatchStatus, RunStatus
+from baton.model.views import index_of
+
+from .recorded_dispatches import CONTEXT_TURNS, no_dispatch, part_of, read_record, versions_of
 
 
 class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -117,29 +126,116 @@ class OriginSpec(Part, kw_only=True):
 
 
 class DispatchCaseSpec(Part, kw_only=True):
-    """A dispatch as a case of its own, played as a decision, a child or an integration."""
+    """A dispatch as a case of its own, played as a decision, a child or an integration.
 
-    context: list[MessageSpec]
-    call: MadeSpec
+    Of a recorded one, ``record`` is the part of the recording that tells of it, and ``at`` its id
+    there; of any other, ``context``, ``call``, ``child`` and ``next`` are written out.
+    """
+
     form: Form = "decision"
+    context: list[MessageSpec] | None = None
+    call: MadeSpec | None = None
     child: RunSpec | None = None
     next: list[MessageSpec] | None = None
     expect: HandlingSpec = msgspec.field(default_factory=HandlingSpec)
     failure_modes: list[str] = msgspec.field(default_factory=list)
     origin: OriginSpec | None = None
     versions: dict[str, str] = msgspec.field(default_factory=dict)
+    at: str | None = None
+    record: Trace | None = None
 
     def __post_init__(self) -> None:
+        parts = {"context": self.context, "call": self.call, "child": self.child, "next": self.next}
+        if self.record is not None or self.at is not None:
+            if self.record is None or self.at is None:
+                raise ValueError("a recorded dispatch has both `record` and `at`, its id there")
+            written = next((name for name, part in parts.items() if part is not None), None)
+            if written is not None:
+                raise ValueError(f"`{written}` has no place beside `record`, which tells it")
+            for problem in integrity_problems(self.record):
+                raise ValueError(f"`record` does not hold together: {problem}")
+            if self.at not in index_of(self.record).dispatches:
+                raise ValueError(f"`at`: {no_dispatch(self.at, [self.record])}")
+            return
+        if self.context is None or self.call is None:
+            lacks = "context" if self.context is None else "call"
+            raise ValueError(f"a dispatch case needs `context` and `call`; `{lacks}` is missing")
         if not any(message.user is not None for message in self.context):
             raise ValueError("`context` needs a message of the `user`: what the dispatch was for")
 
 
+def dispatch_case(
+    trace: Trace,
+    dispatch_id: str,
+    *,
+    form: Form = "decision",
+    context_turns: int = CONTEXT_TURNS,
+    expected: ExpectedHandling | None = None,
+    failure_modes: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
+    id: str | None = None,
+) -> Case:
+    """Make a case of one dispatch of a trace.
+
+    Args:
+        trace: the recording; secrets that it has are in the case as well, so redact it before.
+        dispatch_id: the dispatch, by its id in the trace.
+        form: how the case is played.
+        context_turns: of how many turns before the dispatch, and after it, the case holds all
+            that agents did; of others it holds what the user said and what was answered.
+        expected: what should come of it; nothing is stated when left out.
+        failure_modes: tags for what went wrong.
+        versions: hashes of texts that the trace does not hold, the ``set`` of cases for instance.
+        id: the id of the case; that of the trace with that of the dispatch when left out.
+
+    Raises:
+        InputError: the trace has no such dispatch.
+    """
+    dispatch = index_of(trace).dispatches.get(dispatch_id)
+    if dispatch is None:
+        raise InputError(no_dispatch(dispatch_id, [trace]))
+    case_id = id if id is not None else f"{trace.id}-{dispatch_id}"
+    record = part_of(trace, dispatch, context_turns)
+    record.case = case_id
+    moment = read_record(record, dispatch_id, form=form)
+    moment.expected = expected if expected is not None else ExpectedHandling()
+    moment.failure_modes = list(dict.fromkeys(failure_modes))
+    source = trace.source
+    moment.origin = Origin(
+        trace=trace.id,
+        dispatch=dispatch_id,
+        recording=source.location,
+        framework=source.framework,
+    )
+    moment.versions = {**versions_of(trace, dispatch), **(versions or {})}
+    return Case(id=case_id, dispatch=moment, stand_ins=answers_of(moment), turns=turns_of(moment))
+
+
 def read_dispatch(spec: DispatchCaseSpec) -> DispatchCase:
     """Spell a dispatch case out."""
-    call, child, expect = spec.call, spec.child, spec.expect
+    if spec.record is not None and spec.at is not None:
+        case = read_record(spec.record, spec.at, form=spec.form)
+    else:
+        case = _written_out(spec)
+    expect = spec.expect
+    case.expected = ExpectedHandling(
+        to=_list(expect.to),
+        prompt_contains=_list(expect.prompt_contains),
+        tools=expect.tools,
+        follow_through=_list(expect.follow_through),
+    )
+    case.failure_modes = spec.failure_modes
+    case.origin = None if spec.origin is None else Origin(**msgspec.structs.asdict(spec.origin))
+    case.versions = spec.versions
+    return case
+
+
+def _written_out(spec: DispatchCaseSpec) -> DispatchCase:
+    call, child = spec.call, spec.child
+    assert call is not None  # noqa: S101 - the spec has checked it
     return DispatchCase(
         form=spec.form,
-        context=_messages(spec.context),
+        context=_messages(spec.context or ()),
         call=MadeDispatch(
             sender=call.sender,
             to=call.to,
@@ -167,32 +263,37 @@ def read_dispatch(spec: DispatchCaseSpec) -> DispatchCase:
             unknown=child.unknown,
         ),
         next=None if spec.next is None else _messages(spec.next),
-        expected=ExpectedHandling(
-            to=_list(expect.to),
-            prompt_contains=_list(expect.prompt_contains),
-            tools=expect.tools,
-            follow_through=_list(expect.follow_through),
-        ),
-        failure_modes=spec.failure_modes,
-        origin=None if spec.origin is None else Origin(**msgspec.structs.asdict(spec.origin)),
-        versions=spec.versions,
     )
 
 
 def dispatch_data(case: DispatchCase) -> dict[str, Any]:
     """Write a dispatch case as its file has it, in as few words as it needs."""
-    call, child, expected = case.call, case.child, case.expected
     spec = DispatchCaseSpec(
         form=case.form,
-        context=_specs(case.context),
-        call=MadeSpec(
+        expect=HandlingSpec(**msgspec.structs.asdict(case.expected)),
+        failure_modes=case.failure_modes,
+        origin=None if case.origin is None else OriginSpec(**msgspec.structs.asdict(case.origin)),
+        versions=case.versions,
+        at=case.at,
+        record=case.record,
+        **({} if case.record is not None else _parts(case)),
+    )
+    written: dict[str, Any] = msgspec.to_builtins(spec)
+    return written
+
+
+def _parts(case: DispatchCase) -> dict[str, Any]:
+    call, child = case.call, case.child
+    return {
+        "context": _specs(case.context),
+        "call": MadeSpec(
             **{
                 **msgspec.structs.asdict(call),
                 "prompt": _plain(call.prompt),
                 "result": _plain(call.result),
             }
         ),
-        child=None
+        "child": None
         if child is None
         else RunSpec(
             **{
@@ -201,23 +302,17 @@ def dispatch_data(case: DispatchCase) -> dict[str, Any]:
                 "output": _plain(child.output),
             }
         ),
-        next=None if case.next is None else _specs(case.next),
-        expect=HandlingSpec(**msgspec.structs.asdict(expected)),
-        failure_modes=case.failure_modes,
-        origin=None if case.origin is None else OriginSpec(**msgspec.structs.asdict(case.origin)),
-        versions=case.versions,
-    )
-    written: dict[str, Any] = msgspec.to_builtins(spec)
-    return written
+        "next": None if case.next is None else _specs(case.next),
+    }
 
 
 def turns_of(dispatch: DispatchCase) -> list[ExpectedTurn]:
     """Return the one turn that a dispatch case is, with what is expected of it in its form."""
     expected, call = dispatch.expected, dispatch.call
     if dispatch.form == "child":
-        return [ExpectedTurn(input=call.prompt or Content(text=""))]
+        return [ExpectedTurn(input=call.prompt or Content())]
     said = [each.text for each in dispatch.context if each.role == "user" and each.text is not None]
-    turn = ExpectedTurn(input=Content(text=said[-1] if said else ""))
+    turn = ExpectedTurn(input=Content(text=said[-1]) if said else Content())
     if dispatch.form == "integration":
         turn.response_contains = expected.follow_through
     elif expected.to is not None:

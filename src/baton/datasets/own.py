@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from baton.datasets.dispatch_cases import (
 from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
+from baton.formats.yaml import dump_yaml
 from baton.model import (
     AnyOrder,
     Case,
@@ -321,6 +323,11 @@ def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
         ],
         metadata={**described, **(spec.metadata or {})},
     )
+
+
+def own_yaml(cases: Sequence[Case]) -> str:
+    """Write cases that have turns, or are a dispatch each, as a dataset."""
+    return dump_yaml({"cases": [_case_data(case, {}) for case in cases]}, lines=True)
 
 
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:

@@ -133,7 +133,7 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     lost = _lost_on_the_way(trace, dispatch)
     if lost is not None:
         return [lost]
-    if _begins_anew(dispatch) and dispatch.prompt is None:
+    if _begins_anew(trace, dispatch) and dispatch.prompt is None:
         return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
     request = _request(trace, turn, dispatch)
     # Before anything is read: what receivers say may be long.
@@ -768,9 +768,10 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
     return Piece(turn.id, plain_text(turn.input))
 
 
-def _begins_anew(dispatch: Dispatch) -> bool:
+def _begins_anew(trace: Trace, dispatch: Dispatch) -> bool:
     """Tell a receiver that begins with an empty history, so that its prompt is all it knows."""
-    return dispatch.kind == "delegate" and dispatch.continues is None
+    continues = dispatch.continues is not None or not known(trace, dispatch, "continues")
+    return dispatch.kind == "delegate" and not continues
 
 
 def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
@@ -786,7 +787,7 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     # An agent that is continued remembers what it was told before, and one that gets control by a
     # transfer or next in a graph usually sees the whole conversation: there the first request to
     # its model has to be recorded, as it holds all that it was given.
-    if _begins_anew(dispatch):
+    if _begins_anew(trace, dispatch):
         return given, ""
     recorded = (known(trace, run, "input") and known(trace, run, "context") for run in runs)
     if runs and all(recorded):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from baton.model import Dispatch, Evidence, Said, Step, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
-from .caller_texts import Piece, all_recorded, emitted, given_out, had_before
+from .caller_texts import Piece, all_recorded, emitted, given_out, had_before, turns_to
 from .dispatch_completed import reports_failure
 from .empty_answers import denies_data, only_asks, postpones
 from .facts import HARD, NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
@@ -233,7 +233,9 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     if not index.spend(len(pieces)):
         return NotRecorded(says=TOO_LONG)
     if failed:
-        return _failure(trip, result, pieces)
+        answer = _failure(trip, result, pieces)
+        cut = isinstance(answer, list) and _later_is_cut(trace, turn)
+        return NotRecorded(says=_CUT) if cut else answer
     before = had_before(trace, turn, dispatch)
     if not index.spend(len(before)):
         return NotRecorded(says=TOO_LONG)
@@ -411,6 +413,15 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
     ]
 
 
+_CUT = "what the caller did in later turns is not recorded"
+
+
+def _later_is_cut(trace: Trace, turn: Turn) -> bool:
+    """Tell whether later turns hold the words alone, as those far from a dispatch in its case."""
+    later = trace.turns[len(turns_to(trace, turn)) :]
+    return not all(known(trace, each, "runs") for each in later)
+
+
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     """Say why a result may have been used although little of it shows."""
     # From here on: each reason why little may show of a result that was used. Any one is enough to
@@ -419,6 +430,8 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
         return "the turn did not come to its end"
+    if _later_is_cut(trace, turn):
+        return _CUT
     if not case.pieces:
         return "the caller said nothing afterwards"
     words = _words(turn, case)

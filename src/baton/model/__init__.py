@@ -43,6 +43,7 @@ from .case import (
     Origin,
     Scenario,
     Session,
+    text_hash,
 )
 from .dataset import CaseIndex, Dataset, Override
 from .errors import (
@@ -237,5 +238,6 @@ __all__ = [
     "plain_sums",
     "route_of",
     "suggestion",
+    "text_hash",
     "usage_problems",
 ]

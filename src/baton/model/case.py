@@ -9,7 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 from .stand_ins import StandIns
-from .trace import CallStatus, Content, DispatchKind, DispatchStatus, Record, RunStatus
+from .trace import CallStatus, Content, DispatchKind, DispatchStatus, Record, RunStatus, Trace
+
+
+def text_hash(text: str) -> str:
+    """Return a hash of a text (the first 12 hex digits of its sha256): its version."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 class Location(Record, kw_only=True):
@@ -196,6 +201,9 @@ class DispatchCase(Record, kw_only=True):
     is what the sender did then. ``versions`` are hashes of texts, by what they are of:
     ``agent:desk`` is the prompt of the agent ``desk``, ``agents`` all definitions, ``set`` the set
     of cases.
+
+    Of a case that was drafted from a recording, ``record`` is the part of it that tells of the
+    dispatch, whose id there is ``at``; the other parts are read from it.
     """
 
     form: Form = "decision"
@@ -207,6 +215,8 @@ class DispatchCase(Record, kw_only=True):
     failure_modes: list[str] = msgspec.field(default_factory=list)
     origin: Origin | None = None
     versions: dict[str, str] = msgspec.field(default_factory=dict)
+    record: Trace | None = None
+    at: str | None = None
 
 
 class Case(Record, kw_only=True):
