@@ -185,6 +185,14 @@ TABLE = {
             Example("baton trend --axis agent_chain --last 20", "one evaluator, lately"),
         ),
     ),
+    "issues": Verb(
+        "decide",
+        "Group what failed into issues, with rates, names and states.",
+        (
+            Example("baton issues examples/claude/scope_bleed", "of recordings", 0),
+            Example("baton issues --show 3f2a", "one issue of the newest evaluation"),
+        ),
+    ),
     "serve": Verb(
         "live",
         "Receive spans and logs of agents, keep them, and score them as they arrive.",

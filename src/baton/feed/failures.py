@@ -1,0 +1,183 @@
+"""Failures: each fault of a failed score by itself, with whose it is and what it says.
+
+Where they come from (a stored evaluation, recordings, the rows of a server) makes no difference to
+what follows: the same fault of the same run is the same failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model import Dispatch, Score, Trace, known
+
+NOBODY = ""
+"""Who set an agent to work where no agent did: the program or the user."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One fault of one failed score.
+
+    Attributes:
+        conversation: the id of the trace.
+        evaluator: the name that was asked for; ``type`` is the canonical one.
+        fault: the kind of the finding that proves it (``tool_outside_scope``); ``None`` where only
+            the evaluator says so.
+        sender: who made the dispatch; empty for the program or the user, ``None`` where the failure
+            is of no dispatch, or the source does not tell.
+        receiver: who got it, or the agent whose run failed; ``None`` where neither is known.
+        dispatch: the id of the dispatch, where it is of one.
+        subject: what the fault is about, by the words of the finding: ``{"tool": "Edit"}``.
+        says: the sentence of the finding, or the reason of the score.
+        evidence: ids of the steps that prove it.
+        judged: whether a judge said so.
+        versions: of the receiver's definition and model, as far as the record tells (``agent``,
+            ``model``).
+        at: when the dispatch, or else the conversation, started, in seconds since the epoch.
+        case: the case that was played, if one was.
+    """
+
+    conversation: str
+    evaluator: str
+    type: str
+    fault: str | None = None
+    sender: str | None = None
+    receiver: str | None = None
+    dispatch: str | None = None
+    subject: dict[str, str] = msgspec.field(default_factory=dict)
+    says: str = ""
+    evidence: list[str] = msgspec.field(default_factory=list)
+    judged: bool = False
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+    at: float | None = None
+    case: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What it goes by: the same for the same fault, in whatever order failures are read."""
+        where = self.dispatch or self.receiver or ""
+        about = ",".join(f"{name}={value}" for name, value in sorted(self.subject.items()))
+        return "\t".join((self.conversation, where, self.evaluator, self.fault or "", about))
+
+
+class _Place(NamedTuple):
+    sender: str | None
+    receiver: str | None
+    dispatch: str | None
+    at: float | None
+    model: str | None
+
+
+def failures_of(
+    trace: Trace, scores: Sequence[Score], versions: Mapping[str, str] | None = None
+) -> Iterator[Failure]:
+    """Yield the failures among the scores of a trace.
+
+    A score that failed for several faults gives one for each; what is only a warning is none.
+
+    Args:
+        trace: the record.
+        scores: of that record.
+        versions: of agents' definitions, by name, where they are known.
+    """
+    failed = [score for score in scores if score.status == "failed"]
+    if not failed:
+        return
+    began = next((turn.started for turn in trace.turns if turn.started is not None), None)
+    places = _places(trace)
+    for score in failed:
+        place = next((places[id_] for id_ in score.subject if id_ in places), None)
+        if place is None:  # of the whole conversation: a loop, a chain of agents
+            ids = (id_ for each in score.evidence for id_ in each.ids)
+            place = next((places[id_] for id_ in ids if id_ in places), _NOWHERE)
+        own = {"agent": (versions or {}).get(place.receiver or ""), "model": place.model}
+        common = Failure(
+            conversation=trace.id,
+            evaluator=score.evaluator,
+            type=score.type,
+            sender=place.sender,
+            receiver=place.receiver,
+            dispatch=place.dispatch,
+            says=score.reason,
+            evidence=list(dict.fromkeys(id_ for each in score.evidence for id_ in each.ids)),
+            judged=score.judge is not None,
+            versions={name: value for name, value in own.items() if value is not None},
+            at=place.at if place.at is not None else began,
+            case=trace.case,
+        )
+        yield from split(common, score.details)
+
+
+def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
+    """Yield a failure for each fault that the details of a score name; itself where none does."""
+    listed = details.get("findings")
+    findings = [each for each in _list(listed) if isinstance(each, Mapping)]
+    settled = details.get("settled_by")
+    if isinstance(settled, Mapping):  # a judge was not asked, as the record settles it
+        findings.append(settled)
+    faults = [each for each in findings if not each.get("warning")]
+    named = [each for each in faults if isinstance(each.get("kind"), str)]
+    for each in named:
+        yield msgspec.structs.replace(
+            failure,
+            fault=each["kind"],
+            says=each["says"] if isinstance(each.get("says"), str) else failure.says,
+            subject=subject_of(each),
+            judged=False,
+        )
+    if not named:
+        yield msgspec.structs.replace(failure, subject=subject_of(details))
+
+
+# What a fault is about, by the names that findings and evaluators give it. Values that differ from
+# run to run (amounts, texts that were lost) are told by their kind, by `signature`.
+_SUBJECTS = ("tool", "field", "path", "missing", "dropped", "result", "repeated", "limit")
+# Of a cycle the agents are the fault; elsewhere they are a list of all that there are.
+_SUBJECTS_OF = {"hand_off_cycle": ("agents",)}
+
+
+def subject_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a fault is about: the plain texts and lists of texts among its details."""
+    subject: dict[str, str] = {}
+    for name in _SUBJECTS_OF.get(str(details.get("kind")), _SUBJECTS):
+        value = details.get(name)
+        texts = [value] if isinstance(value, str) else value
+        if all(isinstance(text, str) for text in _list(texts)) and _list(texts):
+            subject[name] = "\n".join(dict.fromkeys(_list(texts)))
+    return subject
+
+
+_NOWHERE = _Place(None, None, None, None, None)
+
+
+def _places(trace: Trace) -> dict[str, _Place]:
+    """Say whose dispatches, runs and steps are, by id."""
+    places: dict[str, _Place] = {}
+    models: dict[str, str | None] = {}
+    for turn in trace.turns:
+        for run in turn.runs:
+            models[run.id] = run.model
+            agent = run.agent if known(trace, run, "agent") else None
+            place = _Place(None, agent, None, run.started, run.model)
+            places[run.id] = place
+            places.update((step.id, place) for step in run.steps)
+        for made in turn.dispatches:
+            places[made.id] = _of(trace, made, models)
+            if made.call is not None:
+                places[made.call] = places[made.id]
+    return places
+
+
+def _of(trace: Trace, made: Dispatch, models: Mapping[str, str | None]) -> _Place:
+    sender = made.from_agent if known(trace, made, "from_agent") else None
+    if made.from_agent is None and known(trace, made, "from_agent"):
+        sender = NOBODY
+    receiver = made.to_agent if known(trace, made, "to_agent") else None
+    model = next((models[id_] for id_ in made.runs if models.get(id_)), None)
+    return _Place(sender, receiver, made.id, made.started, model)
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []

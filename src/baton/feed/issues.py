@@ -1,0 +1,402 @@
+"""Issues: failures with one signature, with their rate, their members and their state.
+
+Failures are read once, one after the other, in any order; what is kept does not grow with them:
+counts, and of each issue the members whose hashes are smallest. So the same data gives the same
+issues with the same members, whatever order it comes in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from baton.model import Trace, known
+from baton.stats.intervals import Estimate, share
+
+from .failures import NOBODY, Failure
+from .signature import UNTOLD, Signature, signature_of
+from .taxonomy import Subtype, subtype_named, subtype_of
+
+State = Literal["new", "open", "muted", "fixed", "regressed"]
+STATES: dict[State, str] = {
+    "new": "nobody has looked at it",
+    "open": "somebody knows of it",
+    "muted": "it is known and not to be fixed",
+    "fixed": "it is fixed in a version",
+    "regressed": "it was fixed, and is there again",
+}
+MEMBERS = 200
+"""Members that are kept of an issue: enough to choose cases from, and to group by their texts."""
+_BURST_SECONDS = 300.0
+"""An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
+one "failure mode" was an outage that hit 15 agents at once."""
+_BURST_AGENTS = 3
+"""Agents that fail at once before it is called infrastructure: two may share a tool."""
+_BY_CHANCE = 3.0
+"""How many times its usual share of dispatches has to fail in those minutes, by the intervals."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One failure of an issue: where it is, and what it says."""
+
+    conversation: str
+    dispatch: str | None = None
+    evidence: list[str] = []
+    says: str = ""
+    at: float | None = None
+    versions: dict[str, str] = {}
+    judged: bool = False
+
+
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a fault is there: ``failed`` of ``dispatches``, and per thousand of them.
+
+    ``per_1000`` has a 95 % interval, and is ``None`` where those dispatches were not counted.
+    """
+
+    failed: int
+    dispatches: int
+    per_1000: Estimate | None
+
+
+class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Failures that are the same fault.
+
+    Attributes:
+        key: what it goes by: the key of its signature.
+        title: what it is called.
+        subtype: of :mod:`baton.feed.taxonomy`.
+        fault: kind of the finding, or type of the evaluator.
+        sender, receiver, about: as in its signature.
+        evaluators: the evaluators that failed.
+        count: how many failures there are.
+        first, last: when, in seconds since the epoch, where times are known.
+        rate: of the dispatches of that edge.
+        by_version, by_model: the same, for each version of the receiver and each model.
+        infrastructure: how many of its failures came while many agents failed at once.
+        members: some of the failures.
+        state: what is known of it; ``note``, ``by`` and ``since`` belong to that.
+    """
+
+    key: str
+    title: str
+    subtype: str
+    category: str
+    mast: list[str] = []
+    fault: str
+    sender: str | None
+    receiver: str | None
+    about: str = ""
+    evaluators: list[str]
+    judged: int = 0
+    count: int
+    first: float | None = None
+    last: float | None = None
+    rate: Rate
+    by_version: dict[str, Rate] = {}
+    by_model: dict[str, Rate] = {}
+    infrastructure: int = 0
+    members: list[Member]
+    state: State = "new"
+    version: str | None = None
+    note: str | None = None
+    by: str | None = None
+    since: float | None = None
+
+    @property
+    def edge(self) -> str:
+        """Whose dispatches it is of: ``desk → refunds``."""
+        sender = UNTOLD if self.sender is None else self.sender
+        return Signature("", self.fault, sender, self.receiver or UNTOLD, self.about).edge
+
+
+class Edge(NamedTuple):
+    """Dispatches of one kind: who hands to whom."""
+
+    sender: str
+    receiver: str
+
+
+class Counted(msgspec.Struct):
+    """What is known of a signature while failures are read."""
+
+    signature: Signature
+    failed: int = 0
+    dispatches: int = 0
+    judged: int = 0
+    first: float | None = None
+    last: float | None = None
+    evaluators: set[str] = msgspec.field(default_factory=set)
+    versions: Counter[str] = msgspec.field(default_factory=Counter)
+    models: Counter[str] = msgspec.field(default_factory=Counter)
+    slots: Counter[int] = msgspec.field(default_factory=Counter)
+    members: list[tuple[int, str, Member]] = msgspec.field(default_factory=list)
+
+
+class Collector:
+    """Reads traces with their failures, and makes issues of them.
+
+    Args:
+        project: of the server; empty elsewhere.
+    """
+
+    def __init__(self, project: str = "") -> None:
+        self.project = project
+        self.failures = 0
+        self._edges: Counter[Edge] = Counter()
+        self._versions: Counter[tuple[Edge, str, str]] = Counter()
+        self._counted: dict[Signature, Counted] = {}
+        self._slots: defaultdict[int, _Slot] = defaultdict(_Slot)
+
+    def see(self, trace: Trace, versions: dict[str, str] | None = None) -> None:
+        """Count the dispatches of a trace, by edge, version and model; failures are told apart."""
+        models = {run.id: run.model for turn in trace.turns for run in turn.runs}
+        for turn in trace.turns:
+            for made in turn.dispatches:
+                if made.kind == "return" or not known(trace, made, "to_agent"):
+                    continue
+                sender = NOBODY if known(trace, made, "from_agent") else UNTOLD
+                edge = Edge(made.from_agent or sender, made.to_agent)
+                at = made.started if made.started is not None else turn.started
+                model = next((models[id_] for id_ in made.runs if models.get(id_)), None)
+                version = (versions or {}).get(made.to_agent)
+                self.dispatched(edge, at=at, version=version, model=model)
+
+    def dispatched(
+        self,
+        edge: Edge,
+        times: int = 1,
+        *,
+        at: float | None = None,
+        version: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Count dispatches of an edge."""
+        self._edges[edge] += times
+        for kind, name in (("agent", version), ("model", model)):
+            if name is not None:
+                self._versions[edge, kind, name] += times
+        if at is not None:
+            self._slots[_slot(at)].dispatches += times
+
+    def add(self, failures: Iterable[Failure]) -> None:
+        """Take the failures of one trace.
+
+        A dispatch counts once for each signature: two evaluators that prove the same fault of one
+        dispatch are one failure of it.
+        """
+        seen: set[tuple[Signature, str | None]] = set()
+        for failure in _causes(failures):
+            self.failures += 1
+            signature = signature_of(failure, self.project)
+            counted = self._counted.get(signature)
+            if counted is None:
+                counted = self._counted[signature] = Counted(signature)
+            where = (signature, failure.dispatch)
+            _count(counted, failure, is_new=where not in seen)
+            if where not in seen and failure.at is not None:
+                slot = self._slots[_slot(failure.at)]
+                if subtype_of(failure.fault or failure.type).name in _OUTAGES:
+                    slot.failed += 1
+                    slot.agents.add(failure.receiver or UNTOLD)
+            seen.add(where)
+
+    def issues(self) -> list[Issue]:
+        """Return the issues, the most frequent first, equal ones by their keys."""
+        bursts = self._bursts()
+        found = [self._issue(counted, bursts) for counted in self._counted.values()]
+        return sorted(found, key=lambda issue: (-issue.count, issue.key))
+
+    def _issue(self, counted: Counted, bursts: set[int]) -> Issue:
+        signature = counted.signature
+        edge = Edge(signature.sender, signature.receiver)
+        burst = sum(times for slot, times in counted.slots.items() if slot in bursts)
+        subtype = subtype_of(signature.fault)
+        # What comes while everything fails is the fault of what all agents share. A few members
+        # that do so do not make an issue one of infrastructure.
+        if subtype.name in _OUTAGES and burst * 2 > counted.failed:
+            subtype = subtype_named("infrastructure") or subtype
+        return Issue(
+            key=signature.key,
+            title=title_of(subtype, signature),
+            subtype=subtype.name,
+            category=subtype.category,
+            mast=list(subtype.mast),
+            fault=signature.fault,
+            sender=None if signature.sender == UNTOLD else signature.sender,
+            receiver=None if signature.receiver == UNTOLD else signature.receiver,
+            about=signature.about,
+            evaluators=sorted(counted.evaluators),
+            judged=counted.judged,
+            count=counted.failed,
+            first=counted.first,
+            last=counted.last,
+            rate=_rate(counted.dispatches, self._edges[edge]),
+            by_version=self._rates(edge, "agent", counted.versions),
+            by_model=self._rates(edge, "model", counted.models),
+            infrastructure=burst,
+            members=[member for _, _, member in sorted(counted.members, reverse=True)],
+        )
+
+    def _rates(self, edge: Edge, kind: str, failed: Counter[str]) -> dict[str, Rate]:
+        """Return the rate for each version or model that had dispatches, failures or none."""
+        names = {name for of, own, name in self._versions if of == edge and own == kind}
+        return {
+            name: _rate(failed[name], self._versions[edge, kind, name])
+            for name in sorted(names | set(failed))
+        }
+
+    def _bursts(self) -> set[int]:
+        """Return the minutes in which far more dispatches than usual failed, of many agents."""
+        failed = sum(slot.failed for slot in self._slots.values())
+        dispatches = sum(slot.dispatches for slot in self._slots.values())
+        found = set()
+        for number, slot in self._slots.items():
+            if len(slot.agents) < _BURST_AGENTS or not slot.dispatches:
+                continue
+            here = share(min(slot.failed, slot.dispatches), slot.dispatches)
+            rest = dispatches - slot.dispatches
+            usual = share(min(failed - slot.failed, rest), rest)
+            least = here.low if here is not None and here.low is not None else 0.0
+            most = usual.high if usual is not None and usual.high is not None else 0.0
+            if least > _BY_CHANCE * most:
+                found.add(number)
+        return found
+
+
+class _Slot(msgspec.Struct):
+    """Some minutes: how many dispatches there were, and which of them failed as in an outage."""
+
+    dispatches: int = 0
+    failed: int = 0
+    agents: set[str] = msgspec.field(default_factory=set)
+
+
+# Faults that an outage of a model or of the network looks like; a wrong target is none.
+_OUTAGES = frozenset({"dead_child", "empty_answer", "infrastructure"})
+
+
+def title_of(subtype: Subtype, signature: Signature) -> str:
+    """Name an issue by its signature: ``Tool outside of the scope: desk → billing (tool=Edit)``."""
+    about = f" ({signature.about})" if signature.about else ""
+    of = subtype.title
+    if subtype.name == "other":
+        of = f"`{signature.fault}` failed"
+    return f"{of}: {signature.edge}{about}"
+
+
+# A dispatch to an agent that does not exist is refused: the refusal is no fault of its own.
+_FOLLOWS = {"refused": {"unknown_target", "misspelt_target", "refused_target"}}
+
+
+def _causes(failures: Iterable[Failure]) -> Iterator[Failure]:
+    """Leave out what only follows from another fault of the same dispatch."""
+    listed = list(failures)
+    faults = {(each.dispatch, each.fault) for each in listed}
+    for each in listed:
+        causes = _FOLLOWS.get(each.fault or "", ())
+        if not any((each.dispatch, cause) in faults for cause in causes):
+            yield each
+
+
+def _count(counted: Counted, failure: Failure, *, is_new: bool) -> None:
+    counted.evaluators.add(failure.evaluator)
+    if not is_new:
+        return
+    counted.failed += 1
+    counted.judged += failure.judged
+    if failure.dispatch is not None:
+        counted.dispatches += 1
+    for name, counter in (("agent", counted.versions), ("model", counted.models)):
+        if name in failure.versions:
+            counter[failure.versions[name]] += 1
+    if failure.at is not None:
+        counted.slots[_slot(failure.at)] += 1
+        counted.first = failure.at if counted.first is None else min(counted.first, failure.at)
+        counted.last = failure.at if counted.last is None else max(counted.last, failure.at)
+    _keep(counted.members, failure)
+
+
+def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
+    """Keep the members with the smallest hashes: a sample that no order of reading changes."""
+    id_ = failure.id
+    # Negative, as a heap gives its smallest first, and the largest hash is what goes.
+    order = -int.from_bytes(hashlib.blake2b(id_.encode(errors="replace"), digest_size=8).digest())
+    if len(members) >= MEMBERS and order <= members[0][0]:
+        return
+    member = Member(
+        conversation=failure.conversation,
+        dispatch=failure.dispatch,
+        evidence=failure.evidence,
+        says=failure.says,
+        at=failure.at,
+        versions=failure.versions,
+        judged=failure.judged,
+    )
+    entry = (order, id_, member)
+    if len(members) < MEMBERS:
+        heapq.heappush(members, entry)
+    else:
+        heapq.heapreplace(members, entry)
+
+
+def _slot(at: float) -> int:
+    return int(at // _BURST_SECONDS)
+
+
+def _rate(failed: int, dispatches: int) -> Rate:
+    estimate = share(failed, dispatches) if 0 <= failed <= dispatches else None
+    if estimate is not None:
+        estimate = msgspec.structs.replace(
+            estimate,
+            value=estimate.value * 1000,
+            low=None if estimate.low is None else estimate.low * 1000,
+            high=None if estimate.high is None else estimate.high * 1000,
+        )
+    return Rate(failed=failed, dispatches=dispatches, per_1000=estimate)
+
+
+class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What somebody said of an issue: its state, and since when (seconds since the epoch).
+
+    ``version`` is that of the agent in which it is fixed.
+    """
+
+    key: str
+    state: State
+    at: float
+    by: str | None = None
+    note: str | None = None
+    version: str | None = None
+
+
+def with_marks(issues: Sequence[Issue], marks: Iterable[Mark]) -> Iterator[Issue]:
+    """Yield issues with the state that people gave them; the last word counts.
+
+    One that is ``fixed`` has ``regressed`` when it failed in the version that fixes it, or, where
+    no version is told, after it was fixed. A failure of an older version is none of that.
+    """
+    last = {mark.key: mark for mark in sorted(marks, key=lambda mark: mark.at)}
+    for issue in issues:
+        mark = last.get(issue.key)
+        if mark is None:
+            yield issue
+            continue
+        state = mark.state
+        if state == "fixed" and _is_back(issue, mark):
+            state = "regressed"
+        yield msgspec.structs.replace(
+            issue, state=state, note=mark.note, by=mark.by, version=mark.version, since=mark.at
+        )
+
+
+def _is_back(issue: Issue, mark: Mark) -> bool:
+    if mark.version is not None:
+        rate = issue.by_version.get(mark.version)
+        return rate is not None and rate.failed > 0
+    return issue.last is not None and issue.last > mark.at

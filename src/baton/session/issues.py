@@ -1,0 +1,190 @@
+"""Issues of recordings and evaluations: what fails, grouped, and what people said of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+import msgspec
+
+from baton.feed.failures import failures_of
+from baton.feed.issues import STATES, Collector, Issue, Mark, State, with_marks
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.own_files import make_folder, naming, open_own
+from baton.model import InputError, Problem, suggestion
+from baton.runner.plan import Specs
+from baton.store import latest_evaluation, read_evaluation
+
+from .prepare import PathLike, ScoreOptions, log_note
+from .report import STORED
+from .score import score
+
+if TYPE_CHECKING:
+    from baton.store import Reportable
+
+MARKS = Path(".baton") / "issues.jsonl"
+"""Where the states that people give to issues are kept, a line each; the last one counts."""
+
+
+class Found(NamedTuple):
+    """Issues, the most frequent first, and what they were made of.
+
+    ``unread`` are results whose trace is not there any more; their failures are not counted.
+    """
+
+    issues: list[Issue]
+    failures: int
+    traces: int
+    unread: int
+
+
+def find_issues(
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    stored: PathLike = STORED,
+    marks: PathLike = MARKS,
+    **options: Unpack[ScoreOptions],
+) -> Found:
+    """Group what failed into issues.
+
+    Args:
+        sources: folders of evaluations, which are taken as they were scored, and recordings, which
+            are scored as :func:`baton.score` does; the newest evaluation when left out.
+        stored: where evaluations are stored.
+        marks: the file with the states of issues.
+        evaluators: what recordings are scored by, as for :func:`baton.score`.
+        options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
+            ``note`` takes what was left out.
+
+    Raises:
+        InputError: an option or file with faults, or nothing that could be read.
+    """
+    known = Marks(Path(marks)).read()
+    collector = Collector()
+    # A conversation counts once, whatever evaluations and recordings hold it.
+    seen: set[str] = set()
+    traces = unread = 0
+    for evaluation in _evaluations(sources, evaluators, Path(stored), options):
+        for result, found in evaluation.with_traces():
+            if found.trace is None:
+                unread += 1
+                continue
+            id_ = f"{found.trace.id}\t{result.repeat}\t{result.content or ''}"
+            if id_ in seen:
+                continue
+            seen.add(id_)
+            traces += 1
+            collector.see(found.trace)
+            collector.add(failures_of(found.trace, result.scores))
+    if unread:
+        options.get("note", log_note)(
+            f"{unread} results have no trace any more, and are in no issue"
+        )
+    return Found(list(with_marks(collector.issues(), known)), collector.failures, traces, unread)
+
+
+def _evaluations(
+    sources: Sequence[PathLike], evaluators: Specs | None, stored: Path, options: ScoreOptions
+) -> Iterator[Reportable]:
+    recordings: list[PathLike] = []
+    for source in sources or [latest_evaluation(stored)]:
+        if is_evaluation(Path(source)):
+            yield read_evaluation(Path(source), partial=True)
+        else:
+            recordings.append(source)
+    if recordings:
+        yield score(recordings, None, evaluators, **options)
+
+
+def mark_issue(
+    key: str,
+    state: str,
+    issues: Sequence[Issue],
+    *,
+    version: str | None = None,
+    note: str | None = None,
+    by: str | None = None,
+    marks: PathLike = MARKS,
+) -> Mark:
+    """Say what is known of an issue: ``open``, ``muted``, ``fixed`` (in a version), or ``new``.
+
+    Args:
+        key: the key of an issue, or how it begins.
+        state: its new state, one of those.
+        issues: those that there are.
+        version: of the receiver's definition, in which it is fixed.
+        note: why.
+        by: who says so.
+        marks: the file that takes it.
+
+    Raises:
+        InputError: no issue has that key, or several begin so; a state that nobody can give.
+    """
+    given: list[State] = [each for each in STATES if each != "regressed"]
+    chosen = next((each for each in given if each == state), None)
+    if chosen is None:
+        raise InputError(f"`{state}` is no state; write one of {', '.join(given)}")
+    if version is not None and state != "fixed":
+        raise InputError("a version goes with `fixed`: the one in which it is fixed")
+    mark = Mark(
+        key=issue_named(key, issues).key,
+        state=chosen,
+        at=datetime.now(UTC).timestamp(),
+        by=by,
+        note=note,
+        version=version,
+    )
+    Marks(Path(marks)).add(mark)
+    return mark
+
+
+def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
+    """Return the issue whose key is this, or begins so; raises InputError."""
+    found = [issue for issue in issues if issue.key.startswith(key)] if key else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(issue.key for issue in found[:3])
+        raise InputError(f"`{key}` is how several issues begin: {listed}")
+    hint = suggestion(key, [issue.key for issue in issues]) if issues else "there is none"
+    raise InputError(f"no issue `{key}`; {hint}")
+
+
+class Marks:
+    """The file with the states of issues: one JSON object a line, which is only added to."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> list[Mark]:
+        """Return all of them; raises InputError for a line that is none."""
+        try:
+            lines = self._path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise InputError(Problem(file=str(self._path), message=str(error.strerror))) from None
+        read = []
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                read.append(msgspec.json.decode(line, type=Mark))
+            except msgspec.MsgspecError as error:
+                problem = Problem(file=str(self._path), line=number, message=str(error))
+                raise InputError(problem) from None
+        return read
+
+    def add(self, mark: Mark) -> None:
+        """Write one more."""
+        self.read()  # what is damaged is said before anything is added to it
+        with naming(self._path):
+            make_folder(self._path.parent)
+            with open_own(self._path, "ab") as file:
+                file.write(msgspec.json.encode(mark) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())

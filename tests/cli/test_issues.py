@@ -1,0 +1,55 @@
+"""`baton issues`: what failed, grouped, and the states that people give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import ROOT, Baton
+
+BLEED = ROOT / "examples" / "claude" / "scope_bleed"
+
+
+def test_a_recording_is_scored_and_its_failures_are_listed(baton: Baton) -> None:
+    outcome = baton("issues", BLEED)
+    assert outcome.code == 0
+    assert "Tool outside of the scope: main → validator-agent (tool=Edit)" in outcome.out
+    assert "1 issues, 1 failures in 1 conversations" in outcome.out
+
+
+def test_a_stored_evaluation_is_taken_as_it_was_scored(baton: Baton) -> None:
+    baton("score", BLEED)
+    newest = baton("issues", "--json")
+    (issue,) = [json.loads(line) for line in newest.out.splitlines()]
+    assert issue["subtype"] == "tool_outside_scope"
+    assert issue["members"][0]["dispatch"] == "dispatch1"
+
+
+def test_a_muted_issue_is_left_out_until_all_are_asked_for(baton: Baton) -> None:
+    key = json.loads(baton("issues", BLEED, "--json").out)["key"]
+    assert baton("issues", BLEED, "--mark", f"{key[:4]}=muted", "--why", "known").code == 0
+    assert key not in baton("issues", BLEED).out
+    assert f"{key}  muted" in baton("issues", BLEED, "--all").out
+    assert "muted, known" in baton("issues", BLEED, "--show", key).out
+
+
+def test_a_wrong_key_or_state_stops_with_what_there_is(baton: Baton) -> None:
+    wrong = baton("issues", BLEED, "--show", "zzz")
+    assert (wrong.code, "no issue `zzz`" in wrong.err) == (2, True)
+    key = json.loads(baton("issues", BLEED, "--json").out)["key"]
+    state = baton("issues", BLEED, "--mark", f"{key}=done")
+    assert (state.code, "`done` is no state" in state.err) == (2, True)
+    assert baton("issues", BLEED, "--why", "x").code == 2
+
+
+def test_a_damaged_file_of_states_is_named_with_its_line(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / ".baton").mkdir()
+    (tmp_path / ".baton" / "issues.jsonl").write_text('{"key": "a", "state": "odd", "at": 1}\n')
+    outcome = baton("issues", BLEED)
+    assert outcome.code == 2
+    assert "issues.jsonl:1" in outcome.err
+
+
+def test_without_failures_it_says_so(baton: Baton) -> None:
+    outcome = baton("issues", ROOT / "examples/adk/recordings/support_desk/refund.sse")
+    assert (outcome.code, "no issue: nothing failed" in outcome.out) == (0, True)

@@ -1,0 +1,197 @@
+"""Issues: failures with one signature, with rates, bursts and states."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import pytest
+
+import baton
+from baton.feed.failures import Failure, failures_of
+from baton.feed.issues import MEMBERS, Collector, Edge, Issue, Mark, with_marks
+from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
+from baton.model import Score, Trace
+from baton.testing import build
+from baton.testing.build import call, delegate, run, trace, turn
+
+
+def _trace(number: int, *, tool: str = "refund", model: str = "m1") -> Trace:
+    """A desk hands an order to billing, which may look up and refund."""
+    return trace(
+        turn(
+            f"Refund order {number}.",
+            run("desk", delegate("billing", f"Refund order {number}.", tools_allowed=["look_up", "refund"], tools_source="definition")),
+            run("billing", call(tool, {"order": number}), output="Done.", model=model),
+            output="Done.",
+        ),
+        id=f"c{number}",
+    )  # fmt: skip
+
+
+def _issues(traces: Iterable[Trace]) -> list[Issue]:
+    collector = Collector()
+    for each in traces:
+        result = baton.score(each, evaluators=["dispatch_scope"]).results[0]
+        collector.see(each)
+        collector.add(failures_of(each, result.scores))
+    return collector.issues()
+
+
+def test_the_same_fault_of_many_runs_is_one_issue_with_its_rate() -> None:
+    (issue,) = _issues(_trace(n, tool="delete_account" if n < 3 else "refund") for n in range(10))
+    assert issue.title == "Tool outside of the scope: desk → billing (tool=delete_account)"
+    assert (issue.subtype, issue.count) == ("tool_outside_scope", 3)
+    assert (issue.rate.failed, issue.rate.dispatches) == (3, 10)
+    assert issue.rate.per_1000 is not None
+    assert issue.rate.per_1000.value == pytest.approx(300)
+    assert {member.conversation for member in issue.members} == {"c0", "c1", "c2"}
+
+
+def test_the_order_of_the_runs_changes_nothing() -> None:
+    traces = [_trace(n, tool=f"tool_{n % 3}") for n in range(60)]
+    before = msgspec.json.encode(_issues(traces))
+    random.Random(7).shuffle(traces)
+    assert msgspec.json.encode(_issues(traces)) == before
+
+
+def test_rates_are_given_for_each_model() -> None:
+    (issue,) = _issues(
+        _trace(n, tool="delete_account" if n % 2 else "refund", model="new" if n % 2 else "old")
+        for n in range(8)
+    )
+    assert {name: (r.failed, r.dispatches) for name, r in issue.by_model.items()} == {
+        "new": (4, 4),
+        "old": (0, 4),
+    }
+
+
+def test_a_refusal_that_follows_from_an_unknown_agent_is_no_issue_of_its_own() -> None:
+    common = {"conversation": "c", "evaluator": "e", "type": "e", "dispatch": "d1", "receiver": "x"}
+    collector = Collector()
+    collector.add(Failure(**common, fault=fault) for fault in ("refused", "unknown_target"))  # type: ignore[arg-type]
+    assert [issue.fault for issue in collector.issues()] == ["unknown_target"]
+
+
+def _died(number: int, receiver: str, at: float) -> Failure:
+    return Failure(
+        conversation=f"c{number}",
+        evaluator="dispatch_completed",
+        type="dispatch_completed",
+        fault="failed",
+        sender="desk",
+        receiver=receiver,
+        dispatch="d1",
+        says=f"`{receiver}` failed: HTTP 503",
+        at=at,
+    )
+
+
+def _day(failing: Sequence[tuple[float, str]]) -> list[Issue]:
+    """A day with a dispatch to each of six agents a minute, some of which die."""
+    collector = Collector()
+    agents = [f"agent{letter}" for letter in "abcdef"]
+    for minute in range(24 * 60):
+        for agent in agents:
+            collector.dispatched(Edge("desk", agent), at=minute * 60.0)
+    for number, (at, agent) in enumerate(failing):
+        collector.add([_died(number, agent, at)])
+    return collector.issues()
+
+
+def test_many_agents_that_fail_at_once_are_infrastructure() -> None:
+    outage = [(36_000.0 + n * 10, f"agent{'abcdef'[n % 6]}") for n in range(24)]
+    issues = _day(outage)
+    assert {issue.subtype for issue in issues} == {"infrastructure"}
+    assert sum(issue.infrastructure for issue in issues) == 24
+
+
+def test_one_agent_that_fails_all_day_is_no_infrastructure() -> None:
+    (issue,) = _day([(n * 600.0, "agenta") for n in range(140)])
+    assert (issue.subtype, issue.infrastructure) == ("dead_child", 0)
+
+
+def test_failures_of_several_agents_all_day_are_no_infrastructure() -> None:
+    issues = _day([(n * 300.0, f"agent{'abc'[n % 3]}") for n in range(280)])
+    assert {issue.subtype for issue in issues} == {"dead_child"}
+
+
+def test_an_issue_has_the_last_state_that_somebody_gave_it() -> None:
+    (issue,) = _day([(100.0, "agenta")])
+    marks = [
+        Mark(key=issue.key, state="open", at=2.0),
+        Mark(key=issue.key, state="muted", at=3.0, by="kim", note="known"),
+        Mark(key=issue.key, state="open", at=1.0),
+    ]
+    (marked,) = with_marks([issue], marks)
+    assert (marked.state, marked.by, marked.note) == ("muted", "kim", "known")
+
+
+@pytest.mark.parametrize(("failed_at", "state"), [(100.0, "fixed"), (300.0, "regressed")])
+def test_a_fixed_issue_that_fails_again_has_regressed(failed_at: float, state: str) -> None:
+    (issue,) = _day([(failed_at, "agenta")])
+    (marked,) = with_marks([issue], [Mark(key=issue.key, state="fixed", at=200.0)])
+    assert marked.state == state
+
+
+def test_what_fails_in_an_older_version_than_the_fixed_one_has_not_regressed() -> None:
+    collector = Collector()
+    old = _died(1, "agenta", 500.0)
+    collector.add([msgspec.structs.replace(old, versions={"agent": "v1"})])
+    (issue,) = collector.issues()
+    fixed = Mark(key=issue.key, state="fixed", at=200.0, version="v2")
+    assert [each.state for each in with_marks([issue], [fixed])] == ["fixed"]
+    newer = msgspec.structs.replace(old, versions={"agent": "v2"}, conversation="c2")
+    collector.add([newer])
+    assert [each.state for each in with_marks(collector.issues(), [fixed])] == ["regressed"]
+
+
+def test_what_is_kept_of_an_issue_does_not_grow_with_its_failures() -> None:
+    collector = Collector()
+    began = time.process_time()
+    for number in range(20_000):
+        collector.add([_died(number, "agenta", float(number))])
+    seconds = time.process_time() - began
+    (issue,) = collector.issues()
+    assert (issue.count, len(issue.members)) == (20_000, MEMBERS)
+    # A million in 60 s is 1.2 s for these; ten times that for a slow machine under load.
+    assert seconds < 12
+
+
+def test_a_failed_score_of_a_whole_conversation_has_the_agents_of_its_evidence() -> None:
+    shown = _trace(1)
+    dispatch = shown.turns[0].dispatches[0].id
+    failed = Score(
+        evaluator="loops",
+        type="handoff_loops",
+        version="1",
+        status="failed",
+        value=0.0,
+        details={"findings": [{"kind": "repeated_dispatch", "says": "asked three times"}]},
+        evidence=[baton.Evidence(ids=[dispatch])],
+    )
+    (failure,) = failures_of(shown, [failed])
+    assert (failure.sender, failure.receiver) == ("desk", "billing")
+
+
+def test_a_warning_is_no_failure_and_a_second_fault_is_one_more() -> None:
+    findings = [
+        {"kind": "dropped", "says": "a", "dropped": ["order 17"]},
+        {"kind": "contradicted", "says": "b", "warning": True},
+        {"kind": "dropped_constraint", "says": "c"},
+    ]
+    failed = build.score("failed", "context_carried", details={"findings": findings})
+    assert [each.fault for each in failures_of(_trace(1), [failed])] == [
+        "dropped",
+        "dropped_constraint",
+    ]
+
+
+def test_the_taxonomy_has_thirty_subtypes_in_five_categories_and_names_each_fault_once() -> None:
+    assert len(SUBTYPES) == 30
+    assert {each.category for each in SUBTYPES} == set(CATEGORIES)
+    names = [name for each in SUBTYPES for name in (*each.kinds, *each.evaluators)]
+    assert len(names) == len(set(names))
+    assert subtype_of("never_heard_of").name == "other"
