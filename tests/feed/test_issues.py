@@ -13,7 +13,7 @@ import baton
 from baton.feed.failures import Failure, failures_of
 from baton.feed.issues import MEMBERS, Collector, Edge, Issue, Mark, with_marks
 from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
-from baton.model import Score, Trace
+from baton.model import Evidence, Score, Trace
 from baton.testing import build
 from baton.testing.build import call, delegate, run, trace, turn
 
@@ -170,7 +170,7 @@ def test_a_failed_score_of_a_whole_conversation_has_the_agents_of_its_evidence()
         status="failed",
         value=0.0,
         details={"findings": [{"kind": "repeated_dispatch", "says": "asked three times"}]},
-        evidence=[baton.Evidence(ids=[dispatch])],
+        evidence=[Evidence(ids=[dispatch])],
     )
     (failure,) = failures_of(shown, [failed])
     assert (failure.sender, failure.receiver) == ("desk", "billing")
@@ -192,6 +192,7 @@ def test_a_warning_is_no_failure_and_a_second_fault_is_one_more() -> None:
 def test_the_taxonomy_has_thirty_subtypes_in_five_categories_and_names_each_fault_once() -> None:
     assert len(SUBTYPES) == 30
     assert {each.category for each in SUBTYPES} == set(CATEGORIES)
-    names = [name for each in SUBTYPES for name in (*each.kinds, *each.evaluators)]
-    assert len(names) == len(set(names))
+    for of in ("kinds", "evaluators"):
+        names = [name for each in SUBTYPES for name in getattr(each, of)]
+        assert len(names) == len(set(names))
     assert subtype_of("never_heard_of").name == "other"

@@ -27,7 +27,10 @@ def _failure(**fields: object) -> Failure:
     [
         ("order 4411 was not found", "order 9 was not found"),
         ("no row for ana@example.com", "no row for j.doe+x@mail.example.org"),
-        ("job 8f2a91c3-1111-4c2d-9a00-aabbccddeeff died", "job 00000000-0000-4000-8000-000000000001 died"),
+        (
+            "job 8f2a91c3-1111-4c2d-9a00-aabbccddeeff died",
+            "job 00000000-0000-4000-8000-000000000001 died",
+        ),
         ("cannot open /var/data/orders.db", "cannot open /srv/b/other.sqlite"),
         ("GET http://a.example/x?y=1 failed", "GET https://b.example/ failed"),
         ("unknown field 'customer name'", "unknown field 'zip'"),
@@ -95,5 +98,5 @@ def test_a_project_has_its_own_signatures() -> None:
 
 def test_a_hostile_text_takes_no_time() -> None:
     for text in ("a" * 1_000_000, "1" * 1_000_000, '"' * 1_000_000, "/" * 100_000, "a@" * 100_000):
-        assert len(mask(text)) <= 400
+        assert len(mask(text)) <= 1_600
         error_class(text)

@@ -1,1 +1,1 @@
-"""What fails, grouped into issues: signatures, groups inside of them, names, rates and states."""
+"""What fails, grouped into issues: signatures, names, rates and states."""

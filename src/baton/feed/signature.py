@@ -117,6 +117,8 @@ _MARKS = {
 }
 _LONGEST = 200
 """Letters of a text that count: what follows is a traceback, or what was sent."""
+_READ = 2_000
+"""Letters in which the class of an error is looked for: it may come after a long address."""
 
 
 @lru_cache(maxsize=4096)  # the same few messages come again and again
@@ -126,7 +128,7 @@ def mask(text: str) -> str:
     >>> mask("order 4411 of ana@example.com was not found in /var/data/orders.db")
     'order # of <address> was not found in <path>'
     """
-    line = " ".join(text.split())[:_LONGEST]
+    line = " ".join(text[:_READ].split())[:_LONGEST]
     return _MASKS.sub(lambda match: _MARKS[match.lastgroup or "number"], line)
 
 
@@ -151,6 +153,7 @@ def error_class(text: str) -> str:
     >>> error_class("the API answered with status code 429, retry in 12 s")
     '429'
     """
+    text = text[:_READ]
     named = _CLASS.search(text)
     code = _CODE.search(text)
     if named is not None:
