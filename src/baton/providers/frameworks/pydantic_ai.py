@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
-from .base import KEPT, Framework, Session
+from baton.model import Message, ProviderError
+
+from .at_work import agents_used_by
+from .base import KEPT, Framework, Session, Text, is_a
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:
@@ -18,3 +24,120 @@ class PydanticAI(Framework):
 
     package = "pydantic_ai"
     asks: ClassVar = {("pydantic_ai", "AbstractAgent"): _ask}
+
+    def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
+        """Yield an agent, and those that functions of its tools and its output hand work to."""
+        return _reached(value, set())
+
+    def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
+        """Return instructions and descriptions that are plain text, of agents and their tools."""
+        texts: dict[str, Text] = {}
+        tools: dict[str, list[Any]] = {}
+        for name, agent in agents.items():
+            if any(_stated(agent)):
+                texts[f"agent:{name}"] = Text(
+                    partial(_instructions, agent), partial(_instruct, agent)
+                )
+            if isinstance(agent.description, str):
+                texts[f"description:{name}"] = _attribute([agent])
+            for tool in _tools(agent):
+                tools.setdefault(tool.name, []).append(tool)
+        for name, same in tools.items():
+            if isinstance(same[0].description, str):
+                texts[f"tool:{name}"] = _attribute(same)
+        return texts
+
+    async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
+        """Run the agent after what was said; its own system prompt is put before it."""
+        from .pydantic_ai_stand_in import go_on
+
+        result = await go_on(agent, messages)
+        session[KEPT] = result.all_messages()
+        return result.output
+
+    def stand_in(self) -> None:
+        """Give all runs of agents from now on a capability that asks stand-ins first."""
+        try:
+            from .pydantic_ai_stand_in import switch_on
+        except ImportError as error:
+            raise ProviderError(
+                "stand-ins cannot answer for the tools of this version of `pydantic_ai` "
+                f"({error}), so nothing was run: 2.68 is known to work"
+            ) from error
+        switch_on()
+
+
+def _reached(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if not is_a(value, "pydantic_ai", "AbstractAgent") or id(value) in seen:
+        return
+    seen.add(id(value))
+    if value.name is not None:
+        yield value.name, value
+    stated = value.output_type
+    functions = [tool.function for tool in _tools(value)]
+    functions += stated if isinstance(stated, list | tuple) else [stated]
+    for function in functions:
+        for agent in agents_used_by(function, _name).values():
+            yield from _reached(agent, seen)
+
+
+def _name(value: Any) -> str | None:
+    return value.name if is_a(value, "pydantic_ai", "AbstractAgent") else None
+
+
+def _tools(agent: Any) -> list[Any]:
+    """Return the function tools of an agent, from all of its toolsets."""
+    leaves: list[Any] = []
+    for toolset in agent.toolsets:
+        toolset.apply(leaves.append)
+    return [
+        tool
+        for leaf in leaves
+        if is_a(leaf, "pydantic_ai", "FunctionToolset")
+        for tool in leaf.tools.values()
+    ]
+
+
+def _attribute(objects: list[Any]) -> Text:
+    def write(text: str) -> None:
+        for each in objects:
+            each.description = text
+
+    return Text(lambda: objects[0].description, write)
+
+
+# What an agent was made with is not told by pydantic-ai: `override(instructions=...)` replaces it
+# for a block, together with what functions add. So its own fields are read and written here.
+
+
+def _stated(agent: Any) -> tuple[list[str], list[str]]:
+    """Return the system prompts and the instructions of an agent that are plain text."""
+    prompts = [each for each in getattr(agent, "_system_prompts", ()) if isinstance(each, str)]
+    sourced = [_plain(each) for each in getattr(agent, "_instructions", ())]
+    return prompts, [each for each in sourced if each is not None]
+
+
+def _plain(sourced: Any) -> str | None:
+    stated = getattr(sourced, "instruction", sourced)
+    return stated if isinstance(stated, str) else None
+
+
+def _instructions(agent: Any) -> str:
+    prompts, instructions = _stated(agent)
+    return "\n\n".join([*prompts, *instructions])
+
+
+def _instruct(agent: Any, text: str) -> None:
+    """Put a text in place of all plain ones of an agent, where the first of them is."""
+    prompts, _ = _stated(agent)
+    if prompts:
+        agent._system_prompts = (text,)
+    instructions = []
+    is_placed = bool(prompts)
+    for each in agent._instructions:
+        if _plain(each) is None:
+            instructions.append(each)
+        elif not is_placed:
+            instructions.append(text if isinstance(each, str) else replace(each, instruction=text))
+            is_placed = True
+    agent._instructions = instructions

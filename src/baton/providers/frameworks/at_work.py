@@ -1,0 +1,185 @@
+"""Which agent is at work, and whether a run of another is work that it hands on.
+
+Agents call others in three ways that frameworks tell apart: by a hand-off, by a tool that is an
+agent, and in the body of a function tool (``return (await refunds.run(task)).output``). The last is
+a plain function for the framework. What agents its code uses says whom it hands work to.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from baton.model import Content
+from baton.stand_ins import Asked, Play
+
+
+class AtWork(NamedTuple):
+    """An agent at work, and which tool it has called, by which call."""
+
+    agent: str
+    tool: str | None = None
+    call: str | None = None
+
+
+_AT_WORK: ContextVar[AtWork | None] = ContextVar("baton_at_work", default=None)
+_OPENING: WeakKeyDictionary[Play, str] = WeakKeyDictionary()
+
+
+@contextmanager
+def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Iterator[None]:
+    """Say who is at work in a block, also for the tasks and threads that begin there."""
+    token = _AT_WORK.set(AtWork(agent, tool, call))
+    try:
+        yield
+    finally:
+        _AT_WORK.reset(token)
+
+
+def begin(agent: str) -> None:
+    """Say who is at work for the rest of this context."""
+    _AT_WORK.set(AtWork(agent))
+
+
+def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
+    """Return the call that a run of an agent is, where a stand-in has a say in it.
+
+    The agent that a program asks first opens a turn: its run is no dispatch. One that the program
+    itself asks after it (``experts[route].run(message)``) is.
+    """
+    caller = _AT_WORK.get()
+    opening = _OPENING.setdefault(play, agent) if caller is None else None
+    if agent == opening or not play.stands_in_for(agent):
+        return None
+    if caller is None:
+        return Asked(agent, prompt, opening, kind="agent", dispatch="sequence")
+    return Asked(agent, prompt, caller.agent, kind="agent", id=caller.call, tool=caller.tool)
+
+
+def receiver_of(
+    function: Callable[..., Any] | None, arguments: Any, name_of: Callable[[Any], str | None]
+) -> str | None:
+    """Return the agent that a function tool hands work to: ``None`` for none, or when in doubt.
+
+    A function that uses one agent hands work to it. Of one that uses several
+    (``delegate(to="refunds", task="...")``) it is the one that an argument names.
+
+    Args:
+        function: the function of the tool.
+        arguments: what it is called with.
+        name_of: returns the name of an agent, and ``None`` for anything else.
+    """
+    used = agents_used_by(function, name_of) if function is not None else {}
+    names = {name_of(agent) for agent in used.values()}
+    if len(names) == 1:
+        return names.pop()
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    said = {name_of(used[value]) for value in values if isinstance(value, str) and value in used}
+    return said.pop() if len(said) == 1 else None
+
+
+def content(stated: Content | None) -> Any:
+    """Return a recorded result as a tool gives it: text, or data."""
+    if stated is None:
+        return ""
+    return stated.data if stated.text is None and stated.data is not None else stated.plain()
+
+
+async def answered(
+    play: Play, asked: Asked, receiver: str | None, run: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Return the answer to a call of a function tool, or of the ``receiver`` it hands work to.
+
+    Where the tool itself may not run, its call is the dispatch. Where it may, the agent is asked
+    for in its body. Raises what :meth:`Play.tool` does.
+    """
+    if receiver is None or play.runs(asked) or (is_listed(play, asked) and not play.stops):
+        return await play.tool(asked, run)
+    sent = Asked(
+        receiver,
+        prompt_of(asked.input, receiver),
+        asked.agent,
+        kind="agent",
+        id=asked.id,
+        tool=asked.name,
+    )
+    if not play.stops and play.runs(sent):
+        return await play.tool(asked, run)
+    return await play.tool(sent, lambda: play.tool(asked, run))
+
+
+def is_listed(play: Play, asked: Asked) -> bool:
+    """Tell whether stand-ins name a tool by its own name."""
+    caller = play.stand_ins.agents.get(asked.agent or "")
+    own = caller.tools if caller is not None else {}
+    return asked.name in own or asked.name in play.stand_ins.tools
+
+
+def prompt_of(arguments: Any, receiver: str) -> Any:
+    """Return what an agent is told by the arguments of the tool that hands work to it.
+
+    It is the only text among them; with several, all of them.
+    """
+    values = list(arguments.values()) if isinstance(arguments, dict) else [arguments]
+    texts = [each for each in values if isinstance(each, str) and each != receiver]
+    if len(texts) == 1:
+        return texts[0]
+    return msgspec.json.encode(arguments, enc_hook=repr).decode("utf-8", "replace")
+
+
+def agents_used_by(
+    function: Callable[..., Any], name_of: Callable[[Any], str | None]
+) -> dict[str, Any]:
+    """Return the agents that the code of a function uses, by their own names and those there.
+
+    Seen are global names, names of an enclosing function, attributes of modules, and what lies in
+    a mapping or list of these; also in functions of its module that it calls.
+    """
+    found: dict[str, Any] = {}
+    for key, value in _values(function, set(), 0):
+        name = name_of(value)
+        if name is not None:
+            found[key] = found[name] = value
+    return found
+
+
+_DEEPEST = 3
+"""How far calls of functions are followed: a tool may ask an agent by a helper, and that by one."""
+
+
+def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, Any]]:
+    function = inspect.unwrap(getattr(function, "func", function))
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, FunctionType) or id(function) in seen or depth > _DEEPEST:
+        return
+    seen.add(id(function))
+    names = _names(function.__code__)
+    given = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            given[name] = cell.cell_contents
+        except ValueError:  # it is not set yet
+            continue
+    for name, value in given.items():
+        if isinstance(value, ModuleType):
+            yield from ((each, vars(value)[each]) for each in names if each in vars(value))
+        elif isinstance(value, FunctionType) and value.__module__ == function.__module__:
+            yield from _values(value, seen, depth + 1)
+        elif isinstance(value, dict):
+            yield from ((key, each) for key, each in value.items() if isinstance(key, str))
+        elif isinstance(value, list | tuple):
+            yield from ((name, each) for each in value)
+        else:
+            yield name, value
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*(_names(each) for each in inner))

@@ -1,0 +1,275 @@
+"""Stand-ins for the tools and agents of pydantic-ai, by a capability of it.
+
+Each run of an agent gets :class:`StandsIn` beside its own capabilities, the way in which a program
+adds one itself: ``agent.run(..., capabilities=[...])``. Imported once a program has imported
+pydantic-ai.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai import Agent, AgentRunResult, RunContext, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ReinjectSystemPrompt
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.output import OutputContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+
+from baton.model import Message
+from baton.stand_ins import Asked, Play, StandInError, current
+
+from .at_work import answered, at_work, begin, content, handed_on, receiver_of
+
+_CALL: ContextVar[ToolCallPart | None] = ContextVar("baton_tool_call", default=None)
+_OUTCOMES: dict[str, Any] = {"failed": "failed", "refused": "denied"}
+
+
+@functools.cache
+def switch_on() -> None:
+    """Give every run of an agent from now on the stand-ins of the case that is played, if any."""
+    original = Agent.iter
+
+    # All ways to run an agent come here: run, run_sync, run_stream, run_stream_events. There is no
+    # public place for a capability that all agents of a process have.
+    @functools.wraps(original)
+    def iter(self: Any, *args: Any, **named: Any) -> Any:
+        play = current()
+        if play is not None and not play.is_idle:
+            named["capabilities"] = [*(named.get("capabilities") or ()), StandsIn(play=play)]
+        return original(self, *args, **named)
+
+    Agent.iter = iter  # type: ignore[method-assign]
+
+
+async def go_on(agent: Any, messages: Sequence[Message]) -> AgentRunResult[Any]:
+    """Run an agent after what was said.
+
+    Its system prompt is not part of that, and pydantic-ai puts it only before a first message.
+    """
+    history = _history(messages)
+    last = history[-1].parts[0] if history else None
+    said = history.pop() if isinstance(last, UserPromptPart) else None
+    prompt = said.parts[0].content if said is not None else None
+    capabilities = [ReinjectSystemPrompt[Any]()]
+    result: AgentRunResult[Any] = await agent.run(
+        prompt, message_history=history or None, capabilities=capabilities
+    )
+    return result
+
+
+def _history(messages: Sequence[Message]) -> list[Any]:
+    """Return what was said as messages of pydantic-ai: calls have ids of their own."""
+    history: list[Any] = []
+    for place, message in enumerate(messages, 1):
+        if message.role == "user":
+            history.append(ModelRequest([UserPromptPart(message.text or "")]))
+            continue
+        spoken: list[Any] = [TextPart(message.text)] if message.text else []
+        came: list[Any] = []
+        for number, call in enumerate(message.calls, 1):
+            id_ = f"call_{place}_{number}"
+            spoken.append(ToolCallPart(call.name, call.arguments, id_))
+            is_bad = call.status in ("failed", "refused")
+            result = call.error if is_bad and call.result is None else content(call.result)
+            outcome = _OUTCOMES.get(call.status, "success")
+            came.append(ToolReturnPart(call.name, result, id_, outcome=outcome))
+        history.append(ModelResponse(spoken))
+        if came:
+            history.append(ModelRequest(came))
+    return history
+
+
+def name_of(value: Any) -> str | None:
+    """Return the name of an agent; ``None`` for anything else."""
+    return value.name if isinstance(value, Agent) else None
+
+
+@dataclass
+class StandsIn(AbstractCapability[Any]):
+    """Lets the stand-ins of a case answer for the tools of a run, and for the run itself."""
+
+    id: str | None = "baton.stand_ins"
+    play: Play = field(kw_only=True)
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Stand where the tools are, so that all that a program wraps around them happens."""
+        return CapabilityOrdering(position="innermost")
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Put stand-ins in front of all tools that are not for the output."""
+        return _Answered(toolset, self.play)
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Answer a run in place of the agent, where it is work that another hands on."""
+        agent = _agent(ctx)
+        asked = handed_on(self.play, agent, ctx.prompt)
+        if asked is None:
+            begin(agent)
+            return await handler()
+        ran: list[tuple[Any, AgentRunResult[Any]]] = []
+
+        async def run() -> Any:
+            begin(agent)
+            result = await handler()
+            ran.append((result.output, result))
+            return result.output
+
+        answer = await self.play.tool(asked, run)
+        for output, result in ran:
+            if answer is output:
+                return result
+        return AgentRunResult(output=_typed(answer, ctx))
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Refuse tools that the provider of the model runs, where these may not run."""
+        for tool in request_context.model_request_parameters.native_tools:
+            if tool.kind != "tool_search":  # finds tools of this process, and does nothing else
+                asked = Asked(tool.kind, agent=_agent(ctx))
+                self.play.refuse_elsewhere(asked, "at the model's provider")
+        return request_context
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Keep the call as the model made it: what reaches a tool has defaults filled in."""
+        token = _CALL.set(call)
+        try:
+            return await handler(args)
+        finally:
+            _CALL.reset(token)
+
+    async def wrap_output_process(
+        self,
+        ctx: RunContext[Any],
+        *,
+        output_context: OutputContext,
+        output: Any,
+        handler: Callable[[Any], Awaitable[Any]],
+    ) -> Any:
+        """Ask for a function that a model calls to give its output: it may hand work on, or pay."""
+        if not output_context.has_function or ctx.partial_output:
+            return await handler(output)
+        call = output_context.tool_call
+        name = call.tool_name if call is not None else output_context.function_name or "output"
+        arguments = call.args_as_dict() if call is not None else output
+        asked = Asked(name, arguments, _agent(ctx), id=call.tool_call_id if call else None)
+        function = _output_function(ctx, output_context.function_name)
+        return await _asked(self.play, asked, function, lambda: handler(output))
+
+
+@dataclass
+class _Answered(WrapperToolset[Any]):
+    """The tools of a run, with stand-ins in front of them."""
+
+    play: Play
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        call = _CALL.get()
+        made = call is not None and call.tool_call_id == ctx.tool_call_id
+        asked = Asked(
+            name,
+            call.args_as_dict() if made and call is not None else tool_args,
+            _agent(ctx),
+            id=ctx.tool_call_id,
+            schema=tool.tool_def.return_schema,
+        )
+
+        async def run() -> Any:
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+        return await _asked(self.play, asked, _function_of(tool), run)
+
+
+async def _asked(
+    play: Play, asked: Asked, function: Any, call: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Return the answer of a tool, or of the agent that it hands work to.
+
+    An error that a stand-in states is one that the model is told of.
+    """
+    ran: list[tuple[Any, Any]] = []
+
+    async def run() -> Any:
+        with at_work(asked.agent or "", asked.name, asked.id):
+            result = await call()
+        plain = result.return_value if isinstance(result, ToolReturn) else result
+        ran.append((plain, result))
+        return plain
+
+    receiver = receiver_of(function, asked.input, name_of)
+    try:
+        answer = await answered(play, asked, receiver, run)
+    except (StandInError, TimeoutError) as error:
+        if isinstance(error, StandInError) or not ran:
+            raise ToolFailed(str(error)) from error
+        raise
+    return next((result for plain, result in ran if answer is plain), answer)
+
+
+def _agent(ctx: RunContext[Any]) -> str:
+    """Return the name of an agent; one that has none is ``agent``, as in its spans."""
+    return (ctx.agent.name if ctx.agent is not None else None) or "agent"
+
+
+def _function_of(tool: Any) -> Any:
+    """Return the function of a tool; tools of several toolsets hold the tool that they are of."""
+    while (inner := getattr(tool, "source_tool", None)) is not None:
+        tool = inner
+    schema = getattr(getattr(tool, "call_func", None), "__self__", None)
+    return getattr(schema, "function", None)
+
+
+def _output_function(ctx: RunContext[Any], name: str | None) -> Any:
+    """Find the function that a run may end with, among what its agent may put out."""
+    stated = ctx.agent.output_type if ctx.agent is not None else None
+    for each in stated if isinstance(stated, list | tuple) else [stated]:
+        function = getattr(each, "output_function", getattr(each, "output", each))
+        if inspect.isroutine(function) and function.__name__ == name:
+            return function
+    return None
+
+
+def _typed(answer: Any, ctx: RunContext[Any]) -> Any:
+    """Return an answer as the type that the agent puts out; as it is where it does not fit.
+
+    What a program does with an answer of the wrong type is what a fault of that kind shows.
+    """
+    stated = ctx.agent.output_type if ctx.agent is not None else None
+    if not isinstance(stated, type) or isinstance(answer, stated):
+        return answer
+    adapter: TypeAdapter[Any] = TypeAdapter(stated)
+    try:
+        return adapter.validate_python(answer)
+    except ValidationError:
+        try:
+            return adapter.validate_json(answer) if isinstance(answer, str) else answer
+        except ValidationError:
+            return answer
