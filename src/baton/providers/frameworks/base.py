@@ -24,6 +24,16 @@ class Text(NamedTuple):
     write: Callable[[str], None]
 
 
+def attribute(objects: Sequence[Any], name: str) -> Text:
+    """Return the text that objects have as an attribute, all of them the same."""
+
+    def write(text: str) -> None:
+        for each in objects:
+            setattr(each, name, text)
+
+    return Text(lambda: getattr(objects[0], name), write)
+
+
 class Framework:
     """A framework of agents.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from baton.model import Message, ProviderError
 
 from .at_work import agents_used_by
-from .base import KEPT, Framework, Session, Text, is_a
+from .base import KEPT, Framework, Session, Text, attribute, is_a
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:
@@ -39,12 +39,12 @@ class PydanticAI(Framework):
                     partial(_instructions, agent), partial(_instruct, agent)
                 )
             if isinstance(agent.description, str):
-                texts[f"description:{name}"] = _attribute([agent])
+                texts[f"description:{name}"] = attribute([agent], "description")
             for tool in _tools(agent):
                 tools.setdefault(tool.name, []).append(tool)
         for name, same in tools.items():
             if isinstance(same[0].description, str):
-                texts[f"tool:{name}"] = _attribute(same)
+                texts[f"tool:{name}"] = attribute(same, "description")
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
@@ -96,14 +96,6 @@ def _tools(agent: Any) -> list[Any]:
         if is_a(leaf, "pydantic_ai", "FunctionToolset")
         for tool in leaf.tools.values()
     ]
-
-
-def _attribute(objects: list[Any]) -> Text:
-    def write(text: str) -> None:
-        for each in objects:
-            each.description = text
-
-    return Text(lambda: objects[0].description, write)
 
 
 # What an agent was made with is not told by pydantic-ai: `override(instructions=...)` replaces it

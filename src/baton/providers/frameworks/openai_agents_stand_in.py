@@ -1,0 +1,393 @@
+"""Stand-ins for the tools and agents of OpenAI's Agents SDK.
+
+The SDK has hooks that are told of a call, and none that may answer it. So three of its functions
+are replaced: the one that calls a function tool, the one that hands over, and the one that runs an
+agent. Tools that OpenAI or the SDK itself runs are refused where they are offered to a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import inspect
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, get_type_hints
+
+import msgspec
+
+from baton.model import Message, ProviderError
+from baton.stand_ins import Asked, Play, StandInError, current
+
+from .at_work import answered, at_work, content, handed_on, is_listed, receiver_of
+from .base import is_a
+
+_SEAMS = (
+    ("agents.run_internal.tool_execution", "_invoke_function_tool_with_metadata"),
+    ("agents.run_internal.turn_resolution", "execute_handoffs"),
+    ("agents.tool", "maybe_invoke_function_tool_failure_error_function"),
+    ("agents.tool", "_FunctionToolInvocationResult"),
+    ("agents.tool", "_consume_function_tool_default_failure"),
+)
+"""What the replacements need of the SDK, beside what it documents."""
+_HARMLESS = ("ToolSearchTool", "ProgrammaticToolCallingTool")
+"""Tools that do nothing but find or call others, which are answered themselves."""
+
+
+class _Stopped(Exception):  # noqa: N818 - says what happened
+    """Ends a run at the dispatch that is played for.
+
+    The SDK tells the model of a tool that was cancelled, and goes on.
+    """
+
+
+@functools.cache
+def switch_on() -> None:
+    """Have every run from now on ask the stand-ins of the case that is played, if any.
+
+    Raises:
+        ProviderError: this version of the SDK works otherwise.
+    """
+    lacking = [f"{module}.{name}" for module, name in _SEAMS if not _has(module, name)]
+    if lacking:
+        raise ProviderError(
+            "stand-ins cannot answer for the tools of this version of `agents`, so nothing was "
+            f"run: it has no {', '.join(lacking)}; 0.24 is known to work"
+        )
+    agents = sys.modules["agents"]
+    execution = sys.modules["agents.run_internal.tool_execution"]
+    resolution = sys.modules["agents.run_internal.turn_resolution"]
+    runner = sys.modules["agents.run"].AgentRunner
+    execution._invoke_function_tool_with_metadata = _calling(  # type: ignore[attr-defined]
+        execution._invoke_function_tool_with_metadata
+    )
+    resolution.execute_handoffs = _handing_over(  # type: ignore[attr-defined]
+        resolution.execute_handoffs, runner.run
+    )
+    agents.AgentBase.get_all_tools = _offering(agents.AgentBase.get_all_tools)
+    runner.run_streamed = _running(runner.run_streamed, runner.run, is_async=False)
+    runner.run = _running(runner.run, runner.run, is_async=True)
+
+
+async def go_on(agent: Any, messages: Sequence[Message]) -> Any:
+    """Run an agent after what was said; raises CancelledError at the dispatch that ends a play."""
+    try:
+        return await sys.modules["agents"].Runner.run(agent, _items(messages))
+    except Exception as error:
+        play = current()
+        if play is not None and play.decided:
+            raise asyncio.CancelledError from error
+        raise
+
+
+def name_of(value: Any) -> str | None:
+    """Return the name of an agent; ``None`` for anything else."""
+    return value.name if is_a(value, "agents", "AgentBase") else None
+
+
+def _has(module: str, name: str) -> bool:
+    return hasattr(sys.modules.get(module), name)
+
+
+def _active() -> Play | None:
+    play = current()
+    return None if play is None or play.is_idle else play
+
+
+def _calling(original: Any) -> Any:
+    """Replace what calls a function tool; of an MCP server it is one, too."""
+
+    @functools.wraps(original)
+    async def invoke(*, function_tool: Any, context: Any, arguments: str) -> Any:
+        play = _active()
+        call = functools.partial(
+            original, function_tool=function_tool, context=context, arguments=arguments
+        )
+        if play is None:
+            return await call()
+        asked = Asked(
+            function_tool.name,
+            _decoded(arguments),
+            name_of(getattr(context, "agent", None)),
+            id=context.tool_call_id,
+            schema=function_tool.output_json_schema,
+        )
+        try:
+            return await _answer(play, asked, function_tool, call)
+        except asyncio.CancelledError:
+            if play.decided:
+                raise _Stopped from None
+            raise
+        except (StandInError, TimeoutError) as error:
+            tools = sys.modules["agents.tool"]
+            told = await tools.maybe_invoke_function_tool_failure_error_function(
+                function_tool=function_tool, context=context, error=error
+            )
+            if told is None:
+                raise
+            is_own = tools._consume_function_tool_default_failure(context)
+            return tools._FunctionToolInvocationResult(told, is_sdk_generated_error=is_own)
+
+    return invoke
+
+
+async def _answer(
+    play: Play, asked: Asked, function_tool: Any, call: Callable[[], Awaitable[Any]]
+) -> Any:
+    ran: list[Any] = []
+
+    async def run() -> Any:
+        with at_work(asked.agent or "", asked.name, asked.id):
+            ran.append(await call())
+        return ran[-1].output
+
+    agent = name_of(getattr(function_tool, "_agent_instance", None))
+    if agent is not None and (play.stops or not is_listed(play, asked)):
+        if play.stops:  # else its run asks, and leaves a record of itself
+            prompt = asked.input.get("input") if isinstance(asked.input, dict) else None
+            prompt = asked.input if prompt is None else prompt
+            sent = Asked(agent, prompt, asked.agent, "agent", asked.id, tool=asked.name)
+            await play.tool(sent, run)
+        await run()
+        return ran[-1]
+    function = getattr(function_tool, "__wrapped__", None)
+    if asked.schema is None and function is not None:
+        asked = asked._replace(schema=_returned_by(function))
+    answer = await answered(play, asked, receiver_of(function, asked.input, name_of), run)
+    if ran and ran[-1].output is answer:
+        return ran[-1]
+    return sys.modules["agents.tool"]._FunctionToolInvocationResult(answer)
+
+
+@functools.lru_cache(maxsize=1000)
+def _returned_by(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """Return the JSON Schema of what a function says that it returns."""
+    try:
+        stated = get_type_hints(inspect.unwrap(function)).get("return")
+        if stated in (None, Any, type(None)):
+            return None
+        schema: dict[str, Any] = sys.modules["pydantic"].TypeAdapter(stated).json_schema()
+    except Exception:  # noqa: BLE001 - hints of a program may name anything; then it states none
+        return None
+    return schema
+
+
+def _handing_over(original: Any, run: Any) -> Any:
+    """Replace what hands over: an agent that something answers for gets a model that answers."""
+
+    @functools.wraps(original)
+    async def hand_over(*, run_handoffs: Sequence[Any], **named: Any) -> Any:
+        play, first = _active(), run_handoffs[0]
+        to = first.handoff.agent_name
+        if play is None or not play.stands_in_for(to):
+            return await original(run_handoffs=run_handoffs, **named)
+        given = named["original_input"]
+        # Of a hand-over without arguments the receiver is told what the user said.
+        told = _decoded(first.tool_call.arguments) or (None if play.stops else _last_said(given))
+        asked = Asked(
+            to,
+            told,
+            named["public_agent"].name,
+            kind="agent",
+            id=first.tool_call.call_id,
+            dispatch="transfer",
+            tool=first.handoff.tool_name,
+        )
+        if play.stops:
+            try:
+                await play.tool(asked, _never)
+            except asyncio.CancelledError:
+                raise _Stopped from None
+        target = first.handoff._agent_ref
+        agent = target() if target is not None else None
+        if agent is None:
+            raise ProviderError(f"the agent `{to}` cannot be replaced: its hand-off names it only")
+        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, _runner(), agent, given))
+
+        async def invoke(_context: Any, _arguments: str) -> Any:
+            return stand_in
+
+        handoff = _copy_of(first.handoff, on_invoke_handoff=invoke)
+        handed = [_copy_of(first, handoff=handoff), *run_handoffs[1:]]
+        return await original(run_handoffs=handed, **named)
+
+    return hand_over
+
+
+def _running(original: Any, run: Any, *, is_async: bool) -> Any:
+    """Replace what runs an agent: one that another hands work to may be answered for."""
+
+    def played(self: Any, agent: Any, given: Any) -> Any:
+        play = _active()
+        name = name_of(agent)
+        if play is None or name is None:
+            return agent
+        asked = handed_on(play, name, _last_said(given))
+        if asked is None:
+            return agent
+        return _stand_in_of(agent, play, asked, functools.partial(run, self, agent, given))
+
+    if is_async:
+
+        @functools.wraps(original)
+        async def awaited(self: Any, starting_agent: Any, input: Any, **named: Any) -> Any:
+            agent = played(self, starting_agent, input)
+            with at_work(agent.name):
+                return await original(self, agent, input, **named)
+
+        return awaited
+
+    @functools.wraps(original)
+    def streamed(self: Any, starting_agent: Any, input: Any, **named: Any) -> Any:
+        agent = played(self, starting_agent, input)
+        with at_work(agent.name):
+            return original(self, agent, input, **named)
+
+    return streamed
+
+
+def _offering(original: Any) -> Any:
+    """Replace what lists the tools of an agent: those that run elsewhere are refused."""
+
+    @functools.wraps(original)
+    async def get_all_tools(self: Any, run_context: Any) -> Any:
+        tools = await original(self, run_context)
+        play = _active()
+        for tool in tools if play is not None else ():
+            kind = type(tool).__name__
+            if play is not None and kind != "FunctionTool" and kind not in _HARMLESS:
+                name = str(getattr(tool, "name", None) or getattr(tool, "type", kind))
+                play.refuse_elsewhere(Asked(name, agent=self.name), f"as `{kind}` of the SDK")
+        return tools
+
+    return get_all_tools
+
+
+def _stand_in_of(agent: Any, play: Play, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+    """Return an agent with the same name and output, whose model says what stands in for it."""
+
+    async def live() -> Any:
+        return (await run()).final_output
+
+    async def answer() -> str:
+        said = await play.tool(asked, live)
+        if isinstance(said, str):
+            return said
+        return msgspec.json.encode(said, enc_hook=_as_data).decode("utf-8", "replace")
+
+    return agent.clone(
+        model=_model_type()(answer),
+        model_settings=sys.modules["agents"].ModelSettings(),
+        tools=[],
+        mcp_servers=[],
+        handoffs=[],
+        input_guardrails=[],
+        output_guardrails=[],
+        prompt=None,
+    )
+
+
+@functools.cache
+def _model_type() -> Any:
+    agents, responses = sys.modules["agents"], sys.modules["openai.types.responses"]
+
+    class StandIn(agents.Model):  # type: ignore[misc, name-defined]  # it is loaded by the program
+        """A model that says one thing."""
+
+        def __init__(self, answer: Callable[[], Awaitable[str]]) -> None:
+            self._answer = answer
+
+        async def get_response(self, *_: Any, **__: Any) -> Any:
+            return agents.ModelResponse(
+                output=[await self._message()], usage=agents.Usage(), response_id=None
+            )
+
+        async def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            response = responses.Response(
+                id="baton",
+                created_at=0,
+                model="stand-in",
+                object="response",
+                output=[await self._message()],
+                parallel_tool_calls=False,
+                tool_choice="none",
+                tools=[],
+            )
+            yield responses.ResponseCompletedEvent(
+                type="response.completed", response=response, sequence_number=0
+            )
+
+        async def _message(self) -> Any:
+            text = responses.ResponseOutputText(
+                text=await self._answer(), type="output_text", annotations=[]
+            )
+            return responses.ResponseOutputMessage(
+                id="baton", type="message", role="assistant", status="completed", content=[text]
+            )
+
+    return StandIn
+
+
+def _items(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return what was said as input of the SDK: calls have ids of their own."""
+    items: list[dict[str, Any]] = []
+    for place, message in enumerate(messages, 1):
+        if message.text or message.role == "user":
+            role = "user" if message.role == "user" else "assistant"
+            items.append({"role": role, "content": message.text or ""})
+        made = [(f"call_{place}_{n}", each) for n, each in enumerate(message.calls, 1)]
+        for id_, call in made:
+            arguments = call.arguments if isinstance(call.arguments, str) else _text(call.arguments)
+            called = {"type": "function_call", "call_id": id_, "name": call.name}
+            items.append({**called, "arguments": arguments})
+        for id_, call in made:
+            result = call.error if call.error and call.result is None else content(call.result)
+            output = result if isinstance(result, str) else _text(result)
+            items.append({"type": "function_call_output", "call_id": id_, "output": output})
+    return items
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode({} if value is None else value, enc_hook=repr).decode()
+
+
+def _decoded(arguments: str) -> Any:
+    """Return the arguments of a call; their text where it is no JSON."""
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except msgspec.MsgspecError:
+        return arguments
+
+
+def _last_said(given: Any) -> Any:
+    """Return what the user said last in the input of a run."""
+    if isinstance(given, str) or not isinstance(given, list):
+        return given if isinstance(given, str) else None
+    said = [each for each in given if isinstance(each, dict) and each.get("role") == "user"]
+    text = said[-1].get("content") if said else None
+    if not isinstance(text, list):
+        return text
+    parts = [each.get("text") for each in text if isinstance(each, dict)]
+    return "\n".join(each for each in parts if isinstance(each, str))
+
+
+def _as_data(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else repr(value)
+
+
+def _copy_of(value: Any, **changed: Any) -> Any:
+    """Copy a part of the SDK with some fields changed."""
+    copied = copy.copy(value)
+    for name, each in changed.items():
+        setattr(copied, name, each)
+    return copied
+
+
+def _runner() -> Any:
+    return sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
+
+
+async def _never() -> None:
+    raise AssertionError("a play that stops runs nothing")
