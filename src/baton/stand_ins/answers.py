@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.model import Content
 from baton.model.stand_ins import Fixture, RecordedAnswer
 
 MOCKED = {"status": "success", "data": "mock_response"}
@@ -82,6 +83,13 @@ def from_schema(schema: dict[str, Any]) -> Any:
     Objects have their required properties, or all where none is required; lists have one item.
     """
     return _made(schema, schema, 0)
+
+
+def content_of(value: Any) -> Content | None:
+    """Return an answer as content: text as text, anything else as data."""
+    if value is None:
+        return None
+    return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
 def _may_be(recorded: str | None, asked: str | None) -> bool:

@@ -12,7 +12,6 @@ from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
     Case,
-    Content,
     Dispatch,
     HandedOff,
     ProviderError,
@@ -24,6 +23,7 @@ from baton.model import (
     Usage,
 )
 
+from .answers import content_of
 from .play import Asked, Play
 
 
@@ -89,13 +89,6 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
         usage=played.usage if played is not None else None,
         unknown=["state", "turn.state"],
     )
-
-
-def content_of(value: Any) -> Content | None:
-    """Return an answer as content: text as text, anything else as data."""
-    if value is None:
-        return None
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
 def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:

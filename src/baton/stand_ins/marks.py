@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.model import Dispatch, ToolCall, Trace
+from baton.model import Dispatch, GotBack, HandedOff, ToolCall, Trace
+
+from .answers import content_of
 
 if TYPE_CHECKING:
     from .play import Given
@@ -31,12 +33,19 @@ def mark(trace: Trace, given: Sequence[Given]) -> None:
         found = (
             _dispatch_of(dispatches, each) if each.asked.kind == "agent" else _call_of(calls, each)
         )
+        if found is None and each.asked.kind == "agent":
+            found = _made_by_tool(trace, each)
         if found is None:
             unplaced.append(each.asked.name)
-        else:
-            found.stand_in = each.by
-            if isinstance(found, ToolCall) and each.answer.refused:
-                found.status, found.refused_by = "refused", "policy"
+            continue
+        found.stand_in = each.by
+        if isinstance(found, Dispatch):
+            continue
+        if each.answer.refused:
+            found.status, found.refused_by = "refused", "policy"
+        elif each.answer.error is not None and found.status == "ok":
+            # Some frameworks tell their model of an error as of any other result.
+            found.status, found.error = "failed", each.answer.error
     if unplaced:
         trace.attributes[UNPLACED] = unplaced
 
@@ -56,6 +65,50 @@ def _dispatch_of(dispatches: Sequence[Dispatch], given: Given) -> Dispatch | Non
     free = [d for d in dispatches if d.stand_in is None and d.to_agent == given.asked.name]
     same = [d for d in free if d.prompt is not None and _same(d.prompt.plain(), given.asked.input)]
     return next(iter([*same, *free]), None)
+
+
+def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
+    """Make the dispatch of a function tool that hands work on, and whose function did not run.
+
+    Its source shows a call of a tool, as nothing of the receiver happened.
+    """
+    asked = given.asked
+    made = [
+        (turn, run, step)
+        for turn in trace.turns
+        for run in turn.runs
+        for step in run.steps
+        if isinstance(step, ToolCall) and step.name == asked.tool
+        if step.dispatch is None and step.stand_in is None
+    ]
+    made.sort(key=lambda each: (each[2].id != asked.id, each[1].agent != asked.agent))
+    if not made:
+        return None
+    turn, run, call = made[0]
+    above = [d.depth for d in turn.dispatches if run.id in d.runs]
+    dispatch = Dispatch(
+        id=f"{call.id}-dispatch",
+        kind=asked.dispatch,
+        from_run=run.id,
+        from_agent=run.agent,
+        to_agent=asked.name,
+        call=call.id,
+        prompt=content_of(asked.input),
+        result=call.result,
+        status="failed" if given.answer.error is not None else "completed",
+        error=given.answer.error,
+        depth=max(above, default=0) + (asked.dispatch == "delegate"),
+        started=call.at,
+        ended=call.ended,
+        unknown=["context", "description", "group", "tools_allowed", "tools_source"],
+    )
+    turn.dispatches.append(dispatch)
+    call.dispatch, call.result = dispatch.id, None
+    place = run.steps.index(call) + 1
+    sent = HandedOff(id=f"{call.id}-sent", dispatch=dispatch.id, at=call.at)
+    back = GotBack(id=f"{call.id}-back", dispatch=dispatch.id, at=call.ended)
+    run.steps[place:place] = [sent, back]
+    return dispatch
 
 
 def _same(recorded: Any, asked: Any) -> bool:

@@ -1,0 +1,117 @@
+"""Plays cases with programs of a test, in this process or in one of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from baton.model import (
+    Case,
+    Content,
+    DispatchCase,
+    ExpectedTurn,
+    MadeCall,
+    MadeDispatch,
+    Message,
+    StandIns,
+    ToolCall,
+    Trace,
+)
+from baton.model.stand_ins import RecordedAnswer, StandIn
+from baton.plugins.user_code import load_object
+from baton.providers.base import Surroundings
+from baton.providers.python import Python, PythonOptions
+
+FOUND = {"order": "7", "total": 40}
+REPLAYED = [
+    RecordedAnswer(name="look_up", input={"order": "7"}, result=FOUND),
+    RecordedAnswer(name="pay_back", input={"order": "7", "amount": 40}, result="paid 40"),
+]
+"""What the tools of a shop answered in a recorded run."""
+
+
+class Program:
+    """A program of a test, in a file of its own."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.folder = folder
+        (folder / "shop.py").write_text(text)
+
+    def play(self, case: Case, target: str = "desk", **options: Any) -> Trace:
+        """Play one case."""
+        (trace,) = self.play_all([case], target, **options)
+        return trace
+
+    def play_all(
+        self,
+        cases: Sequence[Case],
+        target: str = "desk",
+        *,
+        texts: dict[str, str] | None = None,
+        **options: Any,
+    ) -> list[Trace]:
+        """Play cases side by side."""
+        stated = PythonOptions(type="python", target=f"{self.folder}/shop.py:{target}", **options)
+
+        async def played() -> list[Trace]:
+            async with Python(stated, Surroundings(self.folder, texts=texts or {})) as provider:
+                return await asyncio.gather(*(provider(case) for case in cases))
+
+        return asyncio.run(played())
+
+    def value(self, name: str) -> Any:
+        """Return what a name of the program holds now."""
+        return load_object(f"{self.folder}/shop.py:{name}", self.folder)
+
+
+def asked(text: str = "refund order 7", **more: Any) -> Case:
+    """Make a case of one message."""
+    return Case(id="c", turns=[ExpectedTurn(input=Content(text=text))], **more)
+
+
+def moment(form: Any, to: str, tool: str, *, result: str = "paid 40", **call: Any) -> Case:
+    """Make a dispatch case: the desk has found the order, and hands it on."""
+    found = MadeCall(name="look_up", arguments={"order": "7"}, result=Content(data=FOUND))
+    dispatch = DispatchCase(
+        form=form,
+        context=[
+            Message(role="user", text="refund order 7"),
+            Message(role="agent", agent="desk", calls=[found]),
+        ],
+        call=MadeDispatch(
+            sender=call.pop("sender", "desk"),
+            to=to,
+            tool=tool,
+            prompt=Content(text="Refund order 7"),
+            result=Content(text=result),
+            **call,
+        ),
+    )
+    answer = RecordedAnswer(kind="agent", name=to, input="Refund order 7", result=result)
+    agents = {to: StandIn(mode="replay")} if form == "integration" else {}
+    ins = StandIns(mode="replay", recorded=[*REPLAYED, answer], agents=agents)
+    said = "Refund order 7" if form == "child" else "refund order 7"
+    return asked(said, dispatch=dispatch, stand_ins=ins)
+
+
+def calls(trace: Trace) -> list[ToolCall]:
+    """Return all calls of tools."""
+    runs = [run for turn in trace.turns for run in turn.runs]
+    return [step for run in runs for step in run.steps if isinstance(step, ToolCall)]
+
+
+def said(trace: Trace) -> str:
+    """Return the answer of the last turn."""
+    output = trace.turns[-1].output
+    return output.plain() if output is not None else ""
+
+
+def sent(trace: Trace) -> list[tuple[str | None, str, str | None]]:
+    """Return who handed work to whom, and how each was told it."""
+    return [
+        (each.from_agent, each.to_agent, each.prompt.plain() if each.prompt else None)
+        for turn in trace.turns
+        for each in turn.dispatches
+    ]
