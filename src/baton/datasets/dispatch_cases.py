@@ -309,13 +309,14 @@ def _parts(case: DispatchCase) -> dict[str, Any]:
 def turns_of(dispatch: DispatchCase) -> list[ExpectedTurn]:
     """Return the one turn that a dispatch case is, with what is expected of it in its form."""
     expected, call = dispatch.expected, dispatch.call
-    if dispatch.form == "child":
+    shares_history = call.prompt is None and call.kind == "transfer"
+    if dispatch.form == "child" and not shares_history:
         return [ExpectedTurn(input=call.prompt or Content())]
     said = [each.text for each in dispatch.context if each.role == "user" and each.text is not None]
     turn = ExpectedTurn(input=Content(text=said[-1]) if said else Content())
     if dispatch.form == "integration":
         turn.response_contains = expected.follow_through
-    elif expected.to is not None:
+    elif dispatch.form == "decision" and expected.to is not None:
         turn.dispatches = [
             ExpectedDispatch(to=to, prompt_contains=expected.prompt_contains, tools=expected.tools)
             for to in expected.to

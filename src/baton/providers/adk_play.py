@@ -58,11 +58,13 @@ class AgentServer(Protocol):
     """Where sessions live and messages are sent to.
 
     A case is played up to ``attempts`` times, the second time after ``delay`` seconds.
+    ``stands_in`` tells that stand-ins answer there.
     """
 
     source: Source
     attempts: int
     delay: float
+    stands_in: bool
 
     @property
     def restart(self) -> Callable[[], Awaitable[None]] | None:
@@ -108,7 +110,8 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
         ProviderError: with what was seen of the case.
         CaseCancelled: the same, when playing is cancelled after the first message.
     """
-    refuse_unplayable(case, restarts=server.restart is not None)
+    restarts = server.restart is not None
+    refuse_unplayable(case, restarts=restarts, stand_ins=server.stands_in)
     catalog = await server.catalog(case)
     attempts = server.attempts if case.session.id is None else 1
     for attempt in range(1, attempts):

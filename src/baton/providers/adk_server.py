@@ -268,6 +268,8 @@ _LOST = "the server was restarted: did it keep its sessions in memory?"
 class HttpServer:
     """Opens sessions and sends messages, by a client that no other case uses meanwhile."""
 
+    stands_in = False
+
     def __init__(self, source: Source, shared: Shared, client: AdkClient) -> None:
         self.source = source
         self.attempts = shared.options.retry_attempts

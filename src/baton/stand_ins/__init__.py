@@ -4,7 +4,18 @@ A framework's own module asks :func:`current` before each call of a tool or an a
 :meth:`Play.tool` decide whether it runs.
 """
 
+from .answers import Answer
 from .decision import decision_trace
-from .play import Asked, Decided, Play, StandInError, current, playing
+from .play import Asked, Decided, Held, Play, StandInError, current, playing
 
-__all__ = ["Asked", "Decided", "Play", "StandInError", "current", "decision_trace", "playing"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Decided",
+    "Held",
+    "Play",
+    "StandInError",
+    "current",
+    "decision_trace",
+    "playing",
+]

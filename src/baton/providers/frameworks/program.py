@@ -169,7 +169,8 @@ def asked_of(case: Case) -> tuple[str, list[Message]]:
     """Return whom a dispatch case is played with, and what that agent is put before.
 
     For a ``decision`` it is the sender with what it had before; for a ``child`` the receiver with
-    the prompt; for an ``integration`` the sender, the call it made and its result.
+    the prompt, or with all that was said where a transfer handed over just that; for an
+    ``integration`` the sender, the call it made and its result.
 
     Raises:
         ProviderError: the case does not hold what its form needs.
@@ -179,6 +180,10 @@ def asked_of(case: Case) -> tuple[str, list[Message]]:
         raise ProviderError("the case is no dispatch case")
     call = dispatch.call
     if dispatch.form == "child":
+        if call.prompt is None and call.kind == "transfer" and "prompt" not in call.unknown:
+            made = MadeCall(name=call.tool or "", arguments=call.arguments)
+            said = Message(role="agent", agent=call.sender, calls=[made])
+            return call.to, [*dispatch.context, *([said] if call.tool is not None else [])]
         if call.prompt is None:
             raise ProviderError(
                 "the case does not say what the receiver was told: it has no prompt"

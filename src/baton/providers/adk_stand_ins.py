@@ -1,0 +1,294 @@
+"""A plug-in of ADK that lets stand-ins answer for tools and agents, in this process.
+
+Loaded only when agents of ADK are played: it imports ADK.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+from google.adk.agents import BaseAgent
+from google.adk.events.event import Event
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
+from google.genai import types
+
+from baton.model import MadeCall, Message, ProviderError
+from baton.stand_ins import Answer, Asked, Decided, Held, Play, StandInError
+
+_STEERING = frozenset({"exit_loop", "finish_task", "set_model_response"})
+"""Tools of ADK that do nothing but tell ADK how to go on: answered for, a loop would never end."""
+_CALLED_BACK = frozenset({"function_declarations", "computer_use"})
+"""Kinds of tools that a model asks for and ADK runs; all others run in the model's service."""
+_ELSEWHERE = (
+    "google.adk.agents.remote_a2a_agent",
+    "google.adk.agents.langgraph_agent",
+    "google.adk.agents._managed_agent",
+)
+"""Modules of agents whose tools ADK neither calls nor sees."""
+_BY_TOOL: ContextVar[str | None] = ContextVar("baton_adk_by_tool", default=None)
+"""The agent that an AgentTool runs, whose call has been decided on already."""
+TRANSFER = "transfer_to_agent"
+
+
+class StandInPlugin(BasePlugin):  # type: ignore[misc]
+    """Lets the stand-ins of one case answer, in all agents of a runner.
+
+    What has to be refused ends the agents, one after the other: :meth:`Play.check` tells it. ADK
+    would log each error that a plug-in raises, with several tracebacks.
+
+    Args:
+        play: the stand-ins.
+        before: what was said before the user's message.
+        since: what was said after it, before the agent goes on.
+    """
+
+    def __init__(
+        self, play: Play, before: Sequence[Message] = (), since: Sequence[Message] = ()
+    ) -> None:
+        super().__init__(name="baton_stand_ins")
+        self._play = play
+        self._said = (before, since)
+        self._held: dict[str, Held] = {}
+
+    async def before_run_callback(self, *, invocation_context: Any) -> None:
+        """Put into the history what was said, once; an AgentTool has a session of its own."""
+        if not isinstance(invocation_context.agent, BaseAgent):
+            raise ProviderError(
+                "stand-ins cannot answer in a Workflow: its functions are not called as tools are"
+            )
+        before, since = self._said
+        self._said = ((), ())
+        events = invocation_context.session.events
+        if events and (before or since):
+            now = events[-1].invocation_id
+            events[:0] = events_of(before, "baton-before")
+            events += events_of(since, now, len(before))
+
+    async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> Any:
+        """Answer for an agent that something stands in for; end one that would run elsewhere."""
+        by_tool = _BY_TOOL.get() == agent.name
+        try:
+            if not by_tool and not self._play.stops and self._play.stands_in_for(agent.name):
+                return await self._agent(agent, callback_context)
+            self._refuse_elsewhere(agent)
+        except ProviderError:
+            pass
+        return self._ended()
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> Any:
+        """End an agent with tools that the model's service would run by itself."""
+        for tool in llm_request.config.tools or ():
+            for kind in getattr(tool, "model_fields_set", ()):
+                if kind not in _CALLED_BACK and getattr(tool, kind) is not None:
+                    asked = Asked(kind, agent=callback_context.agent_name)
+                    with suppress(ProviderError):
+                        self._play.refuse_elsewhere(asked, "in the service of the model")
+        if self._play.refused:
+            return LlmResponse(error_code="REFUSED", error_message=self._play.refused[0])
+        return None
+
+    async def before_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any] | None:
+        """Answer a call of a tool or an agent; ``None`` lets ADK run it."""
+        _BY_TOOL.set(None)
+        if type(tool) is BaseTool:
+            return None  # the model made up the name, and ADK tells it so
+        if _steers(tool) or _waits_for_a_yes(tool, tool_context):
+            return None
+        asked = self._asked(tool, tool_args, tool_context)
+        if asked is None:
+            return None
+        try:
+            held = await self._play.before(asked)
+            if held.answer is None:
+                if isinstance(tool, AgentTool):
+                    self._enter(tool, asked)
+                self._held[tool_context.function_call_id] = held
+                return None
+            value = self._play.after(held, held.answer)
+        except Decided:
+            return _end(tool_context, {"result": None})
+        except ProviderError as refused:
+            return _end(tool_context, {"error": str(refused)})
+        except (StandInError, TimeoutError) as error:
+            answer: dict[str, Any] = await _failed(tool, tool_args, tool_context, error)
+            return answer
+        # ADK takes an empty answer of a long-running tool for one that is still to come.
+        return {} if value is None and tool.is_long_running else _response(value)
+
+    async def after_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> dict[str, Any] | None:
+        """Change what a tool returned, where a fault says so."""
+        del tool, tool_args
+        _BY_TOOL.set(None)
+        held = self._held.pop(tool_context.function_call_id, None)
+        if held is None:
+            return None
+        changed = self._play.after(held, Answer(result, by=None))
+        return None if changed is result else _response(changed)
+
+    async def on_tool_error_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
+    ) -> None:
+        """Forget a call that ended in an error of its own."""
+        del tool, tool_args, error
+        _BY_TOOL.set(None)
+        self._held.pop(tool_context.function_call_id, None)
+
+    def _refuse_elsewhere(self, agent: Any) -> None:
+        """Refuse what an agent does without a call that could be answered; raises ProviderError."""
+        name = agent.name
+        if any(each.__module__ in _ELSEWHERE for each in type(agent).__mro__):
+            self._play.refuse_elsewhere(Asked(name, agent=name), "outside of ADK")
+        if getattr(agent, "code_executor", None) is not None:
+            self._play.refuse_elsewhere(Asked("code_executor", agent=name), "without a call")
+        for tool in getattr(agent, "tools", None) or ():
+            if type(tool).__name__ == "PreloadMemoryTool":
+                self._play.refuse_elsewhere(Asked(tool.name, agent=name), "without a call")
+
+    def _ended(self) -> Any:
+        """Return what an agent says instead of running, once something was refused."""
+        return _content(self._play.refused[0]) if self._play.refused else None
+
+    def _asked(self, tool: Any, arguments: dict[str, Any], context: Any) -> Asked | None:
+        caller, id_ = context.agent_name, context.function_call_id
+        if isinstance(tool, TransferToAgentTool):
+            to = arguments.get("agent_name")
+            if not self._play.stops or not isinstance(to, str):
+                return None  # where something stands in for the agent, it answers in its place
+            return Asked(to, None, caller, "agent", id_, None, "transfer", tool.name)
+        if isinstance(tool, AgentTool):
+            request = arguments.get("request")
+            plain = isinstance(request, str) and len(arguments) == 1
+            prompt = request if plain else copy.deepcopy(arguments)
+            return Asked(tool.agent.name, prompt, caller, "agent", id_, tool=tool.name)
+        return Asked(
+            tool.name, copy.deepcopy(arguments), caller, id=id_, schema=_schema_of_result(tool)
+        )
+
+    def _enter(self, tool: Any, asked: Asked) -> None:
+        if not tool.include_plugins:
+            self._play.refuse_elsewhere(
+                Asked(asked.name, agent=asked.agent), "without plug-ins (`include_plugins=False`)"
+            )
+        _BY_TOOL.set(asked.name)
+
+    async def _agent(self, agent: Any, context: Any) -> Any:
+        """Answer in place of an agent that control passed to."""
+        said = context.user_content
+        text = "".join(part.text or "" for part in said.parts or ()) if said is not None else ""
+        asked = Asked(agent.name, text, kind="agent", dispatch="transfer", tool=TRANSFER)
+        held = await self._play.before(asked)
+        if held.answer is None:
+            self._play.refused.append(
+                f"faults of the agent `{agent.name}` need an answer to happen to: control passes "
+                "to it, so that nothing comes back; give one as `answers`"
+            )
+            return self._ended()
+        answer = self._play.after(held, held.answer)
+        return _content(answer if isinstance(answer, str) else msgspec.json.encode(answer).decode())
+
+
+def _content(text: str) -> Any:
+    return types.Content(role="model", parts=[types.Part(text=text)])
+
+
+def _end(context: Any, answer: dict[str, Any]) -> dict[str, Any]:
+    """End the agent that made a call: ADK asks its model no more."""
+    context.actions.skip_summarization = True
+    return answer
+
+
+async def _failed(tool: Any, arguments: dict[str, Any], context: Any, error: Exception) -> Any:
+    """Return what a model gets of a call that failed.
+
+    Callbacks of the user's for such errors come first, as they do for a tool that raises. Without
+    one, the model gets the error as tools of ADK report theirs, and goes on.
+    """
+    invocation = context.get_invocation_context()
+    given = {"tool": tool, "tool_context": context, "error": error}
+    answer = await invocation.plugin_manager.run_on_tool_error_callback(
+        tool_args=arguments, **given
+    )
+    for callback in getattr(invocation.agent, "canonical_on_tool_error_callbacks", ()):
+        if answer is None:
+            answer = callback(args=arguments, **given)
+            answer = await answer if inspect.isawaitable(answer) else answer
+    return {"error": str(error)} if answer is None else answer
+
+
+def _steers(tool: Any) -> bool:
+    own = "google.adk."  # a function of the user's may be called `exit_loop`, too
+    function = getattr(tool, "func", None)
+    return tool.name in _STEERING and (function or type(tool)).__module__.startswith(own)
+
+
+def _waits_for_a_yes(tool: Any, context: Any) -> bool:
+    """Tell a tool that a person has to allow first: ADK asks, and does not run it."""
+    # Where a function decides by the arguments, callbacks may still change these.
+    always = getattr(tool, "_require_confirmation", False) is True
+    return always and context.tool_confirmation is None
+
+
+def _response(value: Any) -> dict[str, Any]:
+    """Wrap a result as ADK does. ``None`` would run the tool."""
+    return value if isinstance(value, dict) else {"result": value}
+
+
+def _schema_of_result(tool: Any) -> dict[str, Any] | None:
+    """Return the JSON Schema of a tool's result, where its declaration states one."""
+    declaration = tool._get_declaration()
+    schema = getattr(declaration, "response_json_schema", None)
+    return schema if isinstance(schema, dict) else None
+
+
+def events_of(messages: Sequence[Message], invocation: str, first: int = 0) -> Iterator[Any]:
+    """Make the events of what was said, as ADK writes them into a session."""
+    for number, message in enumerate(messages, first):
+        author = message.agent or "user"
+        parts = [types.Part(text=message.text)] if message.text else []
+        answers: list[Any] = []
+        later: list[Any] = []
+        for place, call in enumerate(message.calls):
+            id_ = f"baton-call-{number}-{place}"
+            arguments = call.arguments if isinstance(call.arguments, dict) else {}
+            made = types.FunctionCall(id=id_, name=call.name, args=arguments)
+            parts.append(types.Part(function_call=made))
+            response = _recorded_response(call)
+            if call.name == TRANSFER and call.result is not None:
+                # What the receiver of a transfer says is its own, and not the tool's answer.
+                text = types.Part(text=call.result.plain())
+                later.append(_event(arguments.get("agent_name"), "model", [text], invocation))
+                response = {"result": None}
+            given = types.FunctionResponse(id=id_, name=call.name, response=response)
+            answers.append(types.Part(function_response=given))
+        yield _event(author, "user" if message.role == "user" else "model", parts, invocation)
+        if answers:
+            yield _event(author, "user", answers, invocation)
+        yield from later
+
+
+def _event(author: str | None, role: str, parts: list[Any], invocation: str) -> Any:
+    content = types.Content(role=role, parts=parts)
+    return Event(author=author or "user", invocation_id=invocation, content=content)
+
+
+def _recorded_response(call: MadeCall) -> dict[str, Any]:
+    if call.error is not None or call.status in ("failed", "refused"):
+        return {"error": call.error or "the call failed"}
+    if call.result is None:
+        return {"result": None}
+    result = call.result
+    return _response(result.data if result.data is not None else result.text)

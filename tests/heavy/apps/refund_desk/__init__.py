@@ -1,0 +1,3 @@
+"""The refund_desk app; the ADK server looks for `agent.root_agent` here."""
+
+from . import agent as agent
