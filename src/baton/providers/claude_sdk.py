@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -24,7 +24,16 @@ from baton.http.answers import (
     Meter,
     of_messages,
 )
-from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
+from baton.model import (
+    AgentCard,
+    Case,
+    InputError,
+    Problem,
+    ProviderError,
+    Source,
+    Trace,
+    suggestion,
+)
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.providers.base import (
@@ -35,7 +44,19 @@ from baton.providers.base import (
     ProviderOptions,
     Surroundings,
     refuse_unplayable,
+    stood_in,
 )
+from baton.providers.claude_moment import (
+    GOES_ON,
+    Memory,
+    changed_card,
+    moment,
+    sessions_folder,
+    with_name,
+    with_tool,
+)
+from baton.providers.claude_play import Cast, offered, staged, without_stubs
+from baton.providers.frameworks.program import asked_of
 from baton.providers.functions import named
 from baton.readers import Catalog
 from baton.readers.builder import MAIN
@@ -43,6 +64,7 @@ from baton.readers.claude.agents import is_agent_task
 from baton.readers.claude.reader import merge_stream, read_session_file, read_stream
 from baton.readers.claude.threads import TERMINAL
 from baton.readers.claude.wire import dict_at, from_sdk, is_list, text_at
+from baton.stand_ins import Play, playing
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"]
 
@@ -113,6 +135,11 @@ def with_prompt(trace: Trace, options: ClaudeSdkOptions) -> Trace:
     card = trace.agents.get(MAIN, AgentCard())
     told = msgspec.structs.replace(card, instructions=card.instructions or options.system_prompt)
     return msgspec.structs.replace(trace, agents={**trace.agents, MAIN: told})
+
+
+def _changed_agents(texts: Mapping[str, str]) -> set[str]:
+    named = (name.partition(":") for name in texts)
+    return {of for kind, _, of in named if kind in ("agent", "description")}
 
 
 def working_folder(options: ClaudeSdkOptions, folder: Path) -> Path:
@@ -222,6 +249,13 @@ Inbox = asyncio.Queue[dict[str, Any] | Lost]
 Connect = Callable[[], AbstractAsyncContextManager[Conversation]]
 
 
+class Scene(NamedTuple):
+    """Which agent a case is played with, and how a conversation with it begins."""
+
+    name: str
+    connect: Connect
+
+
 class Played:
     """A case being played: what has come of it so far."""
 
@@ -254,7 +288,7 @@ class Played:
             ProviderError: with what was seen of the case.
             CaseCancelled: the same, when playing is cancelled after the first message.
         """
-        refuse_unplayable(self._case)
+        refuse_unplayable(self._case, stand_ins=True)
         if await self._hooks.state(self._case):
             raise ProviderError("the case states a session's state, and Claude Code has none")
         try:
@@ -365,15 +399,18 @@ _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
 
 
 class Client:
-    """One conversation with Claude Code."""
+    """One conversation with Claude Code; one that ``goes_on`` by itself is told nothing."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, *, goes_on: bool = False) -> None:
         self._client = client
+        self._goes_on = goes_on
 
     async def send(self, message: str) -> None:
         """Send a user's message; raises Lost."""
         from claude_agent_sdk import ClaudeSDKError
 
+        if self._goes_on:
+            return
         try:
             await self._client.query(message)
         except ClaudeSDKError as error:
@@ -397,11 +434,36 @@ class Client:
             raise Lost(named(error)) from error
 
 
+Prepare = Callable[[Any], Awaitable[Any]]
+"""Changes the options of the SDK before a conversation begins."""
+
+
 @asynccontextmanager
 async def connected(
-    options: ClaudeSdkOptions, agents: Mapping[str, AgentCard], folder: Path
+    options: ClaudeSdkOptions,
+    agents: Mapping[str, AgentCard],
+    folder: Path,
+    prepare: Prepare | None = None,
+    *,
+    goes_on: bool = False,
 ) -> AsyncIterator[Client]:
     """Start Claude Code, and end it; raises ProviderError when it does not start."""
+    import claude_agent_sdk as sdk
+
+    given = sdk_options(options, agents, folder)
+    client = sdk.ClaudeSDKClient(given if prepare is None else await prepare(given))
+    try:
+        await client.connect()
+    except sdk.ClaudeSDKError as error:
+        raise ProviderError(f"Claude Code does not start: {named(error)}") from error
+    try:
+        yield Client(client, goes_on=goes_on)
+    finally:
+        await client.disconnect()
+
+
+def sdk_options(options: ClaudeSdkOptions, agents: Mapping[str, AgentCard], folder: Path) -> Any:
+    """Return the ``ClaudeAgentOptions`` of a config."""
     import claude_agent_sdk as sdk
 
     # Older versions of the SDK do not have every option.
@@ -414,27 +476,17 @@ async def connected(
         "max_budget_usd": options.max_budget_usd,
         "cli_path": options.cli_path,
     }
-    client = sdk.ClaudeSDKClient(
-        sdk.ClaudeAgentOptions(
-            agents={name: sdk.AgentDefinition(**definition(c)) for name, c in agents.items()},
-            cwd=folder,
-            allowed_tools=options.allowed_tools,
-            disallowed_tools=options.disallowed_tools,
-            mcp_servers=options.mcp_servers,
-            env=options.env,
-            setting_sources=list(options.setting_sources),
-            **({"forward_subagent_text": True} if "forward_subagent_text" in known else {}),
-            **{name: value for name, value in given.items() if value is not None},
-        )
+    return sdk.ClaudeAgentOptions(
+        agents={name: sdk.AgentDefinition(**definition(card)) for name, card in agents.items()},
+        cwd=folder,
+        allowed_tools=options.allowed_tools,
+        disallowed_tools=options.disallowed_tools,
+        mcp_servers=options.mcp_servers,
+        env=options.env,
+        setting_sources=list(options.setting_sources),
+        **({"forward_subagent_text": True} if "forward_subagent_text" in known else {}),
+        **{name: value for name, value in given.items() if value is not None},
     )
-    try:
-        await client.connect()
-    except sdk.ClaudeSDKError as error:
-        raise ProviderError(f"Claude Code does not start: {named(error)}") from error
-    try:
-        yield Client(client)
-    finally:
-        await client.disconnect()
 
 
 class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
@@ -446,8 +498,21 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
     def __init__(self, options: ClaudeSdkOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)
         self._folder = working_folder(options, self.around.folder)
-        self._agents = agents_of(options, self.around.folder)
-        self._catalog = {**known_agents(options, self.around.folder), **self.around.agents}
+        self._given = known_agents(options, self.around.folder)
+        self._memory = Memory.of(self._folder) if "project" in options.setting_sources else None
+        texts = self.around.texts
+        self._check(texts)
+        agents = agents_of(options, self.around.folder)
+        # Definitions in the options go before files of the same name.
+        self._agents = {
+            name: changed_card(name, card, texts)
+            for name, card in self._given.items()
+            if name in agents or name in _changed_agents(texts)
+        }
+        self._known = {name: changed_card(name, card, texts) for name, card in self._given.items()}
+        self._catalog = {**self._known, **self.around.agents}
+        if f"agent:{MAIN}" in texts:
+            self.options = msgspec.structs.replace(options, system_prompt=texts[f"agent:{MAIN}"])
         if not is_installed("claude_agent_sdk"):
             message = f"`claude_sdk` needs claude-agent-sdk: {install(requirement('claude'))}"
             raise InputError(Problem(path="type", message=message))
@@ -455,23 +520,118 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             format="claude-stream", framework="claude-agent-sdk", location=options.cwd
         )
 
+    def _texts(self) -> dict[str, str]:
+        """Return the texts that may be changed, those of tools apart, as they are in files."""
+        texts = {}
+        if self.options.system_prompt is not None:
+            texts[f"agent:{MAIN}"] = self.options.system_prompt
+        for name, card in self._given.items():
+            texts |= {f"agent:{name}": card.instructions or ""}
+            texts |= {f"description:{name}": card.description or ""}
+        if self._memory is not None:
+            texts |= {f"agent:{MAIN}#{name}": text for name, text in self._memory.texts().items()}
+        return texts
+
+    def _check(self, texts: Mapping[str, str]) -> None:
+        """Raise InputError for a component that there is not; tools are known only later."""
+        known = self._texts()
+        for name in texts:
+            if name not in known and not name.startswith("tool:"):
+                said = suggestion(name, set(known)) or "it has none"
+                raise InputError(f"`claude_sdk` has no component `{name}`; {said}")
+        if self._memory is not None and any("#" in name for name in texts):
+            self._memory.check()
+
+    async def components(self) -> dict[str, str]:
+        """Return instructions, descriptions, sections of CLAUDE.md, and what tools say of them."""
+        texts = self._texts()
+        if self.options.mcp_servers:
+            tools = await offered(sdk_options(self.options, self._agents, self._folder))
+            texts |= {f"tool:{each.name}": each.description for each in tools if "__" in each.name}
+        return {**texts, **self.around.texts}
+
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
-        played = Played(
-            lambda: connected(self.options, self._agents, self._folder),
-            case,
-            self.hooks,
-            source=self._source,
-            catalog=self._catalog,
-            timeout=self.options.timeout,
-            limits=of_messages(self.options.max_answer_mib, self.options.max_events),
+        with playing(case) as play:
+            return await stood_in(case, play, self._play(case, play))
+
+    async def _play(self, case: Case, play: Play) -> Trace:
+        with tempfile.TemporaryDirectory(prefix="baton-claude-") as aside:
+            scene = self._scene(case, play, Path(aside))
+            played = Played(
+                scene.connect,
+                case,
+                self.hooks,
+                source=self._source,
+                catalog=self._catalog,
+                timeout=self.options.timeout,
+                limits=of_messages(self.options.max_answer_mib, self.options.max_events),
+            )
+            try:
+                return self._finished(await played.play(), case, play, scene.name)
+            except (ProviderError, CaseCancelled) as error:
+                if error.trace is not None:
+                    error.trace = self._finished(error.trace, case, play, scene.name)
+                raise
+
+    def _scene(self, case: Case, play: Play, aside: Path) -> Scene:
+        """Say who is played, and how a conversation with it begins."""
+        options, texts = self.options, self.around.texts
+        descriptions = {
+            name.removeprefix("tool:"): text
+            for name, text in texts.items()
+            if name.startswith("tool:")
+        }
+        changes: dict[str, Any] = {}
+        if self._memory is not None and any("#" in name for name in texts):
+            changes = self._memory.changed(texts, aside)
+        if case.dispatch is None:
+            cast, taken_up = Cast(), None
+        else:
+            case = with_tool(case)
+            name, messages = asked_of(case)
+            cast = Cast()
+            if name != MAIN:
+                card = self._known.get(name)
+                if card is None:
+                    known = suggestion(name, {MAIN, *self._known})
+                    raise ProviderError(f"`claude_sdk` has no agent `{name}`; {known}")
+                tools = card.tools if isinstance(card.tools, list) else None
+                cast = Cast(name, tools, card.denied_tools or ())
+                model = card.model if card.model not in (None, "inherit") else options.model
+                options = msgspec.structs.replace(
+                    options, system_prompt=card.instructions or "", model=model
+                )
+            home = sessions_folder(options.env) if name == MAIN else None
+            taken_up = moment(case, messages, self._folder, home)
+        # Files may bring hooks and servers along, so that with stand-ins all agents are stated.
+        agents = self._agents if play.is_idle and taken_up is None else self._known
+
+        async def prepare(given: Any) -> Any:
+            for name, value in changes.items():
+                before = getattr(given, name)
+                both = {**before, **value} if isinstance(before, dict) else value
+                given = dataclasses.replace(given, **{name: both})
+            if taken_up is not None and taken_up.entries:
+                env = {**given.env, **({GOES_ON: "1"} if taken_up.goes_on else {})}
+                given = dataclasses.replace(
+                    given, resume=taken_up.session, session_store=taken_up, env=env
+                )
+            return await staged(play, given, cast=cast, descriptions=descriptions)
+
+        goes_on = taken_up is not None and taken_up.goes_on
+        return Scene(
+            cast.name,
+            lambda: connected(options, agents, self._folder, prepare, goes_on=goes_on),
         )
-        try:
-            return with_prompt(self._completed(await played.play()), self.options)
-        except ProviderError as error:
-            if error.trace is not None:
-                error.trace = with_prompt(self._completed(error.trace), self.options)
-            raise
+
+    def _finished(self, trace: Trace, case: Case, play: Play, name: str) -> Trace:
+        if case.dispatch is None:
+            trace = self._completed(trace)
+        trace = without_stubs(trace, play)
+        if name == MAIN:
+            return with_prompt(trace, self.options)
+        return with_name(trace, name)
 
     def _completed(self, trace: Trace) -> Trace:
         """Add what the session's own files tell, where they are of the same turns."""
@@ -492,9 +652,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
 
     def _transcript(self, session: str) -> Path | None:
         """Find the file of a session, wherever its project's folder is."""
-        home = Path(self.options.env.get("HOME") or Path.home())
-        stated = self.options.env.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
-        projects = (Path(stated) if stated else home / ".claude") / "projects"
+        projects = sessions_folder(self.options.env) / "projects"
         if not session or "/" in session:
             return None
         return next((file for file in projects.glob(f"*/{session}.jsonl")), None)

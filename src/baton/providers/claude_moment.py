@@ -1,0 +1,292 @@
+"""Where a dispatch case is taken up in Claude Code: a session of its own that ends before a call.
+
+It is a copy of the recorded session where that is still on this machine, or written from what the
+case holds. Claude Code gets it by a store in memory, which the SDK puts into a folder that it
+deletes; sessions of the user are only read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import msgspec
+
+from baton.formats.claude_memory import imports_of, sections, with_sections
+from baton.model import AgentCard, Case, Content, InputError, MadeCall, Message, Trace
+from baton.readers.builder import MAIN
+
+from .claude_play import merged_settings
+
+_CALLS = ("Agent", "Task")
+GOES_ON = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
+"""Tells Claude Code to go on from a session that ends with the result of a tool."""
+
+Entries = list[dict[str, Any]]
+
+
+class Moment(NamedTuple):
+    """A session up to a moment; ``goes_on`` where no message of the user comes next."""
+
+    session: str
+    entries: Entries
+    goes_on: bool
+
+    async def append(self, key: Any, entries: Any) -> None:
+        """Keep nothing of what comes: the messages of the stream tell it."""
+
+    async def load(self, key: Any) -> Entries | None:
+        """Return the session, and no files of sub-agents."""
+        return None if key.get("subpath") else self.entries
+
+
+def moment(case: Case, messages: Sequence[Message], folder: Path, home: Path | None) -> Moment:
+    """Return where a case is taken up.
+
+    Args:
+        case: the dispatch case.
+        messages: what its agent is put before; where the last one is of the user, it is said.
+        folder: where agents work.
+        home: the folder with the sessions of Claude Code; ``None`` where the agent is a sub-agent,
+            which is in no session of its own.
+    """
+    dispatch = case.dispatch
+    session = str(uuid4())
+    goes_on = messages[-1].role == "agent"
+    before = messages if goes_on else messages[:-1]
+    copied = None
+    if dispatch is not None and dispatch.form != "child" and home is not None:
+        copied = _copy(case, home, is_asked=not goes_on)
+    if copied is None:
+        return Moment(session, _written(before, session, folder), goes_on)
+    more = before[-1:] if dispatch is not None and dispatch.form == "integration" else []
+    entries = [{**each, "sessionId": session} for each in copied]
+    last = next((each["uuid"] for each in reversed(entries) if each.get("uuid")), None)
+    return Moment(session, [*entries, *_written(more, session, folder, last)], goes_on)
+
+
+def _copy(case: Case, home: Path, *, is_asked: bool) -> Entries | None:
+    """Return the recorded session, cut before the call; ``None`` where it is not there."""
+    dispatch = case.dispatch
+    origin = dispatch.origin if dispatch is not None else None
+    if dispatch is None or origin is None or origin.trace is None:
+        return None
+    try:
+        name = str(UUID(origin.trace))  # the name of a file: nothing else may be one
+    except ValueError:
+        return None
+    path = next((each for each in home.glob(f"projects/*/{name}.jsonl")), None)
+    if path is None:
+        return None
+    kept: Entries = []
+    try:
+        entries = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+    except (OSError, ValueError):
+        return None
+    prompt = dispatch.call.prompt.plain() if dispatch.call.prompt is not None else None
+    made = next((each for each in entries if _makes(each, dispatch.call.to, prompt)), None)
+    if made is None:
+        return None
+    answer = made["message"].get("id")
+    for each in entries:
+        if each is made or (answer and _message_of(each).get("id") == answer):
+            break
+        kept.append(each)
+    if is_asked:
+        asked = [n for n, each in enumerate(kept) if _is_prompt(each)]
+        kept = kept[: asked[-1]] if asked else []
+    return kept
+
+
+def _message_of(entry: Any) -> dict[str, Any]:
+    message = entry.get("message") if isinstance(entry, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _makes(entry: Any, to: str, prompt: str | None) -> bool:
+    if not isinstance(entry, dict) or entry.get("type") != "assistant" or entry.get("isSidechain"):
+        return False
+    content = _message_of(entry).get("content")
+    for block in content if isinstance(content, list) else ():
+        given = block.get("input") if isinstance(block, dict) else None
+        if (
+            isinstance(given, dict)
+            and block.get("name") in _CALLS
+            and given.get("subagent_type", "general-purpose") == to
+            and (prompt is None or given.get("prompt") == prompt)
+        ):
+            return True
+    return False
+
+
+def _is_prompt(entry: Any) -> bool:
+    if not isinstance(entry, dict) or entry.get("type") != "user" or entry.get("isMeta"):
+        return False
+    content = _message_of(entry).get("content")
+    return isinstance(content, str) or (
+        isinstance(content, list)
+        and any(isinstance(each, dict) and each.get("type") == "text" for each in content)
+        and not any(
+            isinstance(each, dict) and each.get("type") == "tool_result" for each in content
+        )
+    )
+
+
+def _written(
+    messages: Sequence[Message], session: str, folder: Path, last: str | None = None
+) -> Entries:
+    """Write messages as a session of Claude Code has them."""
+    entries: Entries = []
+
+    def add(role: str, content: Any, **more: Any) -> None:
+        nonlocal last
+        entry = {
+            "parentUuid": last,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": str(folder),
+            "sessionId": session,
+            "version": "2.1.0",
+            "type": role,
+            "message": {"role": role, "content": content, **more},
+            "uuid": str(uuid4()),
+            "timestamp": datetime.now(UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z"),
+        }
+        entries.append(entry)
+        last = entry["uuid"]  # type: ignore[assignment]
+
+    for message in messages:
+        if message.role == "user":
+            add("user", message.text or "")
+            continue
+        calls = [(f"toolu_{uuid4().hex[:24]}", call) for call in message.calls]
+        blocks: list[dict[str, Any]] = (
+            [{"type": "text", "text": message.text}] if message.text else []
+        )
+        blocks += [
+            {"type": "tool_use", "id": id_, "name": call.name, "input": _input(call.arguments)}
+            for id_, call in calls
+        ]
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        add(
+            "assistant",
+            blocks or [{"type": "text", "text": "."}],
+            id=f"msg_{uuid4().hex[:24]}",
+            type="message",
+            model="claude",
+            stop_reason="tool_use" if calls else "end_turn",
+            stop_sequence=None,
+            usage=usage,
+        )
+        if calls:
+            add("user", [_result(id_, call) for id_, call in calls])
+    return entries
+
+
+def _input(arguments: Any) -> dict[str, Any]:
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
+
+
+def _result(id_: str, call: MadeCall) -> dict[str, Any]:
+    failed = call.status in ("failed", "refused")
+    if call.result is None and "result" in call.unknown:
+        text, failed = "What this call returned is not known.", True
+    elif failed:
+        text = call.error or _plain(call.result) or "The call failed."
+    else:
+        text = _plain(call.result)
+    result = {"type": "tool_result", "tool_use_id": id_, "content": text}
+    return {**result, "is_error": True} if failed else result
+
+
+def _plain(content: Content | None) -> str:
+    return "" if content is None else content.plain()
+
+
+def sessions_folder(env: dict[str, str]) -> Path:
+    """Return the folder of Claude Code's settings and sessions."""
+    home = Path(env.get("HOME") or Path.home())
+    stated = env.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
+    return Path(stated) if stated else home / ".claude"
+
+
+class Memory(NamedTuple):
+    """The CLAUDE.md of a project, whose sections may be changed for a play."""
+
+    path: Path
+    text: str
+
+    @classmethod
+    def of(cls, folder: Path) -> Memory | None:
+        """Return that of a folder, if there is one."""
+        for path in (folder / "CLAUDE.md", folder / ".claude" / "CLAUDE.md"):
+            if path.is_file():
+                return cls(path, path.read_text("utf-8", "replace"))
+        return None
+
+    def texts(self) -> dict[str, str]:
+        """Return its sections by their headings."""
+        return {name: section.text for name, section in sections(self.text).items()}
+
+    def check(self) -> None:
+        """Raise InputError where a copy of it would not say the same."""
+        imports = imports_of(self.text)
+        if imports:
+            raise InputError(
+                f"{self.path} imports {imports[0]}, which a changed copy of it cannot: its "
+                "sections cannot be replaced"
+            )
+
+    def changed(self, texts: Mapping[str, str], aside: Path) -> dict[str, Any]:
+        """Write a changed copy into a folder; return the options that put it in place of this."""
+        own = f"agent:{MAIN}#"
+        new = {n.removeprefix(own): text for n, text in texts.items() if n.startswith(own)}
+        (aside / "CLAUDE.md").write_text(with_sections(self.text, new), "utf-8")
+        return {
+            "add_dirs": [str(aside)],
+            "env": {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"},
+            "settings": merged_settings(None, claudeMdExcludes=[str(self.path)]),
+        }
+
+
+def changed_card(name: str, card: AgentCard, texts: Mapping[str, str]) -> AgentCard:
+    """Return the definition of an agent with its texts changed."""
+    return msgspec.structs.replace(
+        card,
+        instructions=texts.get(f"agent:{name}", card.instructions),
+        description=texts.get(f"description:{name}", card.description),
+    )
+
+
+def with_tool(case: Case) -> Case:
+    """State the call that made a dispatch, where a case only says what it was about."""
+    dispatch = case.dispatch
+    if dispatch is None or dispatch.call.kind != "delegate":
+        return case
+    call = dispatch.call
+    if call.tool not in (None, *_CALLS):
+        return case
+    prompt = call.prompt.plain() if call.prompt is not None else ""
+    stated = call.arguments if isinstance(call.arguments, dict) else {}
+    arguments = {"subagent_type": call.to, "description": call.to, "prompt": prompt, **stated}
+    made = msgspec.structs.replace(call, tool=call.tool or _CALLS[0], arguments=arguments)
+    return msgspec.structs.replace(case, dispatch=msgspec.structs.replace(dispatch, call=made))
+
+
+def with_name(trace: Trace, name: str) -> Trace:
+    """Name the agent of the main thread, which did the work of another one."""
+    for turn in trace.turns:
+        for run in turn.runs:
+            run.agent = name if run.agent == MAIN else run.agent
+        for dispatch in turn.dispatches:
+            dispatch.from_agent = name if dispatch.from_agent == MAIN else dispatch.from_agent
+            dispatch.to_agent = name if dispatch.to_agent == MAIN else dispatch.to_agent
+    trace.agents = {n: card for n, card in trace.agents.items() if n != MAIN}
+    return trace

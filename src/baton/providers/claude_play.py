@@ -1,0 +1,663 @@
+"""Claude Code with stand-ins: its tools are replaced by ones that look the same and run nothing.
+
+Claude Code runs its own tools (``Bash``, ``Edit``) by itself. A hook can forbid a call, but the
+model then reads an error, and ``Edit`` checks its file before a hook is asked. So each tool that
+something stands in for is left out, and a server of ours offers one with the same name,
+description and schema. What these are, Claude Code itself tells: it is started once with a server
+on loopback in place of the model's (:func:`offered`). A hook before each call asks the play, so
+that what is not ours and may not run never does, whatever permissions and settings say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.findings.dispatch_scope import meant_by
+from baton.model import ProviderError, ToolCall, Trace, suggestion
+from baton.readers.builder import MAIN
+from baton.stand_ins import Asked, Decided, Play, StandInError
+from baton.stand_ins.answers import Answer
+from baton.stand_ins.play import Held
+
+_DISPATCHING = frozenset({"Agent", "Task"})
+"""The tool that sets a sub-agent to work: `Task` before 2.1.63."""
+_OF_THE_SESSION = frozenset(
+    {
+        *_DISPATCHING,
+        "ListAgents",
+        "StructuredOutput",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskOutput",
+        "TaskStop",
+        "TaskUpdate",
+        "TodoRead",
+        "TodoWrite",
+    }
+)
+"""Tools that only keep the session's own lists, and wait for or end its sub-agents: they run."""
+_SERVER = "baton"
+_STUB = "Answer with the one word OK. Use no tool."
+"""What a sub-agent is told whose answer a stand-in gives: Claude Code starts it all the same."""
+_HOOK_SECONDS = 24 * 3600.0
+"""A stand-in may be slow on purpose; how long a turn may take, its time-out says."""
+_REFUSED_ARGUMENTS = (
+    "allowedTools",
+    "dangerously-skip-permissions",
+    "mcp-config",
+    "setting-sources",
+    "settings",
+    "tools",
+)
+"""Arguments of the command line that would undo what is set here."""
+
+
+class Offered(NamedTuple):
+    """A tool as the model is told of it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Cast(NamedTuple):
+    """Whose work the main thread does: the name of the agent, and the tools that it may use."""
+
+    name: str = MAIN
+    tools: Sequence[str] | None = None
+    denied: Sequence[str] = ()
+
+    def has(self, tool: str) -> bool:
+        """Tell whether the agent may use a tool, at least for some arguments."""
+        call = ToolCall(id="", name=tool, unknown=["arguments"])
+        if meant_by(call, self.denied, every_part=False):
+            return False
+        return self.tools is None or meant_by(call, self.tools, every_part=True) is not False
+
+
+async def staged(
+    play: Play | None,
+    options: Any,
+    *,
+    cast: Cast | None = None,
+    descriptions: Mapping[str, str] | None = None,
+) -> Any:
+    """Return options with which nothing runs that a stand-in answers for.
+
+    Args:
+        play: the stand-ins; ``None`` where every call runs as it is.
+        options: ``ClaudeAgentOptions``.
+        cast: whose work the main thread does.
+        descriptions: what models are to read of tools, by the tool's name.
+
+    Raises:
+        ProviderError: a tool cannot be replaced, or Claude Code does not start.
+    """
+    play = play or Play()
+    cast, descriptions = cast or Cast(), descriptions or {}
+    if play.is_idle and not descriptions and cast == Cast():
+        return options
+    _refuse_surprises(options)
+    specs = [play.stand_ins.tools, *(each.tools for each in play.stand_ins.agents.values())]
+    asks = play.stand_ins.mode not in (None, "live") or any(specs)
+    tools = await offered(options) if asks or descriptions or cast.tools is not None else []
+    return Stage(play, options, tools, cast, descriptions).options()
+
+
+class Stage:
+    """One conversation with stand-ins."""
+
+    def __init__(
+        self,
+        play: Play,
+        options: Any,
+        tools: Sequence[Offered],
+        cast: Cast,
+        descriptions: Mapping[str, str],
+    ) -> None:
+        self._play, self._options, self._cast = play, options, cast
+        self._agents = dict(options.agents or {})
+        self._tools = [
+            tool._replace(description=descriptions.get(tool.name, tool.description))
+            for tool in tools
+        ]
+        unknown = set(descriptions) - {tool.name for tool in tools}
+        if unknown:
+            name = min(unknown)
+            known = suggestion(name, {tool.name for tool in tools})
+            raise ProviderError(f"Claude Code offers no tool `{name}`; {known}")
+        self._described = set(descriptions)
+        self._stubs = {
+            name for name in self._agents if not play.stops and self._answered(_agent(name))
+        }
+        self._ready: dict[str, dict[str, Any]] = {}
+        self._held: dict[str, Held] = {}
+        self._reports: dict[str, str] = {}
+
+    def _answered(self, asked: Asked) -> bool:
+        return not self._play.runs(asked)
+
+    def _is_replaced(self, tool: str) -> bool:
+        """Tell whether a tool is answered, if for one agent only: the real one is left out then."""
+        if tool in _OF_THE_SESSION and tool not in self._play.stand_ins.tools:
+            return False
+        callers = [self._cast.name, *self._agents]
+        return any(self._answered(Asked(tool, agent=caller)) for caller in callers)
+
+    def options(self) -> Any:
+        """Return the options that the conversation is played with.
+
+        Raises:
+            ProviderError: a description cannot be replaced.
+        """
+        options, cast = self._options, self._cast
+        has = [tool for tool in self._tools if cast.has(tool.name)]
+        replaced = [tool for tool in has if self._is_replaced(tool.name)]
+        servers = self._servers(replaced)
+        denied = [*options.disallowed_tools]
+        own = [tool.name for tool in self._tools if not tool.name.startswith("mcp__")]
+        changed: dict[str, Any] = {}
+        if self._tools:
+            gone = {tool.name for tool in replaced}
+            changed["tools"] = [name for name in own if cast.has(name) and name not in gone]
+            denied += [each.name for each in self._tools if each not in has]
+        return dataclasses.replace(
+            options,
+            **changed,
+            disallowed_tools=denied,
+            mcp_servers=servers,
+            strict_mcp_config=True,
+            agents={name: self._stubbed(name, one) for name, one in self._agents.items()} or None,
+            hooks=self._hooks(),
+            settings=merged_settings(
+                options.settings, disableAllHooks=True, disableSkillShellExecution=True
+            ),
+            env={
+                **options.env,
+                # Tools of ours have the names of those that they replace.
+                "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1",
+                # Else tools of servers have to be searched for before they can be called.
+                "ENABLE_TOOL_SEARCH": "false",
+            },
+        )
+
+    def _servers(self, replaced: Sequence[Offered]) -> dict[str, Any]:
+        """Return the servers: ours, those of the program behind ours, and others that still run."""
+        servers: dict[str, Any] = {}
+        rest = list(replaced)
+        given = self._options.mcp_servers
+        for name, config in given.items() if isinstance(given, dict) else ():
+            prefix = prefix_of(name)
+            own = [tool for tool in self._tools if tool.name.startswith(prefix)]
+            gone = [tool for tool in own if tool in replaced]
+            if isinstance(config, dict) and config.get("type") == "sdk":
+                rest = [tool for tool in rest if tool not in gone]
+                shown = [tool for tool in own if self._cast.has(tool.name)]
+                front = _Front(shown, self._ready.pop, config["instance"], prefix)
+                servers[name] = {**config, "instance": front}
+                continue
+            kept = [tool for tool in own if tool not in gone]
+            described = [tool.name for tool in kept if tool.name in self._described]
+            if described:
+                raise ProviderError(
+                    f"the description of `{described[0]}` is that of another program, `{name}`: it "
+                    "can be changed only while stand-ins answer for the tool"
+                )
+            if kept:
+                servers[name] = config
+        if rest:
+            ours = {"type": "sdk", "name": _SERVER, "instance": _Front(rest, self._ready.pop)}
+            servers = {_SERVER: ours, **servers}
+        return servers
+
+    def _stubbed(self, name: str, definition: Any) -> Any:
+        if definition.mcpServers:
+            raise ProviderError(
+                f"the sub-agent `{name}` brings MCP servers of its own, for which no stand-in can "
+                "answer: name them in `mcp_servers`"
+            )
+        return dataclasses.replace(definition, prompt=_STUB) if name in self._stubs else definition
+
+    def _hooks(self) -> dict[str, list[Any]]:
+        from claude_agent_sdk import HookMatcher
+
+        own = {
+            "PreToolUse": self._before,
+            "PostToolUse": self._after,
+            "PostToolUseFailure": self._failed,
+        }
+        hooks = dict(self._options.hooks or {})
+        for event, hook in own.items():
+            matcher = HookMatcher(hooks=[hook], timeout=_HOOK_SECONDS, on_failure="block")
+            hooks[event] = [matcher, *hooks.get(event, ())]
+        return hooks
+
+    async def _before(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
+        """Decide about a call before it is made."""
+        play, name = self._play, data["tool_name"]
+        given, caller = data["tool_input"], data.get("agent_type") or self._cast.name
+        if play.refused or play.decided:
+            return _stopped("the case has ended")
+        if caller in self._stubs:
+            return _stopped("this agent is not played")
+        asked = Asked(name, given, agent=caller, id=id_)
+        is_dispatch = name in _DISPATCHING
+        if is_dispatch:
+            kind = given.get("subagent_type") or "general-purpose"
+            asked = Asked(kind, given.get("prompt"), caller, "agent", id_, tool=name)
+        elif name in _OF_THE_SESSION and name not in play.stand_ins.tools:
+            return {}
+        server = (data.get("mcp_server") or {}).get("name")
+        is_ours = server is not None and server in self._fronts()
+        try:
+            if not is_ours and server is None and not is_dispatch:
+                play.refuse_elsewhere(asked, "inside of Claude Code")
+            held = await play.before(asked)
+            if held.answer is None:
+                if not is_ours and not play.runs(asked):
+                    play.refuse_elsewhere(asked, "inside of Claude Code")
+                self._held[id_ or ""] = held
+                return {}
+            result = play.after(held, held.answer)
+        except Decided:
+            return _stopped("the case ends with this dispatch")
+        except ProviderError as error:
+            return _stopped(str(error))
+        except (StandInError, TimeoutError) as error:
+            if not is_ours:
+                return _denied(str(error))
+            self._ready[id_ or ""] = {"content": _content(str(error)), "isError": True}
+            return _answered()
+        if is_dispatch:
+            self._reports[id_ or ""] = _text(result)
+            return _allowed({**given, "prompt": _STUB, "run_in_background": False})
+        if not is_ours:
+            play.refused.append(f"the tool `{name}` was not run: it could not be replaced")
+            return _stopped(play.refused[-1])
+        self._ready[id_ or ""] = {"content": _content(_text(result)), "isError": False}
+        return _answered()
+
+    def _fronts(self) -> set[str]:
+        given = self._options.mcp_servers
+        named = given.items() if isinstance(given, dict) else ()
+        return {
+            _SERVER,
+            *(n for n, each in named if isinstance(each, dict) and each.get("type") == "sdk"),
+        }
+
+    async def _after(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
+        """Put what a stand-in says in place of what came back."""
+        play, came = self._play, data["tool_response"]
+        if play.refused or play.decided:
+            return {"continue_": False, "stopReason": "the case has ended"}
+        report, held = self._reports.pop(id_ or "", None), self._held.pop(id_ or "", None)
+        if report is not None:
+            if not isinstance(came, dict) or came.get("status") != "completed":
+                return self._not_replaced(data["tool_input"].get("subagent_type"))
+            return _replaced({**came, "content": _content(report)})
+        if held is None:
+            return {}
+        before = _came(came)
+        try:
+            result = play.after(held, Answer(before, by=None))
+        except StandInError as error:
+            result = str(error)
+        if result is before:
+            return {}
+        if held.asked.kind == "agent" and isinstance(came, dict):
+            if came.get("status") != "completed":
+                return self._not_replaced(held.asked.name)
+            return _replaced({**came, "content": _content(_text(result))})
+        return _replaced(_content(_text(result)))
+
+    async def _failed(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
+        self._held.pop(id_ or "", None)
+        if self._reports.pop(id_ or "", None) is not None:
+            return self._not_replaced(data["tool_input"].get("subagent_type"))
+        return {}
+
+    def _not_replaced(self, agent: str | None) -> dict[str, Any]:
+        """Note that the model read something else than a stand-in said."""
+        self._play.refused.append(
+            f"the answer of the stand-in for `{agent}` could not be put in place of the sub-agent's"
+        )
+        return {"continue_": False, "stopReason": self._play.refused[-1]}
+
+
+def _agent(name: str) -> Asked:
+    return Asked(name, kind="agent")
+
+
+def _decision(decision: str, **more: Any) -> dict[str, Any]:
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": decision, **more}
+    return {"hookSpecificOutput": specific}
+
+
+def _denied(reason: str) -> dict[str, Any]:
+    return _decision("deny", permissionDecisionReason=reason)
+
+
+def _stopped(reason: str) -> dict[str, Any]:
+    """Forbid a call and end the turn."""
+    return {**_denied(reason), "continue_": False, "stopReason": reason}
+
+
+def _allowed(given: dict[str, Any]) -> dict[str, Any]:
+    return _decision("allow", updatedInput=given)
+
+
+def _answered() -> dict[str, Any]:
+    """Let a call through without its arguments: what ran it by mistake could do nothing."""
+    return _allowed({})
+
+
+def _replaced(output: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}}
+
+
+def _content(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, enc_hook=repr).decode("utf-8", "replace")
+
+
+def _came(response: Any) -> Any:
+    """Return the text of what came back, where it is one."""
+    blocks = response.get("content") if isinstance(response, dict) else response
+    if isinstance(blocks, list) and all(isinstance(each, dict) for each in blocks):
+        return "\n".join(each.get("text") or "" for each in blocks)
+    return response
+
+
+def prefix_of(server: str) -> str:
+    """Return what the names of a server's tools begin with: other signs than letters are `_`."""
+    return f"mcp__{''.join(c if c.isalnum() or c in '_-' else '_' for c in server)}__"
+
+
+def merged_settings(settings: str | None, **more: Any) -> str:
+    """Add to settings, which are a file or JSON; raises ProviderError for what is neither."""
+    if not settings:
+        return msgspec.json.encode(more).decode()
+    try:
+        text = settings if settings.lstrip().startswith("{") else Path(settings).read_text()
+        return msgspec.json.encode({**msgspec.json.decode(text, type=dict), **more}).decode()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ProviderError(f"the `settings` of Claude Code cannot be read: {error}") from error
+
+
+def _refuse_surprises(options: Any) -> None:
+    for name in options.extra_args or {}:
+        if name.lstrip("-") in _REFUSED_ARGUMENTS:
+            raise ProviderError(
+                f"`--{name.lstrip('-')}` of `extra_args` may let tools run: a case with stand-ins "
+                "cannot be played with it"
+            )
+    if not isinstance(options.mcp_servers, dict):
+        raise ProviderError(
+            "`mcp_servers` is a file or JSON, whose servers no stand-in can answer for: give the "
+            "servers as a dict"
+        )
+
+
+def without_stubs(trace: Trace, play: Play | None) -> Trace:
+    """Take out the sub-agents that were started only to be answered for, and put the answers in."""
+    given = {
+        each.asked.id: each.answer
+        for each in (play.given if play is not None else ())
+        if each.asked.kind == "agent" and each.answer.error is None
+    }
+    for turn in trace.turns:
+        gone: set[str] = set()
+        for dispatch in turn.dispatches:
+            if dispatch.call in given and dispatch.call is not None:
+                gone.update(dispatch.runs)
+                dispatch.runs, dispatch.status, dispatch.error = [], "completed", None
+                dispatch.unknown = [name for name in dispatch.unknown if name != "runs"]
+        turn.runs = [run for run in turn.runs if run.id not in gone]
+    return trace
+
+
+class _Front:
+    """A server of tools whose answers the hook before the call has made ready.
+
+    With ``inner``, a server of the program stands behind it, and runs what may run.
+    """
+
+    def __init__(
+        self, tools: Sequence[Offered], take: Any, inner: Any = None, prefix: str = ""
+    ) -> None:
+        self._tools, self._take, self._inner, self._prefix = tools, take, inner, prefix
+
+    def create_initialization_options(self) -> None:
+        """Have none: what is asked is answered as it comes."""
+
+    async def run(self, read: Any, write: Any, *_: Any, **__: Any) -> None:
+        """Answer until the other side ends."""
+        if self._inner is None:
+            async for message in read:
+                asked = _plain(message)
+                if "id" in asked:
+                    await write.send(_reply(asked, self._result(asked)))
+            return
+        from mcp.shared.memory import create_client_server_memory_streams
+
+        async with create_client_server_memory_streams() as ((back, forth), (inward, outward)):
+            inner = self._inner
+            options = inner.create_initialization_options()
+            running = [
+                asyncio.ensure_future(inner.run(inward, outward, options, raise_exceptions=False)),
+                asyncio.ensure_future(self._pass_back(back, write)),
+            ]
+            try:
+                async for message in read:
+                    await self._pass_on(message, forth, write)
+            finally:
+                for each in running:
+                    each.cancel()
+                await asyncio.gather(*running, return_exceptions=True)
+
+    async def _pass_on(self, message: Any, forth: Any, write: Any) -> None:
+        asked = _plain(message)
+        if asked.get("method") == "tools/list":
+            await write.send(_reply(asked, self._result(asked)))
+            return
+        if asked.get("method") == "tools/call" and "id" in asked:
+            ready = self._take(_call_id(asked), None)
+            if ready is not None:
+                await write.send(_reply(asked, ready))
+                return
+            name = asked["params"]["name"].removeprefix(self._prefix)
+            asked["params"] = {**asked["params"], "name": name}
+            message = _message(asked, message)
+        await forth.send(message)
+
+    async def _pass_back(self, back: Any, write: Any) -> None:
+        async for message in back:
+            await write.send(message)
+
+    def _result(self, asked: dict[str, Any]) -> dict[str, Any]:
+        params = asked.get("params") or {}
+        match asked.get("method"):
+            case "initialize":
+                return {
+                    "protocolVersion": params.get("protocolVersion"),
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": _SERVER, "version": "1"},
+                }
+            case "tools/list":
+                tools = [
+                    {"name": t.name, "description": t.description, "inputSchema": t.schema}
+                    for t in self._tools
+                ]
+                return {"tools": tools}
+            case "tools/call":
+                nothing = {"content": _content("nothing answers this call"), "isError": True}
+                ready: dict[str, Any] = self._take(_call_id(asked), nothing)
+                return ready
+        return {}
+
+
+def _call_id(asked: dict[str, Any]) -> str:
+    meta = asked["params"].get("_meta") or {}
+    return str(meta.get("claudecode/toolUseId") or "")
+
+
+def _plain(message: Any) -> dict[str, Any]:
+    if isinstance(message, Exception):
+        return {}
+    plain: dict[str, Any] = message.message.model_dump(
+        by_alias=True, mode="json", exclude_none=True
+    )
+    return plain
+
+
+def _reply(asked: dict[str, Any], result: dict[str, Any]) -> Any:
+    return _message({"jsonrpc": "2.0", "id": asked["id"], "result": result}, None)
+
+
+def _message(plain: dict[str, Any], like: Any) -> Any:
+    """Make a message of the installed `mcp`: 1.x and 2.x have different types for it."""
+    from mcp import types
+    from mcp.shared.message import SessionMessage
+
+    adapter = getattr(types, "jsonrpc_message_adapter", None)
+    made = adapter.validate_python(plain) if adapter else types.JSONRPCMessage.model_validate(plain)
+    return SessionMessage(made, metadata=getattr(like, "metadata", None))
+
+
+_OFFERED: dict[str, list[Offered]] = {}
+_MODELS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+_ASKING = 60.0
+"""Seconds for Claude Code and its MCP servers to start."""
+
+
+async def offered(options: Any) -> list[Offered]:
+    """Return the tools that the model is offered, by asking Claude Code with no model behind it.
+
+    MCP servers are started for that, and list their tools; none is called, as nothing is ever
+    answered. What Claude Code tells is kept for the process.
+
+    Raises:
+        ProviderError: Claude Code, or one of the servers, does not start.
+    """
+    servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
+    names = ("cli_path", "model", "tools", "disallowed_tools", "cwd", "skills", "env")
+    key = repr([*(getattr(options, name) for name in names), servers, sorted(options.agents or {})])
+    if key not in _OFFERED:
+        _OFFERED[key] = await _asked_for_tools(options)
+    return _OFFERED[key]
+
+
+async def _asked_for_tools(options: Any) -> list[Offered]:
+    import claude_agent_sdk as sdk
+
+    bodies: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="baton-claude-") as folder:
+        async with _deaf_model(bodies) as url:
+            alone = dataclasses.replace(
+                options,
+                env={
+                    **options.env,
+                    **dict.fromkeys(_MODELS, ""),
+                    "ANTHROPIC_API_KEY": "none",
+                    "ANTHROPIC_AUTH_TOKEN": "",
+                    "ANTHROPIC_BASE_URL": url,
+                    "CLAUDE_CODE_OAUTH_TOKEN": "",
+                    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                    "CLAUDE_CONFIG_DIR": folder,
+                    "ENABLE_TOOL_SEARCH": "false",
+                    "NO_PROXY": "127.0.0.1",
+                },
+                hooks=None,
+                can_use_tool=None,
+                resume=None,
+                session_id=None,
+                continue_conversation=False,
+                session_store=None,
+                setting_sources=[],
+                settings=None,
+                strict_mcp_config=True,
+                stderr=None,
+            )
+            try:
+                async with asyncio.timeout(_ASKING):
+                    # Not as a program's own question, which would be heard.
+                    asked = inspect.unwrap(sdk.query)(prompt="Hello.", options=alone)
+                    async with aclosing(asked) as messages:
+                        async for message in messages:
+                            _check_servers(message)
+            except TimeoutError:
+                raise ProviderError(
+                    f"Claude Code did not tell its tools within {_ASKING:g} seconds"
+                ) from None
+            except sdk.ClaudeSDKError as error:
+                # It ends with the model's refusal, which is an error to it.
+                if not bodies:
+                    raise ProviderError(f"Claude Code does not start: {error}") from error
+    if not bodies:
+        raise ProviderError("Claude Code did not tell which tools it offers")
+    listed = max((body.get("tools") or [] for body in bodies), key=len)
+    return [
+        Offered(each["name"], each.get("description") or "", each["input_schema"])
+        for each in listed
+        if "input_schema" in each
+    ]
+
+
+def _check_servers(message: Any) -> None:
+    data = getattr(message, "data", None)
+    listed = data.get("mcp_servers") if isinstance(data, dict) else None
+    for each in listed or ():
+        if each.get("status") != "connected":
+            raise ProviderError(
+                f"the MCP server `{each.get('name')}` did not start ({each.get('status')}), and "
+                "only it knows its tools: without them nothing can stand in for it"
+            )
+
+
+@asynccontextmanager
+async def _deaf_model(bodies: list[dict[str, Any]]) -> AsyncIterator[str]:
+    """Serve in place of the model's API: note what is asked, and refuse it."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            length = next(
+                (
+                    int(line.partition(":")[2])
+                    for line in head.split("\r\n")
+                    if line.startswith("content-length:")
+                ),
+                0,
+            )
+            body = await reader.readexactly(length)
+            path = head.split(" ")[1].partition("?")[0]
+            if path.endswith("/messages"):
+                bodies.append(msgspec.json.decode(body, type=dict))
+            said = b'{"type":"error","error":{"type":"invalid_request_error","message":"none"}}'
+            writer.write(
+                b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+                b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(said), said)
+            )
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=64 * 1024 * 1024)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
