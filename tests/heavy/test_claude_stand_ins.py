@@ -16,7 +16,7 @@ import pytest
 from tests.providers.conftest import Surroundings, make_provider
 
 from baton.datasets import load_dataset
-from baton.model import Case, ProviderError, ToolCall, Trace, integrity_problems
+from baton.model import Case, Content, ProviderError, ToolCall, Trace, integrity_problems
 from baton.testing.llm import LlmServer, Received, Reply, llm_server
 
 pytestmark = pytest.mark.heavy
@@ -161,6 +161,10 @@ def opened(shop: Path) -> Iterator[Callable[[Any], Desk]]:
         server.__exit__(None, None, None)
 
 
+def said(content: Content | None) -> str:
+    return content.plain() if content is not None else ""
+
+
 def tools(trace: Trace) -> list[ToolCall]:
     steps = [step for turn in trace.turns for run in turn.runs for step in run.steps]
     return [step for step in steps if isinstance(step, ToolCall)]
@@ -187,16 +191,22 @@ def test_tools_are_answered_from_the_recording_and_never_run(
     assert [(each.name, each.stand_in) for each in tools(trace)] == [
         *[("mcp__shop__pay", "replay")] * 5, ("Bash", "replay"),
     ]  # fmt: skip
-    assert [each.result and each.result.plain() for each in tools(trace)][-1] == "done"
+    assert said(tools(trace)[-1].result) == "done"
     assert not (shop / "bashed").exists()
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (("WebFetch", {"url": "http://127.0.0.1:1/", "prompt": "x"}), "the tool `WebFetch` was not"),
+        (
+            ("WebFetch", {"url": "http://127.0.0.1:1/", "prompt": "x"}),
+            "the tool `WebFetch` was not",
+        ),
         (("mcp__shop__pay", {"order": "8"}), "has no call of it with these arguments"),
-        (("Write", {"file_path": "bashed", "content": "x"}), "`live: [Write]` of `stand_ins:` runs"),
+        (
+            ("Write", {"file_path": "bashed", "content": "x"}),
+            "`live: [Write]` of `stand_ins:` runs",
+        ),
     ],
 )
 def test_a_tool_that_nothing_answers_is_refused_by_name(
@@ -225,8 +235,7 @@ def test_only_a_tool_that_is_named_runs(opened: Callable[[Any], Desk], shop: Pat
     assert d.called == ["look_up"]
     assert (shop / "bashed").exists()
     assert [each.stand_in for each in tools(trace)] == [None, "replay", None]
-    assert tools(trace)[0].result is not None
-    assert tools(trace)[0].result.plain() == "really look_up"
+    assert said(tools(trace)[0].result) == "really look_up"
 
 
 HOOKED = {
@@ -290,13 +299,10 @@ def test_a_stand_in_answers_in_place_of_a_sub_agent(opened: Callable[[Any], Desk
     trace = d.play(AGENT_ANSWERS)
     (dispatch,) = trace.turns[0].dispatches
     assert (dispatch.to_agent, dispatch.stand_in, dispatch.runs) == ("warehouse", "fixture", [])
-    assert dispatch.prompt is not None
-    assert dispatch.prompt.plain() == "Refund order 7."
-    assert dispatch.result is not None
-    assert dispatch.result.plain() == "R-7: paid by the stand-in"
+    assert said(dispatch.prompt) == "Refund order 7."
+    assert said(dispatch.result) == "R-7: paid by the stand-in"
     assert [run.agent for run in trace.turns[0].runs] == ["main"]
-    assert trace.turns[0].output is not None
-    assert trace.turns[0].output.plain() == "Refunded: R-7"
+    assert said(trace.turns[0].output) == "Refunded: R-7"
 
 
 MOMENTS = """
@@ -338,7 +344,7 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_a_changed_text(
     opened: Callable[[Any], Desk],
 ) -> None:
     d = opened(desk)
-    told = {"system_prompt": "You are a front desk."}
+    told: dict[str, Any] = {"system_prompt": "You are a front desk."}
     recorded = d.play("cases: [{id: wrong, input: refund order 7}]", **told)
     assert [each.to_agent for each in recorded.turns[0].dispatches] == ["warehouse"]
     assert d.called == ["look_up"]
@@ -355,9 +361,8 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_a_changed_text(
         assert tools(traces[0])[-1].dispatch == dispatch.id
     for _, child, integration, first in (again, changed):
         (run,) = child.turns[0].runs
-        assert (run.agent, run.output and run.output.plain()) == ("refunds", "R-7: paid 40")
+        assert (run.agent, said(run.output)) == ("refunds", "R-7: paid 40")
         assert [each.stand_in for each in tools(child)] == ["replay"]
-        assert integration.turns[0].output is not None
-        assert integration.turns[0].output.plain() == "Refunded: R-7"
+        assert said(integration.turns[0].output) == "Refunded: R-7"
         assert [each.stand_in for each in tools(first)] == ["replay", None]
     assert {each: each.read_bytes() for each in before} == before, "a session was written to"

@@ -239,5 +239,5 @@ def test_what_something_else_has_loaded_is_not_the_program_s_framework(tmp_path:
 
 
 def test_a_provider_that_cannot_let_stand_ins_answer_refuses_the_case() -> None:
-    with pytest.raises(ProviderError, match="has stand-ins, and only the providers `python`"):
+    with pytest.raises(ProviderError, match="has stand-ins, and this provider cannot"):
         refuse_unplayable(asked("hi", stand_ins=StandIns(mode="mock")))

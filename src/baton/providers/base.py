@@ -280,8 +280,8 @@ def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = F
     if not stand_ins and (case.stand_ins is not None or case.dispatch is not None):
         what = "is a dispatch case" if case.dispatch is not None else "has stand-ins"
         raise ProviderError(
-            f"the case {what}, and only the providers `python` and `adk_local` can let stand-ins "
-            "answer for tools"
+            f"the case {what}, and this provider cannot let stand-ins answer for tools; "
+            "`python`, `adk_local` and `claude_sdk` can"
         )
     if case.scenario is not None:
         raise ProviderError("the case is a scenario: it needs a simulated user")

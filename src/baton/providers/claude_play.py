@@ -533,9 +533,10 @@ def _reply(asked: dict[str, Any], result: dict[str, Any]) -> Any:
 
 def _message(plain: dict[str, Any], like: Any) -> Any:
     """Make a message of the installed `mcp`: 1.x and 2.x have different types for it."""
-    from mcp import types
+    import mcp.types
     from mcp.shared.message import SessionMessage
 
+    types: Any = mcp.types
     adapter = getattr(types, "jsonrpc_message_adapter", None)
     made = adapter.validate_python(plain) if adapter else types.JSONRPCMessage.model_validate(plain)
     return SessionMessage(made, metadata=getattr(like, "metadata", None))
