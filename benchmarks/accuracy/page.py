@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .figures import Counts, Table
 from .recordings import ROOT, SOURCES
-from .rewordings import SOURCE, SOURCE_OF_LATER, SOURCE_OF_OTHERS
+from .rewordings import FOLDERS
 from .trials import MADE_BY
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -67,7 +67,7 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     """Order rows as faults and sources are listed."""
     _, _, kind, source = item[0]
-    sources = [*SOURCES, "texts", SOURCE, SOURCE_OF_OTHERS, SOURCE_OF_LATER]
+    sources = [*SOURCES, "texts", *FOLDERS]
     return list(MADE_BY).index(kind), sources.index(source)
 
 

@@ -22,13 +22,28 @@ from .texts import staged
 
 SOURCE = "reworded"
 OWN = HERE / "rewordings"
-SOURCE_OF_OTHERS = "another author"
-OTHERS = OWN / "another_author"
-SOURCE_OF_LATER = "written later"
-LATER = OWN / "later"
-# All texts of this folder are in one half; of other folders every second entry is in the other, if
-# it does not say itself where it belongs.
-_HALF_OF = {OTHERS: "tune"}
+FOLDERS: dict[str, Path] = {
+    SOURCE: OWN,
+    "another author": OWN / "another_author",
+    "written later": OWN / "later",
+    "held out": OWN / "held_out",
+    "fresh": OWN / "fresh",
+    "kept apart": OWN / "kept_apart",
+    "varied": OWN / "varied",
+    "unread": OWN / "unread",
+}
+"""The folders of lists, by what tables call them."""
+
+# All texts of these folders are in one half; of other folders every second entry is in the other,
+# if it does not say itself where it belongs.
+_HALF_OF = {
+    FOLDERS["another author"]: "tune",
+    FOLDERS["held out"]: "report",
+    FOLDERS["fresh"]: "tune",
+    FOLDERS["kept apart"]: "report",
+    FOLDERS["varied"]: "tune",
+    FOLDERS["unread"]: "report",
+}
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
 _NEXT_CALL = re.compile(r";\s+(?=[\w.:-]+\()")

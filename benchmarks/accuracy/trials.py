@@ -14,11 +14,8 @@ from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_wor
 
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
 from .rewordings import (
-    LATER,
-    OTHERS,
+    FOLDERS,
     SOURCE,
-    SOURCE_OF_LATER,
-    SOURCE_OF_OTHERS,
     Reworded,
     contradictions,
     duplicates,
@@ -77,9 +74,8 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
         yield from _prompts()
     for kind, reworded in _REWORDED.items():
         if kind in kinds:
-            yield from _listed(kind, SOURCE, reworded())
-            yield from _listed(kind, SOURCE_OF_OTHERS, reworded(OTHERS))
-            yield from _listed(kind, SOURCE_OF_LATER, reworded(LATER))
+            for source, folder in FOLDERS.items():
+                yield from _listed(kind, source, reworded(folder))
 
 
 def _recorded(kind: str, half: str) -> Iterator[Trial]:

@@ -7,6 +7,7 @@ import pytest
 from baton.findings.context_carried import context_carried
 from baton.findings.notations import written_out
 from baton.findings.result_contradicted import result_contradicted
+from baton.findings.values import values_of
 from baton.model import Dispatch, Trace, Turn
 
 from .trips import said, trip
@@ -248,3 +249,56 @@ def test_what_only_looks_like_a_number_is_read_without_an_error(text: str) -> No
 def test_two_powers_of_ten_stay_two_numbers_however_large() -> None:
     assert written_out("10^18 rows") != written_out("10^20 rows")
     assert written_out("10^6 rows") == "1000000 rows"
+
+
+def test_a_number_that_differs_between_copied_words_is_dropped() -> None:
+    user = "Sow field 7 with winter wheat 'Asory', 180 kg/ha, treated, and order lime for field 9."
+    prompt = "Sow with winter wheat 'Asory', 130 kg/ha, treated."
+    found = context_carried(*_parts(trip("done", user=user, prompt=prompt)))
+    assert isinstance(found, list)
+    assert found[0].details == {"dropped": ["180"]}
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        # A size that has a name, what was worked out, and how things stand.
+        (
+            "Price for 6 pallets (120 x 80 cm, 410 kg each) from Gdansk to Lyon on 4 November.",
+            "Price for 6 Euro pallets of 410 kg each, Gdansk to Lyon, 4 November.",
+        ),
+        (
+            "Dose for a child of 16.2 kg: 50 mg/kg a day in 3 doses, 250 mg in each 5 mL.",
+            "Is 16.2 kg x 50 mg/kg = 810 mg a day in 3 doses of 5.4 mL right for a child?",
+        ),
+        (
+            "We are down to 40 packs of amoxicillin 500 mg. Order 250 packs from Phoenix.",
+            "Order 250 packs of amoxicillin 500 mg from Phoenix.",
+        ),
+    ],
+)
+def test_what_a_prompt_says_otherwise_or_does_not_need_is_no_loss(user: str, prompt: str) -> None:
+    found = context_carried(*_parts(trip("done", user=user, prompt=prompt)))
+    assert not isinstance(found, list), found
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Isolate with V-198 and V-201.", "Isolate with V-198 and V-201. V-204 stays open."),
+        (
+            "Sample 7 has 131 mg/kg of lead, the others 22 to 96 mg/kg; cadmium below 0.4 mg/kg.",
+            "Eleven of the twelve samples are below 100 mg/kg.",
+        ),
+        ("2,715 players fought, 18 % gave up.", "Some 490 players gave up."),
+    ],
+)
+def test_what_is_true_beside_a_result_is_no_contradiction(result: str, answer: str) -> None:
+    trace = trip(result, said(answer), user="How is it?", prompt="How is it?")
+    found = result_contradicted(*_parts(trace))
+    assert not isinstance(found, list), found
+
+
+def test_a_value_with_two_units_has_one_kind_in_each_process() -> None:
+    (value,) = values_of("The flight is 46 pounds.")
+    assert value.kind == "GBP"

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 
 from .facts import Fact, Reading
-from .values import Value, days_of, is_converted, is_slip, is_tens_apart, labels
+from .values import (
+    Value,
+    days_of,
+    is_converted,
+    is_copied_around,
+    is_slip,
+    is_tens_apart,
+    labels,
+)
 
 # "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
 _AT_MOST = re.compile(
@@ -60,6 +68,27 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
     return None
 
 
+def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
+    """Return the value that a prompt has in the place of a fact, in words copied from the request.
+
+    "Winter wheat 'Asory', 130 kg/ha, treated" for 180: nobody copies a sentence and means another
+    number, whatever else the prompt leaves out.
+    """
+    for lost in (value for value in asked if value.fact.keys == fact.keys):
+        for value in new:
+            if value.kind != lost.kind or _keeps_limit(lost, value) or is_converted(lost, value):
+                continue
+            if value.kind in ("date", "time") and _is_shifted(lost, value):
+                continue
+            # A commit may be given by its first digits.
+            names = sorted((lost.fact.text.casefold(), value.fact.text.casefold()), key=len)
+            if lost.kind == "identifier" and names[1].startswith(names[0]):
+                continue
+            if is_copied_around(lost, value):
+                return value
+    return None
+
+
 def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
     """Tell the one time or date of a request, and the one of a prompt that repeats the rest."""
     if lost.kind not in ("time", "date"):
@@ -96,7 +125,7 @@ def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | Non
     sizes = {key for key in fact.keys if key.startswith("u:")}
     if not sizes or sizes & given.keys:
         return None
-    kind = next(iter(sizes)).split(":")[1]
+    kind = min(sizes).split(":")[1]
     for value in new:
         other = {key for key in value.fact.keys if key.startswith("u:")}
         if not other or not value.fact.keys & (fact.keys - sizes):

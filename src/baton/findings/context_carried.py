@@ -15,7 +15,7 @@ from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
-from .changed_values import in_another_unit, in_place_of
+from .changed_values import copied_except, in_another_unit, in_place_of
 from .facts import (
     HARD,
     Fact,
@@ -295,11 +295,15 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     parts = [(clause, read(clause)) for clause in clauses(sentence)]
     asked = list(values_of(sentence))
     for fact in gone:
-        if is_rough(fact.text, sentence) or is_known_anyway(fact.text, sentence):
+        if sent.alone and copied_except(fact, asked, sent.new) is not None:
+            lost.append(fact)
             continue
-        if remains(fact.text, sentence) or _reworded(fact, sent):
+        if _reworded(fact, sent):
             continue
         other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
+        told = is_rough(fact.text, sentence) or is_known_anyway(fact.text, sentence)
+        if other is None and (told or remains(fact.text, sentence)):
+            continue
         if other is not None or _is_missing(fact, sentence, parts, words + kept, sent, limits):
             lost.append(fact)
         else:
@@ -320,7 +324,7 @@ def _is_missing(
     # leaves out is with others.
     if refers_to_others(sent.prompt):
         return False
-    if _may_be_said_otherwise(fact, sent):
+    if _may_be_said_otherwise(fact, sent) or _may_be_worked_out(fact, sentence, sent):
         return False
     # "Does Medix have gloves of size 8?" comes before an order of five boxes.
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
@@ -388,6 +392,23 @@ def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
     digits = re.sub(r"\D", "", fact.text)
     said = {re.sub(r"\D", "", each) for each in re.findall(r"(?<!\w)[\d.]*\d(?!\w)", sent.prompt)}
     return bool(digits) and digits in said
+
+
+# "16.2 kg x 50 mg/kg", "270 mg = 5.4 mL": what was worked out from others may stand for them.
+_SUM = re.compile(r"\d[^\W\d]{0,8}(?:/[^\W\d]{1,8})?\s?(?:[x×*=]|-->?|→)\s?(?:[€$£]\s?)?\d")
+# "120 x 80 cm" may be told as "Euro pallets".
+_BY = r"\s?(?:[^\W\d]{1,3}\s?)?[x×]\s?"
+
+
+def _may_be_worked_out(fact: Fact, sentence: str, sent: _Sent) -> bool:
+    """Tell a number that a prompt may have used up, or one of a size that may have a name."""
+    if fact.kind != "number":
+        return False
+    number = re.escape(fact.text)
+    is_side = re.search(rf"\d{_BY}{number}(?!\d)|(?<!\d){number}{_BY}\d", sentence)
+    if is_side and not re.search(rf"\d{_BY}\d", sent.prompt):
+        return True
+    return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
 
 
 _PACKAGE = re.compile(r"[a-z][a-z-]*[:@]\d+(?:\.\d+)+")

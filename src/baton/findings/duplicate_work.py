@@ -43,6 +43,18 @@ _ALIKE = 0.6
 _LEAST = 4
 # Tools that do what can't be meant twice, by how their names begin: `write_file`, `rooms.book`.
 _DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
+# Of these the arguments say all: who books one table twice has done it twice.
+_TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
+# Tools that change something, by a word of their names: `edit_file`, `str_replace`, `mail.send`.
+_CHANGES = re.compile(
+    r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
+    r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])",
+    re.IGNORECASE,
+)
+# An argument of so many words is what was written, and no place or name.
+_CONTENT = 5
+# A file or page holds all sorts of things: "src/rows.py", "docs/faq.md".
+_DOCUMENT = re.compile(r"[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 # From how many digits on one number in common is proof.
 _EXACT = 5
 # How many earlier dispatches of a turn each one is held against; the latest are most alike.
@@ -186,6 +198,8 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     known = read(first.asked, first.answer, second.asked)
     other = any(fact.kind in HARD and not known.holds(fact) for fact in read(second.answer).facts)
     same_calls = [call for _, call in again]
+    if again and _are_two_tasks(first, second, same_calls):
+        return None
     single = len(again) == 1 and other
     if mostly and (alike or (not single and _asked_alike(first, second, same_calls))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
@@ -196,6 +210,51 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
+
+
+def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
+    """Tell two tasks of which the calls show only what they are done on.
+
+    "Rename `parse_row`" and "Add type hints" both end in `edit_file(rows.py)` and "41 passed", if
+    what was written is not recorded. Each prompt has to have words of its own.
+    """
+    one, two = read(first.asked), read(second.asked)
+    if one.language and two.language and one.language != two.language:
+        return False  # every word is one of its own in another language
+    own = [any(not b.holds(fact) for fact in a.facts) for a, b in ((one, two), (two, one))]
+    changing = [c for c in again if _CHANGES.search(c.name) or _DOES.search(c.name)]
+    if changing:
+        asked = f"{first.asked} {second.asked}"
+        return all(own) and not any(
+            _TARGET_SAYS_ALL.search(call.name)
+            or _content_of(call) >= _CONTENT
+            or _chose_place(call, asked)
+            for call in changing
+        )
+    # "Find unused imports" and "List imports" of one file; what was found has to tell.
+    document = len(again) == len(second.calls) == 1 and any(
+        _DOCUMENT.fullmatch(word) for word in plain_text(again[0].arguments).split()
+    )
+    return document and any(own) and not _answers_cover(first, second)
+
+
+def _chose_place(call: ToolCall, asked: str) -> bool:
+    """Tell a file that no prompt named: two agents that thought of one name did one thing."""
+    words = plain_text(call.arguments).split()
+    paths = [word for word in words if _DOCUMENT.fullmatch(word) and "@" not in word]
+    return bool(paths) and not any(path.rpartition("/")[2] in asked for path in paths)
+
+
+def _content_of(call: ToolCall) -> int:
+    """Return how many words the longest argument of a call has."""
+    values = call.arguments.values() if isinstance(call.arguments, dict) else [call.arguments]
+    return max((len(value.split()) for value in values if isinstance(value, str)), default=0)
+
+
+def _answers_cover(first: _Work, second: _Work) -> bool:
+    """Tell whether the later answer has mostly what the earlier one has."""
+    new = read(second.answer).without(read(first.asked, second.asked))
+    return weight(_shared(new, read(first.answer))) >= _ALIKE * weight(new)
 
 
 def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
@@ -18,6 +17,7 @@ from .values import (
     Value,
     days_of,
     is_converted,
+    is_framed_alike,
     is_slip,
     is_tens_apart,
     labels,
@@ -85,6 +85,15 @@ _ABOUT = re.compile(
     r"a little|just|(?:more|less|fewer) than|at (?:least|most)|gut|knapp|etwa|rund|fast)\b",
     re.IGNORECASE,
 )
+# "Eleven samples are below 100 mg/kg" is true of a value of 0.4 mg/kg.
+_BELOW = re.compile(
+    r"(?:\b(?:under|below|up to|at most|(?:less|fewer) than|no more than|unter)|[<≤])\s*[€$£]?$",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(
+    r"(?:\b(?:over|above|beyond|at least|more than|no less than|über)|[>≥])\s*[€$£]?$",
+    re.IGNORECASE,
+)
 # How many words a clause may have that neither the result nor the request has. With a number that
 # looks like a slip (`4,130.75` for `4,310.75`) three may be new, else none: what says something new
 # may speak of something else ("Your train costs 9 GBP" after a flight of 64 GBP).
@@ -96,6 +105,8 @@ _QUARTER_HOUR = 15
 _MINUTES_ROUNDED = 4
 # How many digits of a value in another order may differ from one another at least.
 _SWAPPED = 3
+# How far a number may be from what it is worked out from, where it says "about".
+_ROUGHLY = 0.02
 # Twice, and days, weeks, months and hours of one another.
 _TIMES = {float(n) for n in range(2, 32)} - {10.0}
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
@@ -280,19 +291,13 @@ def _minutes_swapped(value: Value, lost: list[Value]) -> Value | None:
     return None
 
 
-# "Full in about 140 days" for "full in about 40 days": so many words in a row right around a number
-# are the same ones. With two, "of the 40 days" would be any other "of the 3 days".
-_FRAME = 3
-
-
 def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | None:
-    around = _around(value)
     alike = [
         v
         for v in against.values
         if v.kind == value.kind
         and not _in_another_unit(v, value)
-        and _is_framed_alike(around, _around(v), slip=_may_be_slip(value, v))
+        and is_framed_alike(value, v, slip=_may_be_slip(value, v))
     ]
     if len(alike) != 1 or read(value.sentence).holds(alike[0].fact):
         return None
@@ -308,43 +313,6 @@ def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | 
 
 def _may_be_slip(value: Value, other: Value) -> bool:
     return is_slip(value, other) or _zeros_apart(value, other)
-
-
-# As far around a number as its frame may reach.
-_REACH = 80
-
-
-@lru_cache(maxsize=1024)
-def _around(value: Value) -> tuple[list[str], list[str]]:
-    """Return the words and marks before a number, the nearest first, and those behind it."""
-    number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
-    if number is None:
-        return [], []
-    before = re.findall(
-        r"[^\W_]+|[,;:()]",
-        value.sentence[max(0, number.start() - _REACH) : number.start()].casefold(),
-    )[::-1]
-    after = re.findall(
-        r"[^\W_]+|[,;:()]", value.sentence[number.end() : number.end() + _REACH].casefold()
-    )
-    return before, after
-
-
-def _is_framed_alike(
-    mine: tuple[list[str], list[str]], theirs: tuple[list[str], list[str]], *, slip: bool
-) -> bool:
-    count, telling = 0, False
-    for some, others in zip(mine, theirs, strict=True):
-        # A word on one side only is no frame: "a price of" begins many sentences.
-        if not some or some[:1] != others[:1]:
-            return False
-        for one, other in zip(some, others, strict=False):
-            if one != other or not one.isalpha():
-                break
-            count += 1
-            telling = telling or (len(one) > 3 and one not in COMMON)
-    # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip of a name's own number.
-    return count >= _FRAME or (slip and telling and count >= _FRAME - 1)
 
 
 def _is_sum(value: Value, against: _Known) -> bool:
@@ -367,7 +335,7 @@ def _meant(
     if not alike or _follows(value, mine, against):
         return None
     new = value.words - against.words
-    near = [v for v in alike if _is_telling_slip(value, v)]
+    near = [v for v in alike if _is_telling_slip(value, v, against)]
     if value.kind == "date":
         # "It should be over by 12 December" for 12 September.
         moved = [
@@ -388,6 +356,9 @@ def _meant(
         return None
     if _ABOUT.search(value.clause) and any(_near(value.sizes, v.sizes, 0.15) for v in alike):
         return None
+    alike = [v for v in alike if not _is_within(v, value)]
+    if not alike:
+        return None
     # Which value it stands for shows by the words around: "arrival 18:05" for "arrival 19:05".
     shared = sorted(
         ((len(_labels(v) & _labels(value)), i) for i, v in enumerate(alike)), reverse=True
@@ -396,6 +367,7 @@ def _meant(
     # The only value of its unit in the result, in a clause that says nothing else: "86 % full".
     # "The penalty for four weeks" is none of the notice period of 90 days.
     only = [v for v in against.values if v.kind == value.kind and v.words & value.words]
+    only = [v for v in only if not _is_within(v, value)]
     if value.kind not in ("number", "identifier") and only and _is_only(only[0], against):
         return only[0]
     if best[0] == 0 or (len(shared) > 1 and shared[1][0] == best[0]):
@@ -403,7 +375,15 @@ def _meant(
     return alike[best[1]]
 
 
-def _is_telling_slip(value: Value, other: Value) -> bool:
+def _is_within(value: Value, bound: Value) -> bool:
+    """Tell a value of a result that keeps to the bound which a caller names."""
+    before = bound.clause[: bound.clause.find(bound.fact.text)]
+    sizes = [(a, b) for a in value.sizes for b in bound.sizes]
+    below = _BELOW.search(before) is not None and all(a <= b for a, b in sizes)
+    return below or (_ABOVE.search(before) is not None and all(a >= b for a, b in sizes))
+
+
+def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
     """Tell a slip that is none by nature: round numbers, and days of one month, are near anyway.
 
     300 is not 500, and the 15th of June not the 6th, by a slip of one digit.
@@ -412,6 +392,8 @@ def _is_telling_slip(value: Value, other: Value) -> bool:
         return False
     if sorted(value.digits) == sorted(other.digits) or value.kind == "time":
         return True
+    if value.kind == "identifier" and _is_in_series(other, against):
+        return False
     if value.kind == "date":
         same_day = bool(days_of(value) & days_of(other))
         return same_day or is_tens_apart(value, other) or bool(value.words & other.words)
@@ -419,6 +401,16 @@ def _is_telling_slip(value: Value, other: Value) -> bool:
     if sizes and all(max(a, b) >= 10 * min(a, b) for a, b in sizes):
         return _zeros_apart(value, other)
     return len(other.digits.strip("0")) > 2 or bool(labels(value) & labels(other))
+
+
+def _is_in_series(value: Value, against: _Known) -> bool:
+    """Tell one of several names of a result that differ by numbers: valves V-198 and V-201.
+
+    "V-204 stays open" speaks of a third one, and not of one of them with a slip.
+    """
+    names = {v.fact.text.casefold() for v in against.values if v.kind == "identifier"}
+    series = re.sub(r"\d", "", value.fact.text.casefold())
+    return sum(re.sub(r"\d", "", name) == series for name in names) > 1
 
 
 def _is_only(value: Value, against: _Known) -> bool:
@@ -607,9 +599,11 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     if value.kind == "number":
         sizes = [n for v in base for n in v.numbers if n != 1]
         made += [a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :]]
-        # 48 % of 214 people are 103.
+        # 48 % of 214 people are 103, and 18 % of 2,715 are "some 490".
         parts = [a * b for a in sizes if a < 1 for b in sizes if b > 1]
-        if any(abs(n - part) <= 0.5 for n in value.numbers for part in parts if n >= 10):
+        off = _ROUGHLY if _ABOUT.search(value.clause) else 0.0
+        within = ((n, part, max(0.5, off * part)) for n in value.numbers for part in parts)
+        if any(abs(n - part) <= most for n, part, most in within if n >= 10):
             return True
     if value.kind == "share":
         whole = [(v.kind, size) for v in base for size in v.sizes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from .facts import Fact, name_parts, read
@@ -27,10 +28,13 @@ class Value(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it may be compared with: values of the same unit, times, dates, names."""
-        for key in self.fact.keys:
-            if key.startswith("u:"):
-                return key.split(":")[1]
+        """What it may be compared with: values of the same unit, times, dates, names.
+
+        Of two units the first by name counts, in each process: pounds are money before mass.
+        """
+        units = [key.split(":")[1] for key in self.fact.keys if key.startswith("u:")]
+        if units:
+            return min(units)
         if any(key.startswith("t:") for key in self.fact.keys):
             return "time"
         if any(key.startswith("d:") for key in self.fact.keys):
@@ -84,7 +88,9 @@ def is_converted(one: Value, other: Value) -> bool:
 
 def unit_size(value: Value) -> float:
     """Return how large the unit of a value is, in the base unit of its kind; 1 without a unit."""
-    size, number = next(iter(value.sizes), 1.0), next(iter(value.numbers), 1.0)
+    if value.kind == "share":
+        return 1.0
+    size, number = min(value.sizes, default=1.0), min(value.numbers, default=1.0)
     return round(size / number, 6) if number else 1.0
 
 
@@ -130,6 +136,66 @@ def unit_text(value: Value) -> str:
     behind = value.clause[at + len(written) :] if at >= 0 else ""
     match = re.match(r"\s?((?:[^\W\d]+|%)(?:/[^\W\d]+)?)", behind)
     return match[1].casefold() if match is not None else ""
+
+
+# "Full in about 140 days" for "full in about 40 days": so many words in a row right around a number
+# are the same ones. With two, "of the 40 days" would be any other "of the 3 days".
+_FRAME = 3
+# `mg/kg` is one word.
+_TOKENS = re.compile(r"[^\W_]+(?:/[^\W\d_]+)*|[,;:()]")
+# As far around a number as its frame may reach.
+_REACH = 80
+
+
+def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
+    """Tell whether two numbers stand between the same words; with ``slip`` fewer are enough."""
+    count, telling = 0, False
+    for some, others in zip(_around(value), _around(other), strict=True):
+        # A word on one side only is no frame: "a price of" begins many sentences.
+        if not some or some[:1] != others[:1]:
+            return False
+        for one, two in zip(some, others, strict=False):
+            if one != two or not one.replace("/", "").isalpha():
+                break
+            count += 1
+            telling = telling or (len(one) > 3 and one not in COMMON)
+    # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip of a name's own number.
+    return count >= _FRAME or (slip and telling and count >= _FRAME - 1)
+
+
+# Of words copied from another text, so many telling ones have to stand around a number; around one
+# that differs as slips do, one is enough.
+_COPIED = 2
+
+
+def is_copied_around(value: Value, other: Value) -> bool:
+    """Tell whether the words on both sides of two numbers are the same, marks apart.
+
+    The nearest word of each side has to be the same one, or the text has to begin or end there.
+    """
+    telling, words = 0, 0
+    for some, others in zip(_around(value), _around(other), strict=True):
+        mine = [token for token in some if token[0].isalnum()]
+        theirs = [token for token in others if token[0].isalnum()]
+        if mine[:1] != theirs[:1]:
+            return False
+        for one, two in zip(mine, theirs, strict=False):
+            if one != two:
+                break
+            words += 1
+            telling += len(one) > 3 and one.isalpha() and one not in COMMON
+    return words >= _FRAME and telling >= (1 if is_slip(value, other) else _COPIED)
+
+
+@lru_cache(maxsize=1024)
+def _around(value: Value) -> tuple[list[str], list[str]]:
+    """Return the words and marks before a number, the nearest first, and those behind it."""
+    number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
+    if number is None:
+        return [], []
+    before = value.sentence[max(0, number.start() - _REACH) : number.start()].casefold()
+    after = value.sentence[number.end() : number.end() + _REACH].casefold()
+    return _TOKENS.findall(before)[::-1], _TOKENS.findall(after)
 
 
 def labels(value: Value) -> frozenset[str]:

@@ -53,6 +53,7 @@ _UNITS = """
 eur euro euros usd dollar dollars gbp pound pounds chf nok sek dkk jpy yen cent cents percent ms sec
 secs seconds minute minutes min mins hour hours hrs week weeks month months year years km cm mm
 meter meters metre metres mile miles kg gram grams ton tons liter liters litre litres celsius sqm m²
+mg ml cl dl mmol mol mw hz rpm psi kpa mph
 m³ fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
 """
 _GERMAN = """
@@ -351,9 +352,17 @@ def only_questions(text: str) -> bool:
 
 
 def remains(number: str, sentence: str) -> bool:
-    """Tell a number that only says how something is to stay: "the US cluster stays on 2.15"."""
-    stays = r"(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*)"
-    pattern = rf"\b{stays}\s(?:\w+\s){{0,2}}{re.escape(number)}(?!\w)"
+    """Tell a number that only says how something is, or is to stay.
+
+    "The US cluster stays on 2.15", "we are down to 40 packs": no word of what is to be done.
+    """
+    stays = (
+        r"(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
+        r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))"
+    )
+    # "Stay below 4.80" says what is to be done.
+    between = r"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){0,2}"
+    pattern = rf"\b{stays}\s{between}{re.escape(number)}(?!\w)"
     return re.search(pattern, sentence, re.IGNORECASE) is not None
 
 
