@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from baton.session.calibrate import calibrate
     from baton.session.check import check
     from baton.session.compare import compare, open_baseline, set_baseline, trend
+    from baton.session.components import list_components
     from baton.session.convert import convert, draft
     from baton.session.evaluate import aevaluate, evaluate, resume
     from baton.session.evaluation import Evaluation
@@ -72,6 +73,7 @@ __all__ = [
     "iter_traces",
     "known",
     "label",
+    "list_components",
     "load_dataset",
     "load_traces",
     "open_baseline",
@@ -103,6 +105,7 @@ _MODULES = {
     "init": "baton.session.starter",
     "iter_traces": "baton.readers",
     "label": "baton.session.label",
+    "list_components": "baton.session.components",
     "load_dataset": "baton.datasets",
     "load_traces": "baton.readers",
     "open_baseline": "baton.session.compare",

@@ -7,15 +7,29 @@ cases. A program takes its own texts through ``baton.prompts.get``.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import os
 import re
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from baton.model import InputError, text_hash
+import msgspec
+
+from baton.model import ChangedText, InputError, Problem, suggestion, text_hash
 
 KINDS = ("agent", "description", "tool", "examples")
+ENVIRONMENT = "BATON_PROMPTS"
+"""Environment variable with changed texts, as a JSON object by name."""
+HEADER = "X-Baton-Prompts"
+"""HTTP header with changed texts: the base64 form of such an object."""
 
 _CHANGED: dict[str, str] = {}
-_ASKED: dict[str, str] = {}
+_ASKED: dict[str, tuple[str, str]] = {}
+"""The text that a program has itself, and the file that asked for it, by name."""
+_OF_REQUEST: ContextVar[Mapping[str, str]] = ContextVar("baton_prompts", default={})  # noqa: B039
 
 
 def check_name(name: str) -> str:
@@ -45,13 +59,94 @@ def get(name: str, default: str) -> str:
     Raises:
         InputError: the name is not one of a component, as ``agent:refund`` is.
     """
-    _ASKED[check_name(name)] = default
-    return _CHANGED.get(name, default)
+    _ASKED[check_name(name)] = default, sys._getframe(1).f_code.co_filename
+    of_request = _OF_REQUEST.get()
+    if name in of_request:
+        return of_request[name]
+    if name in _CHANGED:
+        return _CHANGED[name]
+    stated = os.environ.get(ENVIRONMENT)
+    return default if not stated else _read(stated.encode(), ENVIRONMENT).get(name, default)
 
 
-def asked() -> dict[str, str]:
-    """Return what the program of this process asked for: the texts it gets, by name."""
-    return {name: _CHANGED.get(name, default) for name, default in _ASKED.items()}
+def asked(is_own: Callable[[str], bool]) -> dict[str, str]:
+    """Return what a program asked for: the texts it gets, by name; its files are told by path."""
+    return {
+        name: _CHANGED.get(name, default)
+        for name, (default, file) in _ASKED.items()
+        if is_own(file)
+    }
+
+
+def to_environment(texts: Mapping[str, str]) -> str:
+    """Write texts as the value of :data:`ENVIRONMENT`."""
+    return msgspec.json.encode(texts).decode()
+
+
+def to_header(texts: Mapping[str, str]) -> str:
+    """Write texts as the value of :data:`HEADER`."""
+    return base64.b64encode(msgspec.json.encode(texts)).decode()
+
+
+@contextmanager
+def handed_over(header: str | None) -> Iterator[None]:
+    """Have :func:`get` return the texts of a request's header, until the block ends.
+
+    Whoever may send the header chooses what agents are told: a server takes it in tests only.
+
+    Raises:
+        InputError: it is no such header.
+    """
+    texts: dict[str, str] = {}
+    if header:
+        try:
+            texts = _read(base64.b64decode(header, validate=True), HEADER)
+        except binascii.Error as error:
+            raise InputError(f"`{HEADER}` is not base64: {error}") from None
+    token = _OF_REQUEST.set(texts)
+    try:
+        yield
+    finally:
+        _OF_REQUEST.reset(token)
+
+
+def _read(encoded: bytes, place: str) -> dict[str, str]:
+    try:
+        texts = msgspec.json.decode(encoded, type=dict[str, str])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"`{place}` is no JSON object of texts by name: {error}") from None
+    return {check_name(name): text for name, text in texts.items()}
+
+
+def changes_of(
+    texts: Mapping[str, str], changed: Mapping[str, str], tools: Collection[str] = ()
+) -> list[ChangedText]:
+    """Check changes of texts, and return them by their hashes.
+
+    Args:
+        texts: the components that there are, as they are.
+        changed: the new texts.
+        tools: the names of tools that texts may tell about.
+
+    Raises:
+        InputError: a component that there is not, or a text that breaks something or is the same.
+    """
+    problems = []
+    for name, new in changed.items():
+        check_name(name)
+        if name not in texts:
+            hint = suggestion(name, set(texts)) or "there are none"
+            problems.append(f"no component `{name}`; {hint}")
+        elif new == texts[name]:
+            problems.append(f"`{name}` is the text that it is to be changed to already")
+        elif faults := faults_of_change(texts[name], new, tools):
+            problems.append(f"`{name}` cannot be changed to this: {'; '.join(faults)}")
+    if problems:
+        raise InputError(Problem(message=problem) for problem in problems)
+    return [
+        ChangedText(name=name, before=hash_of(texts[name]), after=hash_of(new))
+        for name, new in changed.items()
+    ]
 
 
 # Placeholders of the usual templates: `{name}` of str.format and of ADK (`{user?}`,

@@ -17,6 +17,7 @@ from baton.model.secrets import mask
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.runner.plan import RunOptions
+from baton.session.components import changes_in
 from baton.session.evaluate import (
     Evaluated,
     EvaluateOptions,
@@ -39,6 +40,7 @@ from .options import (
     OUT,
     SHORT,
     USUAL,
+    Changes,
     ConfigPath,
     Dataset,
     Evaluators,
@@ -89,6 +91,9 @@ class Running:
         Continue even if the dataset, the config or an evaluator changed.
     variant
         Which of a config's providers to evaluate, by its agent_id or type.
+    changes
+        Play with a text of the agents changed: NAME=FILE, as in agent:desk=new.md; NAME is one of
+        `baton components`. May be given several times.
     """
 
     repeat: Annotated[Whole | None, FIRST] = None
@@ -102,12 +107,19 @@ class Running:
     last_failed: Annotated[LastFailed, FIRST] = False
     force: Flag = False
     variant: str | None = None
+    changes: Changes = ()
 
     def options(self) -> EvaluateOptions:
-        """Return those that were given and that Python code has, too."""
+        """Return those that were given and that Python code has, too.
+
+        Raises:
+            InputError: a text that is to be changed, and cannot be read.
+        """
         given = {name: getattr(self, name) for name in RunOptions.__struct_fields__}
         # A flag that is not given leaves what the config says; 0 is a value.
         stated = {name: v for name, v in given.items() if v is not None and v is not False}
+        if self.changes:
+            stated["texts"] = changes_in(self.changes)
         return cast("EvaluateOptions", stated)
 
 

@@ -40,6 +40,7 @@ ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 OutputFile = Annotated[Path, Parameter(name=["--output", "-o"])]
 Keyword = Annotated[str | None, Parameter(name="-k")]
+Changes = Annotated[Words, Parameter(name="--with")]
 LastFailed = Annotated[Flag, Parameter(name=["--lf", "--last-failed"])]
 
 OUT = STORED

@@ -111,6 +111,14 @@ TABLE = {
             ),
         ),
     ),
+    "components": Verb(
+        "score",
+        "List the texts of agents that may be changed, with their hashes.",
+        (
+            Example("baton components examples/python/prompted.py:desk", "of a program", 0),
+            Example("baton components --show agent:desk", "one text, of the agents of baton.yaml"),
+        ),
+    ),
     "watch": Verb(
         "score",
         "Evaluate, then evaluate again what a changed file affects, until Ctrl-C.",

@@ -81,6 +81,7 @@ from .ports import (
 from .provenance import (
     AgentHashes,
     AgentsSeen,
+    ChangedText,
     DatasetHash,
     Differs,
     GitState,
@@ -152,6 +153,7 @@ __all__ = [
     "CaseRubric",
     "ChainDifference",
     "ChainTurn",
+    "ChangedText",
     "Content",
     "Dataset",
     "DatasetHash",

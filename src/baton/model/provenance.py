@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,6 +78,17 @@ class GitState(Record, kw_only=True):
     dirty: bool | None
 
 
+class ChangedText(Record, kw_only=True):
+    """A component that was changed, with the hashes of its texts: these alone are kept."""
+
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.before} → {self.after}"
+
+
 class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What an evaluation judged and by what; ``None`` and empty where that is not known.
 
@@ -85,7 +96,8 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     ``judges`` the models that answer it. ``agents`` and ``prompts`` have a hash for each agent, of
     its whole definition and of its instructions. ``models`` are those that agents used,
     ``lower`` the evaluators of which low values are good. ``recordings`` is the content of traces
-    that were scored without cases. Hashes are the first 16 hex digits of sha256.
+    that were scored without cases. Hashes are the first 16 hex digits of sha256. ``texts`` are the
+    components that were changed for this evaluation.
     """
 
     dataset: DatasetHash | None = None
@@ -101,6 +113,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     lower: list[str] = msgspec.field(default_factory=list)
     provider: dict[str, str] = msgspec.field(default_factory=dict)
     git: GitState | None = None
+    texts: list[ChangedText] = msgspec.field(default_factory=list)
 
     def with_agents(self, seen: AgentHashes) -> Provenance:
         """Return it with the agents that traces name; those of definitions stay."""
@@ -170,6 +183,7 @@ def changed(before: Provenance, after: Provenance) -> list[Differs]:
     differing += _both("prompt", before.prompts, after.prompts)
     differing += _one("models", ", ".join(before.models), ", ".join(after.models))
     differing += _named("provider", before.provider, after.provider)
+    differing += _texts(before.texts, after.texts)
     return [*differing, *_one("git", _git(before), _git(after))]
 
 
@@ -191,6 +205,15 @@ def _both(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Ite
     for name in before:
         if name in after:
             yield from _one(f"{what} {name}", before[name], after[name])
+
+
+def _texts(before: Sequence[ChangedText], after: Sequence[ChangedText]) -> Iterator[Differs]:
+    """Compare components: one that a side did not change is there as the other found it."""
+    old, new = ({each.name: each for each in side} for side in (before, after))
+    for name in dict.fromkeys((*old, *new)):
+        was = old[name].after if name in old else new[name].before
+        now = new[name].after if name in new else old[name].before
+        yield from _one(f"component {name}", was, now)
 
 
 def _dataset(of: Provenance) -> str | None:

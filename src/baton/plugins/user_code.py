@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from baton.model import InputError, suggestion
 
@@ -106,6 +106,62 @@ def _module_of_file(file: Path) -> ModuleType:
 
 def names_imported_below(folder: Path) -> Iterator[str]:
     """Yield what the modules of a folder import that are loaded, or that these may load later."""
+    for _, code in _own_files(folder):
+        yield from (name for above, name in _imports_in(code) if not above)
+
+
+class Asking(NamedTuple):
+    """A call ``get("agent:desk", TEXT)`` in a program, and where.
+
+    ``text`` is ``None`` where it is made only when the call is.
+    """
+
+    name: str
+    text: str | None
+    place: str
+
+
+def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
+    """Yield the calls of a function of ours (``prompts.get``) in the modules of a folder.
+
+    A text is known where it is written in the call, or is a name or attribute of a loaded module.
+    In a module that is not loaded yet the function is known by its spelling alone.
+    """
+    modules = {getattr(m, "__file__", None): m for m in list(sys.modules.values())}
+    for path, code in _own_files(folder):
+        for node in ast.walk(code):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            module, first = modules.get(str(path)), node.args[0]
+            if module is None:
+                is_it = ast.unparse(node.func).endswith(f"prompts.{function.__name__}")
+            else:
+                is_it = _value_of(node.func, module) is function
+            if is_it and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                given = node.args[1] if len(node.args) > 1 else _keyword(node, "default")
+                text = _value_of(given, module)
+                place = f"{path.name}:{node.lineno}"
+                yield Asking(first.value, text if isinstance(text, str) else None, place)
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def _value_of(node: ast.expr | None, module: ModuleType | None) -> Any:
+    """Return what stands in a program, or what a name or `module.name` is; nothing of it is run."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return vars(module).get(node.id) if module is not None else None
+    if isinstance(node, ast.Attribute):
+        holder = _value_of(node.value, module)
+        return vars(holder).get(node.attr) if isinstance(holder, ModuleType) else None
+    return None
+
+
+def _own_files(folder: Path) -> Iterator[tuple[Path, ast.AST]]:
+    """Yield the files of a folder that are loaded, and those that they import, as code."""
     loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
     seen: set[Path] = set()
@@ -115,9 +171,9 @@ def names_imported_below(folder: Path) -> Iterator[str]:
         if not own or is_installed_file(path):
             continue
         seen.add(path)
-        for above, name in _imports_in(path.read_bytes()):
-            if not above:
-                yield name
+        code = ast.parse(path.read_bytes())
+        yield path, code
+        for above, name in _imports_in(code):
             # `from .tools import pay` in the body of a function loads a file when that is called.
             start = path.parents[above - 1] if 0 < above <= len(path.parents) else folder
             place = start / name.replace(".", "/")
@@ -130,9 +186,9 @@ def is_installed_file(path: Path) -> bool:
     return bool({"site-packages", "dist-packages"} & set(path.parts))
 
 
-def _imports_in(code: bytes) -> Iterator[tuple[int, str]]:
+def _imports_in(code: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield each name that is imported, and how many dots of a relative import it has."""
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(code):
         if isinstance(node, ast.Import):
             yield from ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -64,7 +64,19 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     restart_timeout: Positive = 60
 
 
-class ServerOptions(ProviderOptions, kw_only=True):
+class PromptsOptions(ProviderOptions, kw_only=True):
+    """Options of a provider whose agents' texts may lie in files.
+
+    ``prompts`` are these files by the name of the component (``agent:refunds``). ``prompts_to`` is
+    a function, as ``module:function``: it gets the texts that are changed, as a dict by name,
+    before anything is played. With ``environment`` a program reads them from BATON_PROMPTS.
+    """
+
+    prompts: dict[str, str] = msgspec.field(default_factory=dict)
+    prompts_to: str | None = None
+
+
+class ServerOptions(PromptsOptions, kw_only=True):
     """Options of a provider that talks to a server.
 
     ``timeout`` is how many seconds the server may be silent, ``retry_attempts`` how often a
@@ -145,6 +157,11 @@ class ConfiguredProvider(ABC, Generic[Options]):
             ProviderError: it has none that Baton can change.
         """
         raise ProviderError(f"`{self.options.type}` has no texts that can be replaced from here")
+
+    async def tools(self) -> set[str]:
+        """Return the names of the agents' tools, as far as they are known; entered, as above."""
+        listed = [card.tools for card in self.around.agents.values()]
+        return {name for tools in listed if isinstance(tools, list) for name in tools}
 
     async def prepare(self) -> None:
         """Get ready for a call that follows at once; the time for it is not the case's."""

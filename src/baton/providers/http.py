@@ -10,6 +10,7 @@ from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.http_answers import Paths
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, check_options
+from baton.providers.prompts import Prompts
 
 if TYPE_CHECKING:
     from baton.providers.http_play import Shared
@@ -24,8 +25,13 @@ class Http(ConfiguredProvider[HttpOptions]):
 
     def __init__(self, options: HttpOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)
+        self._prompts = Prompts(options, self.around)
+        self._prompts.check(of_server=True)
         check_options(options)
         self._request = Request(options)
+        self._request.prompts = self._prompts.changed
+        if not self._request.sends_prompts:
+            self._request.fixed |= self._prompts.as_header()
         self._paths = Paths(options)
         parts = address(options.url, "url")
         self._place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -34,12 +40,17 @@ class Http(ConfiguredProvider[HttpOptions]):
     async def __aenter__(self) -> Self:
         from baton.providers.http_play import Shared
 
+        self._prompts.hand_over()
         self._shared = Shared(self.options, self._place, self._request.fixed, self.around.folder)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._shared is not None:
             await self._shared.close()
+
+    async def components(self) -> dict[str, str]:
+        """Return the texts of `prompts:`; raises ProviderError where there are none."""
+        return self._prompts.known(self.options.type)
 
     def lacks(self, need: Need) -> str | None:
         """Say why cases that need something cannot be played here."""

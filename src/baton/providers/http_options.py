@@ -21,13 +21,17 @@ from baton.providers.base import ServerOptions, option_error
 
 PLACEHOLDERS = (
     "input", "session_id", "case_id", "turn", "history", "messages", "user", "app", "state",
+    "prompts",
 )  # fmt: skip
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _STATE = "state."
 
 
 class Values(NamedTuple):
-    """What placeholders stand for in one message of a case; ``turn`` counts from 1."""
+    """What placeholders stand for in one message of a case; ``turn`` counts from 1.
+
+    ``prompts`` are texts that are changed, by name; ``None`` where there are none.
+    """
 
     input: str
     case_id: str
@@ -37,6 +41,7 @@ class Values(NamedTuple):
     user: str | None
     app: str | None
     state: dict[str, Any]
+    prompts: dict[str, str] | None = None
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -310,6 +315,8 @@ class Request:
             names |= names_in(header)
         if options.session[:1] == "$" and "session_id" not in names:
             raise option_error("session", "the id of the answer is not sent: write `{session_id}`")
+        self.prompts: dict[str, str] = {}
+        self.sends_prompts = "prompts" in names
         self.continues = bool(names & _CONTINUES) or options.session == "cookie"
 
 
@@ -336,7 +343,7 @@ def _headers(options: HttpOptions) -> dict[str, Text]:
         if name.lower() in taken:
             raise option_error("headers", f"`{name}` is sent already: state one")
         compiled[name] = text_template(value, f"headers.{name}")
-        refused = names_in(compiled[name]) & {"input", "history", "messages", "state"}
+        refused = names_in(compiled[name]) & {"input", "history", "messages", "prompts", "state"}
         if refused:
             raise option_error("headers", f"`{name}`: `{{{min(refused)}}}` fits into no header")
     return compiled

@@ -238,6 +238,7 @@ class Player:
             user=case.session.user,
             app=case.session.app,
             state=self._state,
+            prompts=self._request.prompts or None,
         )
         body = self._request.body.fill(values) if self._request.body else None
         headers = {name: text.fill(values) for name, text in self._request.headers.items()}

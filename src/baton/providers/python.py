@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
-from baton import components
 from baton.model import (
     SCHEMA_VERSION,
     Case,
@@ -32,7 +31,7 @@ from .answer_turns import Stated, stated_turn, with_recorded
 from .base import (
     CaseCancelled,
     ConfiguredProvider,
-    ProviderOptions,
+    PromptsOptions,
     Surroundings,
     refuse_unplayable,
     stood_in,
@@ -41,11 +40,12 @@ from .claude_hearing import Messages, hear_claude, heard_into
 from .claude_hearing import trace_of as claude_trace
 from .frameworks.program import Program, is_of_adk
 from .functions import NO_SESSION, NOT_JSON, as_json, worded
-from .instrument.wire import Setup, Workers
+from .instrument.wire import Setup, Told, Workers
+from .prompts import Prompts
 from .recorder import RecordedTurn, record_turn
 
 
-class PythonOptions(ProviderOptions, kw_only=True):
+class PythonOptions(PromptsOptions, kw_only=True):
     """A function, as ``module:function``, looked for below the config's folder.
 
     An agent, graph, crew, team or App of a framework may be named as well (``app:graph``).
@@ -71,22 +71,32 @@ class Python(ConfiguredProvider[PythonOptions]):
     """Calls the function, here, as it is; one that is not async runs in a thread of its own.
 
     With ``instrument`` or ``workers: process`` it leaves all of this, and the hooks, to a driver.
+    So it does with texts that are changed: a program that is loaded already has taken its texts,
+    and the others of this process shall not get the changed ones. ``here`` says that this process
+    is the one for it.
     """
 
     summary = "a function of your own"
     options_type = PythonOptions
 
-    def __init__(self, options: PythonOptions, around: Surroundings | None = None) -> None:
+    def __init__(
+        self, options: PythonOptions, around: Surroundings | None = None, *, here: bool = False
+    ) -> None:
         self._driver: Driver | None = None
-        if not options.instrument and options.workers != "process":
+        changed = around.texts if around is not None and not here else {}
+        if not options.instrument and options.workers != "process" and not changed:
             super().__init__(options, around)
             _refuse_idle(options)
             hear_claude()
-            components.use(self.around.texts)  # a program asks for its texts while it is loaded
+            prompts = Prompts(options, self.around)
+            prompts.check()
+            prompts.begin(self.around.texts)  # a program asks for its texts while it is loaded
             if is_of_adk(load_object(options.target, self.around.folder)):
                 self._driver = _OfAdk(options, self.around)
             else:
-                self._program = Program(options.target, self.around.folder, self.around.texts)
+                self._program = Program(
+                    options.target, self.around.folder, self.around.texts, prompts
+                )
             return
         _refuse_idle(options)
         # Hooks run where the program does, as they may share its modules.
@@ -96,13 +106,29 @@ class Python(ConfiguredProvider[PythonOptions]):
             target=options.target,
             folder=str(self.around.folder),
             agents=self.around.agents,
-            texts=dict(self.around.texts),
+            texts=dict(changed),
+            prompts=options.prompts,
+            prompts_to=options.prompts_to,
             hooks=options.hooks,
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
             plain=not options.instrument,
             tracebacks=are_shown(),
         )
-        self._driver = _driver(setup, options.workers or "process")
+        Prompts(options, self.around).check()
+        self._driver = _driver(setup, "process" if changed else options.workers or "process")
+
+    async def components(self) -> dict[str, str]:
+        """Return the texts that may be changed."""
+        return (await self._told()).texts
+
+    async def tools(self) -> set[str]:
+        """Return the names of tools: those of definitions, and those that the program has."""
+        return {*await super().tools(), *(await self._told()).tools}
+
+    async def _told(self) -> Told:
+        if self._driver is not None:
+            return await self._driver.tell()
+        return Told(self._program.components(), sorted(self._program.tools()))
 
     def lacks(self, need: Need) -> str | None:
         """Say why cases that need something cannot be played; a function of cases sees to it."""
@@ -299,6 +325,9 @@ class Driver(Protocol):
     async def close(self) -> None:
         """End what was started."""
 
+    async def tell(self) -> Told:
+        """Tell which texts may be changed; raises ProviderError."""
+
     async def play(self, case: Case) -> Trace:
         """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
 
@@ -327,6 +356,11 @@ class _OfAdk:
     async def close(self) -> None:
         if self._is_open:
             await self._provider.__aexit__(None, None, None)
+
+    async def tell(self) -> Told:
+        await self.prepare()
+        texts, tools = await self._provider.components(), await self._provider.tools()
+        return Told(texts, sorted(tools))
 
     async def play(self, case: Case) -> Trace:
         await self.prepare()

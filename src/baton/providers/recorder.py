@@ -363,12 +363,21 @@ def agent(name: str) -> Callable[[Marked], Marked]:
     return mark
 
 
+_MARKED: set[str] = set()
+
+
+def marked_tools() -> set[str]:
+    """Return the names of the functions that :func:`tool` has marked."""
+    return set(_MARKED)
+
+
 def tool(function: Marked) -> Marked:
     """Mark a function as a tool: ``@baton.tool``. Its calls are recorded.
 
     A stand-in may answer in its place.
     """
     name = function.__name__
+    _MARKED.add(name)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from baton.config import Config
@@ -119,6 +120,8 @@ def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
     return None
 
 
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+"""No component is changed."""
 AgentLike = dict[str, Any] | str
 """An agent that is known by a name: the spec of a provider, a word as `baton eval` takes it, or
 ``{"config": FILE, "provider": NAME}`` for a provider of a config (its only one without a name)."""
@@ -244,23 +247,30 @@ def variants_of(config: Config | None, wanted: str | None) -> list[int]:
 
 
 def build_agent(
-    config: Config | None, spec: dict[str, Any] | None, variant: int, catalog: Catalog
+    config: Config | None,
+    spec: dict[str, Any] | None,
+    variant: int,
+    catalog: Catalog,
+    texts: Mapping[str, str] = NO_TEXTS,
 ) -> ConfiguredProvider[Any]:
     """Build the provider of a spec, else one of a config, by its place there from 0.
 
     Paths of a spec start in the current folder, those in a config in the folder of the config.
+    ``texts`` are components that are changed.
 
     Raises:
         InputError: there is no such provider, or it refuses its options.
     """
     if spec is not None:
-        return make_provider(spec, Surroundings(Path(), catalog))
+        return make_provider(spec, Surroundings(Path(), catalog, texts))
     if config is None or variant >= len(config.providers):
         raise InputError(f"there is no provider number {variant + 1} here")
-    return configured(config, variant, catalog)
+    return configured(config, variant, catalog, texts)
 
 
-def only_provider(config: Config, catalog: Catalog) -> ConfiguredProvider[Any]:
+def only_provider(
+    config: Config, catalog: Catalog, texts: Mapping[str, str] = NO_TEXTS
+) -> ConfiguredProvider[Any]:
     """Build the one provider of a config; paths start in its folder.
 
     Raises:
@@ -269,13 +279,15 @@ def only_provider(config: Config, catalog: Catalog) -> ConfiguredProvider[Any]:
     if len(config.providers) != 1:
         message = f"names {counted(len(config.providers), 'provider')}: exactly one is needed here"
         raise InputError(Problem(file=config.file, path="providers", message=message))
-    return configured(config, 0, catalog)
+    return configured(config, 0, catalog, texts)
 
 
-def configured(config: Config, index: int, catalog: Catalog) -> ConfiguredProvider[Any]:
+def configured(
+    config: Config, index: int, catalog: Catalog, texts: Mapping[str, str] = NO_TEXTS
+) -> ConfiguredProvider[Any]:
     """Build one of a config's providers; raises InputError when it refuses its options."""
     try:
-        return build_provider(config.providers[index], Surroundings(config.folder, catalog))
+        return build_provider(config.providers[index], Surroundings(config.folder, catalog, texts))
     except InputError as error:
         raise InputError(
             Problem(

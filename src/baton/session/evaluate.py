@@ -14,7 +14,7 @@ from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import choose
 from baton.formats.explain import explain
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider
+from baton.model import CaseResult, ChangedText, Dataset, InputError, Problem, Provider
 from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -28,13 +28,14 @@ from baton.runner.live import (
     evaluate_to_folder,
     finished_slots,
 )
-from baton.runner.loop import run, run_until_terminated
+from baton.runner.loop import run, run_anywhere, run_until_terminated
 from baton.runner.plan import Plan, RunOptions, Specs
 from baton.runner.prices import read_prices
 from baton.store import Kept, StoredEvaluation, read_evaluation
 
 from .agents import (
     NO_AGENT,
+    NO_TEXTS,
     Target,
     agent_spec,
     build_agent,
@@ -43,6 +44,7 @@ from .agents import (
     variant_names,
     variants_of,
 )
+from .components import checked
 from .estimate import JudgingEstimate, estimate_live
 from .evaluation import Evaluation
 from .prepare import (
@@ -95,6 +97,7 @@ class EvaluateOptions(ScoreOptions, total=False):
             only what a server refused with 429 or 503 is, and with 0 nothing.
         fail_fast: stop at the first case that fails or errs; a notice says what was not played.
         max_agent_cost: USD that the agents may cost; the cases after that are errors.
+        texts: components to change, by name: ``{"agent:desk": "You are ..."}``.
     """
 
     concurrency: int
@@ -103,6 +106,7 @@ class EvaluateOptions(ScoreOptions, total=False):
     retry_errors: int | None
     fail_fast: bool
     max_agent_cost: float | None
+    texts: Mapping[str, str]
 
 
 async def aevaluate(
@@ -136,9 +140,9 @@ async def aevaluate(
     _check_names(options)
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
     prepared = prepared._replace(plan=for_this(prepared.plan, prepared.cases))
-    about = _about(prepared)
+    about = _about(prepared, await prepared.check_texts())
     evaluation = await prepared.play()
-    evaluation.notices += left_unchecked(prepared.plan, prepared.cases)
+    evaluation.notices += about.get("notices", [])
     return Evaluation.of(evaluation, about, keep_traces=True)
 
 
@@ -195,12 +199,13 @@ def evaluate_into(
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
     plan, cases = for_this(prepared.plan, prepared.cases), prepared.cases
     prepared = prepared._replace(plan=plan)
-    to = RunFolder(folder.parent, prepared.name, _about(prepared), on_start=on_start, folder=folder)
+    about = _about(prepared, run_anywhere(prepared.check_texts()))
+    to = RunFolder(folder.parent, prepared.name, about, on_start=on_start, folder=folder)
     run_until_terminated(evaluate_to_folder(plan, prepared.provider, cases, prepared.options, to))
     return read_evaluation(folder)
 
 
-def _about(prepared: Prepared) -> dict[str, Any]:
+def _about(prepared: Prepared, changes: Sequence[ChangedText]) -> dict[str, Any]:
     """Return what the folder of an evaluation says of how it was made."""
     player = prepared.provider
     return folder_header(
@@ -208,6 +213,7 @@ def _about(prepared: Prepared) -> dict[str, Any]:
         prepared.inputs,
         player.options.type if isinstance(player, ConfiguredProvider) else None,
         git=False,
+        changes=changes,
         planned=len(prepared.cases) * prepared.options.repeat,
         repeats=prepared.options.repeat,
     )
@@ -221,7 +227,8 @@ def _check_names(options: EvaluateOptions) -> None:
 class Prepared(NamedTuple):
     """Cases, what plays them and what scores them: all checked, and nothing played yet.
 
-    ``make_provider`` builds the provider anew, for who plays in several event loops.
+    ``make_provider`` builds the provider anew, for who plays in several event loops, and
+    ``make_unchanged`` one without the changed ``texts``.
     """
 
     inputs: Inputs
@@ -231,6 +238,24 @@ class Prepared(NamedTuple):
     make_provider: Callable[[], Provider]
     options: RunOptions
     name: str
+    texts: Mapping[str, str] = NO_TEXTS
+    make_unchanged: Callable[[], Provider] | None = None
+
+    async def check_texts(self) -> list[ChangedText]:
+        """Check the texts that are changed with those that there are.
+
+        Raises:
+            InputError: there is no such component, or a text breaks something.
+        """
+        if not self.texts or self.make_unchanged is None:
+            return []
+        unchanged = self.make_unchanged()
+        if not isinstance(unchanged, ConfiguredProvider):
+            raise InputError(
+                "`texts` are changed in agents that Baton sets up: name the agent, as "
+                "`module:function`, or the spec of a provider"
+            )
+        return await checked(unchanged, self.texts)
 
     async def play(self, cases: Dataset | None = None) -> model.Evaluation:
         """Play and score all cases, or some; raises InputError for what cannot be played."""
@@ -262,7 +287,9 @@ def prepare_evaluation(
     base = config.run if config else RunOptions()
     how = run_options(base, options)
     options["by_cases"] = True
-    make = _maker_of(provider, config, inputs.catalog or {}, folder)
+    texts = options.get("texts") or NO_TEXTS
+    make = _maker_of(provider, config, inputs.catalog or {}, folder, texts)
+    unchanged = _maker_of(provider, config, inputs.catalog or {}, folder, NO_TEXTS)
     player = make()
     stated = player.options if isinstance(player, ConfiguredProvider) else None
     plan = prepare(
@@ -275,22 +302,26 @@ def prepare_evaluation(
         player_model=stated.model if stated else None,
     )
     name = options.get("name") or (config.name if config else None) or inputs.dataset.name
-    return Prepared(inputs, plan, inputs.dataset, player, make, how, name)
+    return Prepared(inputs, plan, inputs.dataset, player, make, how, name, texts, unchanged)
 
 
 def _maker_of(
-    provider: ProviderLike | None, config: Config | None, catalog: Catalog, folder: Path
+    provider: ProviderLike | None,
+    config: Config | None,
+    catalog: Catalog,
+    folder: Path,
+    texts: Mapping[str, str],
 ) -> Callable[[], Provider]:
     """Return what builds the provider that is meant; raises InputError for what is none."""
     if provider is None:
         if config is None:
             raise InputError("name what plays the cases: a provider, or a config with `providers:`")
-        return lambda: only_provider(config, catalog)
+        return lambda: only_provider(config, catalog, texts)
     spec = agent_spec(provider, folder) if isinstance(provider, str) else provider
     if spec is None:
         raise InputError(Problem(file=str(provider), message=NO_AGENT))
     if isinstance(spec, Mapping):
-        return lambda: make_provider(spec, Surroundings(folder, catalog))
+        return lambda: make_provider(spec, Surroundings(folder, catalog, texts))
     if not isinstance(spec, ConfiguredProvider) and not (callable(spec) and takes_one(spec)):
         kind = getattr(spec, "__name__", type(spec).__name__)
         raise InputError(
@@ -460,7 +491,11 @@ def evaluate_files(
     inputs = _load(begun, options)
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*cases, inputs.definitions])
-    jobs = [_job(begun, inputs, place, options, force=force) for place in places]
+    changes = [_changes(begun, inputs, place, options) for place in places]
+    jobs = [
+        _job(begun, inputs, place, options, force=force, changes=some)
+        for place, some in zip(places, changes, strict=True)
+    ]
     for text in jobs[0].cases.notes:
         note(text)
     for text in trust_in(options).notes:
@@ -468,13 +503,26 @@ def evaluate_files(
     providers = []
     for job in jobs:
         spec = begun.target.provider
-        providers.append(build_agent(config, spec, job.place, inputs.catalog or {}))
+        texts = options.get("texts") or NO_TEXTS
+        providers.append(build_agent(config, spec, job.place, inputs.catalog or {}, texts))
         check_playable(job.plan, providers[-1], job.cases)
     employed = [_workers(chosen, begun, inputs, job, options) if chosen else None for job in jobs]
     done = []
     for job, provider, some in zip(jobs, providers, employed, strict=True):
         done.append(Variant(job.variant, _play(job, provider, some, out, listener, note)))
     return Evaluated(done, config)
+
+
+def _changes(
+    begun: _Begun, inputs: Inputs, place: int, options: EvaluateOptions
+) -> list[ChangedText]:
+    """Check the texts that are changed with those of a provider; raises InputError."""
+    texts = options.get("texts")
+    if not texts:
+        return []
+    target = begun.target
+    unchanged = build_agent(target.config, target.provider, place, inputs.catalog or {})
+    return run_anywhere(checked(unchanged, texts))
 
 
 def _only_failed(folder: Path | None, last: bool, stored: Path) -> Path | None:
@@ -624,7 +672,13 @@ def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> D
 
 
 def _job(
-    begun: _Begun, inputs: Inputs, place: int, options: EvaluateOptions, *, force: bool
+    begun: _Begun,
+    inputs: Inputs,
+    place: int,
+    options: EvaluateOptions,
+    *,
+    force: bool,
+    changes: Sequence[ChangedText] = (),
 ) -> _Job:
     """Prepare one variant; raises InputError."""
     start, config, cases = begun.start, inputs.config, inputs.dataset
@@ -662,7 +716,7 @@ def _job(
         judge=judge_words(start.judge),
         variant=variant,
     )
-    basis = basis_of(config, kept_request, plan, cases)
+    basis = basis_of(config, kept_request, plan, cases, changes)
     name = options.get("name") or (config.name if config else None) or cases.name
     spec = begun.target.provider
     kind = str(spec["type"]) if spec is not None else None
@@ -672,6 +726,7 @@ def _job(
         plan,
         inputs,
         kind,
+        changes=changes,
         provider=masked(spec),
         run=msgspec.to_builtins(how),
         request=msgspec.to_builtins(kept_request),
@@ -713,6 +768,7 @@ def _workers(
         criteria=asked.criteria,
         provider=begun.target.provider,
         run=job.options,
+        texts=dict(options.get("texts") or {}),
     )
     return make_workers(spec, inputs.config), recipe
 

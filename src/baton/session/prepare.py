@@ -19,7 +19,7 @@ from baton.datasets import load_dataset
 from baton.gate.decide import for_some_cases
 from baton.gate.rules import read_gate
 from baton.judges.settings import settings_of
-from baton.model import Case, Dataset, InputError, Judge, Problem, suggestion
+from baton.model import Case, ChangedText, Dataset, InputError, Judge, Problem, suggestion
 from baton.model.option_names import option
 from baton.model.prices import ModelPrice
 from baton.model.redact import OFF, ON, Redaction, RedactLike, redaction_of
@@ -325,11 +325,18 @@ def for_this(plan: Plan, dataset: Dataset | None) -> Plan:
 
 
 def folder_header(
-    plan: Plan, inputs: Inputs, played_by: str | None = None, *, git: bool = True, **more: Any
+    plan: Plan,
+    inputs: Inputs,
+    played_by: str | None = None,
+    *,
+    git: bool = True,
+    changes: Sequence[ChangedText] = (),
+    **more: Any,
 ) -> dict[str, Any]:
     """Return what an evaluation folder says of how it was made; ``played_by`` is a provider's type.
 
     Without ``git`` the commit is left out, which takes longer to find out than all else.
+    ``changes`` are the texts that were changed.
 
     Raises:
         InputError: the gate is for another dataset or config, or its baseline is not there.
@@ -346,6 +353,7 @@ def folder_header(
         inputs.catalog,
         git=git,
     )
+    provenance.texts = list(changes)
     refuse_others(plan.gate, provenance)
     header = {
         "versions": {"baton": __version__},
@@ -362,6 +370,9 @@ def folder_header(
         header["prices"] = msgspec.to_builtins(plan.prices)
     if inputs.dataset is not None and (left := left_unchecked(plan, inputs.dataset)):
         header["notices"] = left
+    if changes:
+        told = f"played with changed texts: {', '.join(map(str, changes))}"
+        header["notices"] = [*header.get("notices", ()), told]
     header["provenance"] = msgspec.to_builtins(provenance)
     header["evaluator_versions"] = {
         name: planned.evaluator.version for name, planned in plan.all_evaluators.items()

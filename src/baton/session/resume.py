@@ -20,7 +20,7 @@ import msgspec
 from baton.config import Config
 from baton.config.judge import JudgeFlags, judge_flags
 from baton.formats.evaluation_folder import HEADER, Header, read_header
-from baton.model import Dataset, InputError, Problem
+from baton.model import ChangedText, Dataset, InputError, Problem
 from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.plugins import names_code
@@ -61,9 +61,10 @@ class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Basis(msgspec.Struct, kw_only=True):
-    """What results depend on: hashes of files and cases, versions of evaluators."""
+    """What results depend on: hashes of files, cases and changed texts, versions of evaluators."""
 
     cases: str
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     evaluators: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -349,7 +350,13 @@ def _name_again(earlier: Request, missing: Sequence[str], option: str, folder: P
     )
 
 
-def basis_of(config: Config | None, request: Request, plan: Plan, cases: Dataset) -> Basis:
+def basis_of(
+    config: Config | None,
+    request: Request,
+    plan: Plan,
+    cases: Dataset,
+    changes: Sequence[ChangedText] = (),
+) -> Basis:
     """Hash what the results of an evaluation depend on."""
     files: list[Path] = []
     if config is not None:
@@ -363,6 +370,7 @@ def basis_of(config: Config | None, request: Request, plan: Plan, cases: Dataset
             files += _files_below(Path(given))
     return Basis(
         cases=cases.content_hash(),
+        texts={each.name: each.after for each in changes},
         files={str(file): _hash(file) for file in files},
         evaluators={
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
@@ -426,6 +434,10 @@ def _changes(before: Basis, after: Basis) -> Iterator[str]:
         old_hash, new_hash = old_files.get(place), new_files.get(place)
         if (old_hash and old_hash[1]) != (new_hash and new_hash[1]):
             yield f"the file {(new_hash or old_hash or (place,))[0]}"
+    for name in sorted({*before.texts, *after.texts}):
+        was, now = before.texts.get(name), after.texts.get(name)
+        if was != now:
+            yield f"the text of `{name}`: {was or 'not changed'} then, {now or 'not changed'} now"
     for name in sorted({*before.evaluators, *after.evaluators}):
         old, new = before.evaluators.get(name), after.evaluators.get(name)
         if old != new:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.formats.evaluation_folder import Header, is_evaluation, read_header
 from baton.model import Dispatch, InputError, Problem, Trace, suggestion
 from baton.model.redact import RedactLike
 from baton.readers import iter_traces
@@ -17,6 +18,15 @@ from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
 from .recordings import recordings_in
 from .server_source import is_server
+
+
+def _changed_in(paths: Sequence[str]) -> Iterator[str]:
+    """Say which texts were changed in evaluations that are shown."""
+    for path in paths:
+        if is_evaluation(Path(path)):
+            provenance = read_header(Path(path), Header).provenance
+            for each in provenance.texts if provenance is not None else ():
+                yield f"{path}: played with a changed text: {each}"
 
 
 class Shown(NamedTuple):
@@ -60,6 +70,8 @@ def traces_to_show(
         raise InputError("name the files or folders to show")
     priced = pricing(config, prices)
     paths = each_once(some, note)
+    for text in _changed_in(paths):
+        note(text)
     for path in paths:
         if is_address(path) and not is_server(path):
             message = "is an address, which only `baton score` reads: copy it here to show it"

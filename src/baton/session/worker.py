@@ -144,7 +144,7 @@ def _set_up(recipe: Recipe) -> Setup:
         return msgspec.structs.replace(plan, default_model=config.providers[variant].model)
 
     def provider_of(variant: int) -> ConfiguredProvider[Any]:
-        return build_agent(config, recipe.provider, variant, inputs.catalog or {})
+        return build_agent(config, recipe.provider, variant, inputs.catalog or {}, recipe.texts)
 
     keep = None if keep_case is None else kept_traces(keep_case, every, plan.redaction)
     return Setup(plan_of, dataset, inputs.catalog, provider_of, keep)

@@ -11,17 +11,20 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from baton import components
 from baton.model import Case, InputError, MadeCall, Message, ProviderError, suggestion
 from baton.plugins.user_code import (
     Function,
+    calls_of,
     is_installed_file,
     load_object,
     names_imported_below,
 )
 from baton.providers.functions import Target
+from baton.providers.prompts import Prompts
+from baton.providers.recorder import marked_tools
 from baton.stand_ins import Play, current, playing
 
 from .base import Ask, Framework, Session, Text, classes_of
@@ -52,16 +55,23 @@ class Program:
     Args:
         spec: the target, as ``module:name``.
         folder: where it is looked for.
-        texts: components that are changed, by name.
+        texts: components that are changed, by name; `Prompts.begin` has handed them out.
+        prompts: texts that lie in files.
 
     Raises:
         InputError: there is no such function or object, or it is neither; a component that is to
             be changed does not exist.
     """
 
-    def __init__(self, spec: str, folder: Path, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        spec: str,
+        folder: Path,
+        texts: Mapping[str, str] | None = None,
+        prompts: Prompts | None = None,
+    ) -> None:
         self._spec = spec
-        components.use(texts or {})  # before it is imported: programs ask for them then
+        self._prompts = prompts
         self._there_before = {each.package for each in FRAMEWORKS if each.package in sys.modules}
         self._value = load_object(spec, folder)
         self._root, self._imported = _imported_by(self._value, spec, folder)
@@ -72,7 +82,23 @@ class Program:
     def components(self) -> dict[str, str]:
         """Return the texts that may be changed, as they are now, by name."""
         own = {name: text.read() for name, text in self._texts().items()}
-        return {**own, **components.asked()}
+        in_files = self._prompts.texts if self._prompts is not None else {}
+        return {**in_files, **own, **self._asking(), **components.asked(self._is_own)}
+
+    def _is_own(self, file: str) -> bool:
+        """Tell a file of the program; an installed one may be of a program that is installed."""
+        path = Path(file).resolve()
+        return path.is_relative_to(self._root) or is_installed_file(path)
+
+    def tools(self) -> set[str]:
+        """Return the names of tools that are known: marked functions, and those with a text."""
+        named = (name.removeprefix("tool:") for name in self._texts() if name.startswith("tool:"))
+        return {*named, *marked_tools()}
+
+    def _asking(self) -> dict[str, str]:
+        """Return what the program's code asks for, also where it has not been run yet."""
+        calls = calls_of(components.get, self._root)
+        return {each.name: each.text for each in calls if each.text is not None}
 
     @contextmanager
     def playing(self, case: Case) -> Iterator[Play]:
@@ -156,13 +182,31 @@ class Program:
         return texts
 
     def _change(self, changed: Mapping[str, str]) -> None:
-        own, asked = self._texts(), components.asked()
+        own = self._texts()
+        asked = {*components.asked(self._is_own), *self._asking()}
+        handed_over = self._prompts is not None and self._prompts.are_taken
+        in_files = self._prompts.texts if self._prompts is not None else {}
         for name, text in changed.items():
             if name in own:
                 own[name].write(text)
-            elif name not in asked:
-                known = [*own, *asked]
-                raise InputError(f"`{self._spec}` has no component `{name}`; {_known(name, known)}")
+            elif name in asked or (handed_over and name in in_files):
+                continue
+            elif name in in_files:
+                raise InputError(
+                    f"nothing in `{self._spec}` takes `{name}`: have it ask by "
+                    f'`baton.prompts.get("{name}", ...)`, or say who gets it by `prompts_to:`'
+                )
+            else:
+                self._refuse(name, [*own, *asked, *in_files])
+
+    def _refuse(self, name: str, known: list[str]) -> NoReturn:
+        for each in calls_of(components.get, self._root):
+            if each.name == name:
+                raise InputError(
+                    f"the text of `{name}` is made only when {each.place} is run, so that no "
+                    "change of it can be checked: make it a constant of its module"
+                )
+        raise InputError(f"`{self._spec}` has no component `{name}`; {_known(name, known)}")
 
 
 def asked_of(case: Case) -> tuple[str, list[Message]]:

@@ -28,12 +28,20 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 from baton.providers.answer_turns import Stated, stated_turn
-from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable, stood_in
+from baton.providers.base import (
+    CaseCancelled,
+    Hooks,
+    PromptsOptions,
+    Surroundings,
+    refuse_unplayable,
+    stood_in,
+)
 from baton.providers.frameworks.program import Program
 from baton.providers.functions import NO_SESSION, worded
 from baton.providers.instrument.collector import Collected, Play, tracing
 from baton.providers.instrument.instrumentors import activate, switch_on_built_in
-from baton.providers.instrument.wire import Setup
+from baton.providers.instrument.wire import Setup, Told
+from baton.providers.prompts import Prompts
 from baton.readers import Catalog
 from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Span
@@ -225,11 +233,18 @@ class Player:
         activate(setup.instrumentors, self.setup.instrumentors.append)
         folder = Path(setup.folder)
         switch_on_built_in(self.setup.built_in.append)
-        self.program = Program(setup.target, folder, setup.texts)
+        given = PromptsOptions(type="python", prompts=setup.prompts, prompts_to=setup.prompts_to)
+        prompts = Prompts(given, Surroundings(folder, texts=setup.texts))
+        prompts.begin(setup.texts)
+        self.program = Program(setup.target, folder, setup.texts, prompts)
         self.target = self.program.target
         self.hooks = Hooks(setup.hooks, folder)
         # What was made while the program was loaded.
         self.tracing.install()
+
+    async def tell(self) -> Told:
+        """Tell which texts may be changed."""
+        return Told(self.program.components(), sorted(self.program.tools()))
 
     def start(self, case: Case) -> CaseInPlay:
         """Begin a case; raises ProviderError when it cannot be played."""
@@ -394,6 +409,10 @@ class Inline:
 
     async def close(self) -> None:
         """Do nothing: what the program set up stays."""
+
+    async def tell(self) -> Told:
+        """Tell which texts may be changed."""
+        return await self._player.tell()
 
     async def play(self, case: Case) -> Trace:
         """Play a case; raises ProviderError, and CaseCancelled with what was seen."""

@@ -22,7 +22,21 @@ from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled
 from baton.providers.functions import NOT_JSON, as_json, call
 
-from .wire import CLEAN_UP, Answer, Cut, Order, Play, Played, Refused, Setup, TooLong, receive, send
+from .wire import (
+    CLEAN_UP,
+    Answer,
+    Cut,
+    Order,
+    Play,
+    Played,
+    Refused,
+    Setup,
+    Tell,
+    Told,
+    TooLong,
+    receive,
+    send,
+)
 
 _ENDING = 3.0
 """Seconds that a worker has to end by itself; a little more than it gives its program."""
@@ -88,13 +102,23 @@ class Worker:
 
     async def play(self, case: Case) -> Played:
         """Play a case; raises WorkerEnded."""
-        self._asked = Future()
-        self._send(Play(case))
-        await _done(self._asked)
-        answer = self._asked.result()
+        answer = await self._answer_to(Play(case))
         if isinstance(answer, Played):
             return answer
         raise WorkerEnded(f"{self._how_it_ended()} while it played the case")
+
+    async def tell(self) -> Told:
+        """Ask which texts may be changed; raises WorkerEnded."""
+        answer = await self._answer_to(Tell())
+        if isinstance(answer, Told):
+            return answer
+        raise WorkerEnded(f"{self._how_it_ended()} while it was asked for its texts")
+
+    async def _answer_to(self, order: Order) -> Answer | None:
+        self._asked = Future()
+        self._send(order)
+        await _done(self._asked)
+        return self._asked.result()
 
     async def cut(self) -> Played:
         """Break off the case in play; return what was seen of it. It is to be killed then."""
@@ -226,6 +250,21 @@ class Pool:
         """Keep a process for the case that is played next, as loading may take long."""
         with suppress(ProviderError):  # it is reported when the case is played
             self._kept.append(await self._take())
+
+    async def tell(self) -> Told:
+        """Ask a process which texts of the program may be changed; raises ProviderError."""
+        worker = await self._take()
+        try:
+            told = await worker.tell()
+        except BaseException as error:
+            self._drop(worker)
+            if isinstance(error, WorkerEnded):
+                raise ProviderError(str(error)) from None
+            raise
+        self._idle.append(worker)
+        if told.problem is not None:
+            raise ProviderError(told.problem)
+        return told
 
     async def close(self) -> None:
         """End all processes."""

@@ -23,7 +23,8 @@ Workers = Literal["process", "inline"]
 class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     """The program, and how it is instrumented. ``folder`` is where it is looked for.
 
-    ``agents`` are definitions that the config gives, ``texts`` components that are changed. A
+    ``agents`` are definitions that the config gives, ``texts`` components that are changed,
+    ``prompts`` files of texts and ``prompts_to`` the function that gets those that are changed. A
     ``plain`` one is not instrumented: what it returns is its trace. ``tracebacks`` prints those of
     what it raises.
     """
@@ -32,6 +33,8 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     folder: str
     agents: Catalog = msgspec.field(default_factory=dict)
     texts: dict[str, str] = msgspec.field(default_factory=dict)
+    prompts: dict[str, str] = msgspec.field(default_factory=dict)
+    prompts_to: str | None = None
     hooks: HookOptions | None = None
     instrumentors: Literal["auto"] | list[str] = "auto"
     plain: bool = False
@@ -42,6 +45,18 @@ class Play(msgspec.Struct, tag="play"):
     """Play a case."""
 
     case: Case
+
+
+class Tell(msgspec.Struct, tag="tell"):
+    """Tell which texts of the program may be changed; asked while no case is in play."""
+
+
+class Told(msgspec.Struct, tag="told"):
+    """The texts by name, and the names of tools; or what is wrong."""
+
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
+    tools: list[str] = msgspec.field(default_factory=list)
+    problem: str | None = None
 
 
 class Cut(msgspec.Struct, tag="cut"):
@@ -68,8 +83,8 @@ class Played(msgspec.Struct, tag="played"):
     problem: str | None = None
 
 
-Order = Setup | Play | Cut
-Answer = Ready | Refused | Played
+Order = Setup | Play | Tell | Cut
+Answer = Ready | Refused | Played | Told
 
 
 class TooLong(ValueError):  # noqa: N818 - says what happened

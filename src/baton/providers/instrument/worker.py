@@ -18,7 +18,20 @@ from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
 from baton.tracebacks import tracebacks_shown
 
-from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, TooLong, receive, send
+from .wire import (
+    CLEAN_UP,
+    Cut,
+    Play,
+    Played,
+    Ready,
+    Refused,
+    Setup,
+    Tell,
+    Told,
+    TooLong,
+    receive,
+    send,
+)
 
 if TYPE_CHECKING:
     from .player import CaseInPlay, Player
@@ -29,10 +42,19 @@ class PlainPlayer:
 
     def __init__(self, setup: Setup) -> None:
         """Load it; raises InputError."""
-        options = PythonOptions(type="python", target=setup.target, hooks=setup.hooks)
-        self._provider = Python(
-            options, Surroundings(Path(setup.folder), setup.agents, setup.texts)
+        options = PythonOptions(
+            type="python",
+            target=setup.target,
+            hooks=setup.hooks,
+            prompts=setup.prompts,
+            prompts_to=setup.prompts_to,
         )
+        around = Surroundings(Path(setup.folder), setup.agents, setup.texts)
+        self._provider = Python(options, around, here=True)
+
+    async def tell(self) -> Told:
+        """Tell which texts may be changed; raises ProviderError."""
+        return Told(await self._provider.components(), sorted(await self._provider.tools()))
 
     def start(self, case: Case) -> PlainCase:
         """Begin a case; raises ProviderError when it cannot be played."""
@@ -111,16 +133,26 @@ class _Worker:
 
     async def run(self) -> None:
         """Play cases as they come; returns when no more can come."""
-        cases: asyncio.Queue[Case | None] = asyncio.Queue()
+        orders: asyncio.Queue[Play | Tell | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         listening = threading.Thread(
-            target=self._listen, args=(loop, cases), name="baton-orders", daemon=True
+            target=self._listen, args=(loop, orders), name="baton-orders", daemon=True
         )
         listening.start()
         send(self._answers, Ready())
-        while (case := await cases.get()) is not None:
-            self._task = asyncio.ensure_future(self._play(case))
+        while (order := await orders.get()) is not None:
+            if isinstance(order, Tell):
+                self._answer(await self._tell())
+                continue
+            self._task = asyncio.ensure_future(self._play(order.case))
             self._answer(await self._task)
+
+    async def _tell(self) -> Told:
+        try:
+            return await self._player.tell()
+        except Exception as error:  # noqa: BLE001 - it may be the program's own
+            is_ours = isinstance(error, ProviderError | InputError)
+            return Told(problem=str(error) if is_ours else worded(error))
 
     async def _play(self, case: Case) -> Played:
         try:
@@ -134,17 +166,19 @@ class _Worker:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the case's error
             return Played(None, f"the case cannot be played: {worded(error)}")
 
-    def _listen(self, loop: asyncio.AbstractEventLoop, cases: asyncio.Queue[Case | None]) -> None:
+    def _listen(
+        self, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Play | Tell | None]
+    ) -> None:
         """Take orders, in a thread, so that a program that blocks can be broken off."""
-        while (order := receive(self._orders, Play | Cut)) is not None:
-            if isinstance(order, Play):
+        while (order := receive(self._orders, Play | Tell | Cut)) is not None:
+            if isinstance(order, Play | Tell):
                 self._answered.clear()
-                loop.call_soon_threadsafe(cases.put_nowait, order.case)
+                loop.call_soon_threadsafe(orders.put_nowait, order)
             else:
                 self._cut(loop)
         if not self._answered.is_set():
             _end()
-        loop.call_soon_threadsafe(cases.put_nowait, None)
+        loop.call_soon_threadsafe(orders.put_nowait, None)
         time.sleep(_LAST_WORDS)
         _end()
 
@@ -156,7 +190,7 @@ class _Worker:
             playing = self._playing
             self._answer(Played(playing.seen() if playing is not None else None))
 
-    def _answer(self, played: Played) -> None:
+    def _answer(self, played: Played | Told) -> None:
         with self._lock:
             if self._answered.is_set():
                 return

@@ -24,7 +24,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ones of the dataset to take (without a dataset, ids of traces), ``run`` tells the time-out and
     how often errors are played again.
     ``trusted`` are files that may name code, though nobody named them, each with its sha256.
-    ``redact`` is what is taken out of traces.
+    ``redact`` is what is taken out of traces. ``texts`` are components that are changed.
     """
 
     baton: str
@@ -44,6 +44,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded: bool = False
     trusted: dict[str, str] = msgspec.field(default_factory=dict)
     redact: Redaction = ON
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,135 @@
+"""Texts of agents that Baton cannot reach by itself: files that a config names, handed over.
+
+A server, or a program with a store of prompts of its own, is told what is changed: by a header, in
+the request, in the environment, or by a function that is given the texts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from baton import components
+from baton.formats.document import read_bytes
+from baton.model import InputError, Problem, ProviderError, suggestion
+from baton.plugins.user_code import load_function
+
+from .base import PromptsOptions, Surroundings
+from .functions import worded
+
+ENVIRONMENT = "environment"
+"""What `prompts_to:` says of a program that reads its environment by itself."""
+
+
+class Prompts:
+    """The texts of `prompts:`, and those of them that are changed.
+
+    ``are_taken`` tells whether `prompts_to` says who takes them.
+
+    Raises:
+        InputError: a file that cannot be read, or what names no component.
+    """
+
+    def __init__(self, options: PromptsOptions, around: Surroundings) -> None:
+        self.texts: dict[str, str] = {}
+        problems = []
+        for name, file in options.prompts.items():
+            try:
+                components.check_name(name)
+                self.texts[name] = read_text(around.folder / file)
+            except InputError as error:
+                problems += [
+                    msgspec.structs.replace(problem, path=f"prompts.{name}")
+                    for problem in error.problems
+                ]
+        if problems:
+            raise InputError(problems)
+        self._function = None if options.prompts_to == ENVIRONMENT else options.prompts_to
+        self.are_taken = options.prompts_to is not None
+        self._folder = around.folder
+        self._changed = around.texts
+        self.changed = {n: text for n, text in around.texts.items() if n in self.texts}
+
+    def _refuse_others(self) -> None:
+        for name in self._changed:
+            if name not in self.texts:
+                hint = suggestion(name, self.texts) or "`prompts:` names none"
+                raise InputError(Problem(path="prompts", message=f"no component `{name}`; {hint}"))
+
+    def check(self, *, of_server: bool = False) -> None:
+        """Raise InputError for what has no effect.
+
+        That is `prompts_to` without `prompts:`, and the environment of a server, which is set up
+        by whoever starts it.
+        """
+        if of_server:
+            self._refuse_others()
+            if self.are_taken and self._function is None:
+                message = "`environment` is for programs that Baton starts; a server gets a header"
+                raise InputError(Problem(path="prompts_to", message=message))
+        if self.are_taken and not self.texts:
+            raise InputError(
+                Problem(path="prompts_to", message="gets the texts of `prompts:`: name some")
+            )
+
+    def as_header(self) -> dict[str, str]:
+        """Return the header with what is changed; empty where a function of the user's takes it."""
+        if not self.changed or self._function is not None:
+            return {}
+        return {components.HEADER: components.to_header(self.changed)}
+
+    def known(self, kind: str) -> dict[str, str]:
+        """Return the texts, as they are; raises ProviderError where there are none."""
+        if not self.texts:
+            raise ProviderError(
+                f"`{kind}` does not know the texts of its agents: name their files by `prompts:`"
+            )
+        return dict(self.texts)
+
+    def begin(self, texts: Mapping[str, str]) -> None:
+        """Let a program that is loaded in this process from now on find changed texts.
+
+        It asks for them by ``baton.prompts.get``. What it starts finds them in the environment, and
+        the user's function gets those of `prompts:`.
+
+        Raises:
+            InputError: they are too long for the environment, or the function raised.
+        """
+        components.use(texts)
+        if texts:
+            value = components.to_environment(texts)
+            if len(value.encode()) > _LONGEST:
+                size = f"{len(value.encode()) >> 10} KiB of changed texts"
+                raise InputError(f"{size} do not fit into an environment variable")
+            os.environ[components.ENVIRONMENT] = value
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Give what is changed to the user's function; raises InputError for what it raises."""
+        if self._function is None or not self.changed:
+            return
+        function = load_function(self._function, self._folder)
+        try:
+            function(dict(self.changed))
+        except Exception as error:
+            message = f"`{self._function}` raised {worded(error)}"
+            raise InputError(Problem(path="prompts_to", message=message)) from error
+
+
+_LONGEST = 120_000
+"""Bytes. Linux takes 128 KiB for one variable; a longer one keeps processes from being started."""
+
+
+def read_text(file: Path) -> str:
+    """Read a file of a component's text; raises InputError.
+
+    Editors end a file with a newline that is no part of the text.
+    """
+    data = read_bytes(file)
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(Problem(file=str(file), message=f"is not UTF-8: {error}")) from None

@@ -1,0 +1,146 @@
+"""Components of an agent system: what texts it has that may be changed, and changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton import components as rules
+from baton.config.trust import Trust, trust_of
+from baton.model import ChangedText, InputError, ProviderError, suggestion, text_hash
+from baton.model.option_names import option
+from baton.providers.base import ConfiguredProvider
+from baton.providers.prompts import read_text
+from baton.readers import load_catalog
+from baton.runner.loop import entered, run_anywhere
+
+from .agents import build_agent, find_target, variant_names, variants_of
+from .prepare import PathLike, TrustLike
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that may be changed, as it is; ``provider`` names who has it, where there are several.
+
+    ``hash`` are the first 12 hex digits of the text's sha256.
+    """
+
+    name: str
+    hash: str
+    text: str
+    provider: str | None = None
+
+
+def list_components(
+    target: PathLike | None = None,
+    *,
+    app: str | None = None,
+    variant: str | None = None,
+    agents: PathLike | None = None,
+    trust: TrustLike = (),
+) -> list[Component]:
+    """Return the texts of agents that may be changed.
+
+    Args:
+        target: a config or an agent, as `baton eval` takes it; ``baton.yaml`` when left out.
+        app: the app of an ADK server.
+        variant: one of a config's providers; all of them when left out.
+        agents: agent definitions.
+        trust: folders whose ``baton.yaml`` may name code, though it was only found.
+
+    Raises:
+        InputError: no such agent, or it has no texts that can be changed; with what to do.
+    """
+    words = [] if target is None else [str(target)]
+    trusted = trust if isinstance(trust, Trust) else trust_of(trust)
+    found = find_target(words, trusted, app)
+    config = found.config
+    definitions = agents or (config.agents if config is not None else None)
+    catalog = load_catalog(definitions) if definitions is not None else {}
+    places = variants_of(config if found.provider is None else None, variant)
+    several = config is not None and found.provider is None and len(config.providers) > 1
+    names = variant_names(config) if config is not None and several else []
+    listed = []
+    for place in places:
+        provider = build_agent(config, found.provider, place, catalog)
+        texts, _ = run_anywhere(texts_of(provider))
+        listed += [
+            Component(
+                name=name,
+                hash=text_hash(text),
+                text=text,
+                provider=names[place] if several else None,
+            )
+            for name, text in sorted(texts.items(), key=lambda each: _order(each[0]))
+        ]
+    return listed
+
+
+def _order(name: str) -> tuple[int, str]:
+    kind, _, of = name.partition(":")
+    return rules.KINDS.index(kind) if kind in rules.KINDS else len(rules.KINDS), of
+
+
+def component(listed: Sequence[Component], name: str) -> Component:
+    """Return the component of a name; raises InputError with the nearest ones."""
+    for each in listed:
+        if each.name == name:
+            return each
+    raise InputError(f"no component `{name}`; {suggestion(name, {each.name for each in listed})}")
+
+
+def changes_in(words: Sequence[str]) -> dict[str, str]:
+    """Read changes as the command line has them: ``NAME=FILE``, with the new text in the file.
+
+    Raises:
+        InputError: it is none, no such file, or a name that is no component's or is given twice.
+    """
+    texts: dict[str, str] = {}
+    for word in words:
+        name, equals, file = word.partition("=")
+        if not equals or not file:
+            raise InputError(f"`{word}` changes nothing: write {option('with')} agent:NAME=FILE")
+        rules.check_name(name)
+        if name in texts:
+            raise InputError(f"{option('with')}: `{name}` is given twice")
+        texts[name] = read_text(Path(file))
+    return texts
+
+
+async def texts_of(provider: ConfiguredProvider[Any]) -> tuple[dict[str, str], set[str]]:
+    """Return the components of a provider that is not entered yet, and the names of its tools.
+
+    Raises:
+        InputError: it has none that can be changed; with what to do.
+    """
+    async with entered(provider):
+        try:
+            texts = await provider.components()
+        except ProviderError as error:
+            raise InputError(str(error)) from error
+        tools = await provider.tools()
+    if not texts:
+        raise InputError(
+            "the program has no texts that can be changed: have it ask for them, as in "
+            '`baton.prompts.get("agent:desk", "You are ...")`, or name files by `prompts:`'
+        )
+    named = (name.removeprefix("tool:") for name in texts if name.startswith("tool:"))
+    return texts, {*tools, *named}
+
+
+async def checked(
+    provider: ConfiguredProvider[Any], changed: Mapping[str, str]
+) -> list[ChangedText]:
+    """Check changes with what a provider has, before anything is played.
+
+    Args:
+        provider: the unchanged one, not entered yet.
+        changed: the new texts by name.
+
+    Raises:
+        InputError: there is no such component, or a text breaks something.
+    """
+    texts, tools = await texts_of(provider)
+    return rules.changes_of(texts, changed, tools)

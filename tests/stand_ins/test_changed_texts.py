@@ -1,0 +1,180 @@
+"""Texts of agents that are listed and changed: by `baton components` and by `baton eval --with`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import baton
+from baton import prompts
+from baton.cli import main
+from baton.components import to_header
+from baton.model import InputError
+
+DESK = """
+    import baton
+    from baton import prompts
+
+    KIND = "Be kind to {user}. Call look_up first."
+
+
+    @baton.tool
+    def look_up(order):
+        return order
+
+
+    def reply(message):
+        return prompts.get("agent:desk", KIND).split()[1]
+"""
+CASES = """
+    cases:
+    - {id: one, input: hello, response: kind}
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(dedent(DESK))
+    (tmp_path / "cases.yaml").write_text(dedent(CASES))
+    (tmp_path / "new.md").write_text("Be brief to {user}. Call look_up first.\n")
+    return tmp_path
+
+
+def test_components_are_listed_though_no_function_has_asked_for_them_yet(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["components", "shop.py:reply"]) == 0
+    name, digest, text = capsys.readouterr().out.split(maxsplit=2)
+    assert (name, len(digest)) == ("agent:desk", 12)
+    assert text.strip() == "Be kind to {user}. Call look_up first."
+    assert main(["components", "shop.py:reply", "--show", "agent:desk"]) == 0
+    assert capsys.readouterr().out == "Be kind to {user}. Call look_up first.\n"
+    assert main(["components", "shop.py:reply", "--json"]) == 0
+    [listed] = json.loads(capsys.readouterr().out)
+    assert (listed["name"], listed["hash"]) == ("agent:desk", digest)
+
+
+def test_an_evaluation_plays_with_a_changed_text_and_says_so(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play = ["eval", "shop.py:reply", "cases.yaml", "-e", "response"]
+    assert main(play) == 0
+    assert main([*play, "--with", "agent:desk=new.md"]) == 1
+    out = capsys.readouterr().out
+    assert "played with changed texts: agent:desk: " in out
+    before, after = sorted((desk / ".baton/evaluations").iterdir())
+    header = json.loads((after / "evaluation.json").read_text())
+    [change] = header["provenance"]["texts"]
+    assert "brief" not in json.dumps(header)
+    assert main(["compare", str(before), str(after)]) == 0
+    said = f"component agent:desk: {change['before']} → {change['after']}"
+    assert said in capsys.readouterr().out
+    assert main(["show", str(after)]) == 0
+    assert "played with a changed text: agent:desk" in capsys.readouterr().err
+    assert main(["eval", "shop.py:reply", "--resume", str(after)]) in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("agent:dsek=new.md", "no component `agent:dsek`; did you mean `agent:desk`?"),
+        ("agent:desk=gone.md", "gone.md: "),
+        ("agent:desk", "`agent:desk` changes nothing: write --with agent:NAME=FILE"),
+        ("desk=new.md", "`desk` names no component"),
+        ("agent:desk=same.md", "is the text that it is to be changed to already"),
+        ("agent:desk=no_user.md", "it lacks the placeholder `{user}`"),
+        ("agent:desk=no_tool.md", "it no longer names the tool `look_up`"),
+    ],
+)
+def test_a_change_that_cannot_be_made_stops_before_anything_is_played(
+    desk: Path, capsys: pytest.CaptureFixture[str], change: str, says: str
+) -> None:
+    (desk / "same.md").write_text("Be kind to {user}. Call look_up first.")
+    (desk / "no_user.md").write_text("Be brief. Call look_up first.")
+    (desk / "no_tool.md").write_text("Be brief to {user}.")
+    assert main(["eval", "shop.py:reply", "cases.yaml", "--with", change]) == 2
+    assert says in capsys.readouterr().err
+    assert not (desk / ".baton/evaluations").exists()
+
+
+def test_texts_are_changed_in_python_too(desk: Path) -> None:
+    texts = {"agent:desk": "Be brief to {user}. Call look_up first."}
+    played = baton.evaluate("cases.yaml", "shop.py:reply", ["response"], texts=texts)
+    assert played.status == "failed"
+    assert [change.name for change in played.header.provenance.texts] == ["agent:desk"]
+    assert baton.evaluate("cases.yaml", "shop.py:reply", ["response"]).status == "passed"
+
+
+def test_an_agent_without_texts_says_what_to_do(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "plain.py").write_text("def reply(message):\n    return 'kind'\n")
+    assert main(["components", "plain.py:reply"]) == 2
+    assert "baton.prompts.get" in capsys.readouterr().err
+
+
+STORE = """
+    import json
+    import os
+
+    GIVEN = {}
+
+
+    def take(texts):
+        GIVEN.update(texts)
+
+
+    def reply(message):
+        if "GIVEN" in message:
+            return GIVEN.get("agent:desk", "kind")
+        return json.loads(os.environ.get("BATON_PROMPTS", "{}")).get("agent:desk", "kind")
+"""
+CONFIG = """
+    dataset: cases.yaml
+    evaluators: [{type: response}]
+    providers:
+    - type: python
+      target: store:reply
+      prompts: {agent:desk: desk.md}
+      prompts_to: store:take
+"""
+
+
+@pytest.mark.parametrize("message", ["GIVEN by a function", "hello environment"])
+def test_a_program_with_a_store_of_its_own_is_given_the_changed_texts(
+    desk: Path, message: str
+) -> None:
+    (desk / "store.py").write_text(dedent(STORE))
+    (desk / "desk.md").write_text("Be kind.\n")
+    (desk / "baton.yaml").write_text(dedent(CONFIG))
+    (desk / "cases.yaml").write_text(dedent(CASES.replace("hello", message)))
+    assert [c.text for c in baton.list_components("baton.yaml")] == ["Be kind."]
+    assert baton.evaluate(config="baton.yaml").status == "passed"
+    changed = baton.evaluate(config="baton.yaml", texts={"agent:desk": "brief"})
+    assert changed.results[0].trace is not None
+    output = changed.results[0].trace.turns[0].output
+    assert output is not None
+    assert output.text == "brief"
+
+
+def test_a_text_in_a_file_that_nothing_takes_is_refused(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "store.py").write_text(dedent(STORE))
+    (desk / "desk.md").write_text("Be kind.\n")
+    (desk / "baton.yaml").write_text(dedent(CONFIG).replace("  prompts_to: store:take\n", ""))
+    (desk / "new.md").write_text("Be brief.")
+    assert main(["eval", "baton.yaml", "--with", "agent:desk=new.md"]) == 2
+    assert "nothing in `store:reply` takes `agent:desk`" in capsys.readouterr().err
+
+
+def test_a_server_takes_changed_texts_from_a_header() -> None:
+    with prompts.handed_over(to_header({"agent:desk": "Be brief."})):
+        assert prompts.get("agent:desk", "Be kind.") == "Be brief."
+    assert prompts.get("agent:desk", "Be kind.") == "Be kind."
+    with pytest.raises(InputError, match="is not base64"), prompts.handed_over("Be brief."):
+        pass
