@@ -105,7 +105,9 @@ def test_texts_are_changed_in_python_too(desk: Path) -> None:
     texts = {"agent:desk": "Be brief to {user}. Call look_up first."}
     played = baton.evaluate("cases.yaml", "shop.py:reply", ["response"], texts=texts)
     assert played.status == "failed"
-    assert [change.name for change in played.header.provenance.texts] == ["agent:desk"]
+    provenance = played.header.provenance
+    assert provenance is not None
+    assert [change.name for change in provenance.texts] == ["agent:desk"]
     assert baton.evaluate("cases.yaml", "shop.py:reply", ["response"]).status == "passed"
 
 
