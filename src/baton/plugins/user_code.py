@@ -127,12 +127,13 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     A text is known where it is written in the call, or is a name or attribute of a loaded module.
     In a module that is not loaded yet the function is known by its spelling alone.
     """
-    modules = {getattr(m, "__file__", None): m for m in list(sys.modules.values())}
+    files = ((getattr(each, "__file__", None), each) for each in list(sys.modules.values()))
+    modules = {Path(file).resolve(): each for file, each in files if isinstance(file, str)}
     for path, code in _own_files(folder):
         for node in ast.walk(code):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
-            module, first = modules.get(str(path)), node.args[0]
+            module, first = modules.get(path), node.args[0]
             if module is None:
                 is_it = ast.unparse(node.func).endswith(f"prompts.{function.__name__}")
             else:
