@@ -11,7 +11,7 @@ import pytest
 
 import baton
 from baton.feed.failures import Failure, failures_of
-from baton.feed.issues import MEMBERS, Collector, Edge, Issue, Mark, with_marks
+from baton.feed.issues import MEMBERS, Collector, Edge, Groups, Issue, Mark, with_marks
 from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
 from baton.model import Evidence, Score, Trace
 from baton.testing import build
@@ -196,3 +196,47 @@ def test_the_taxonomy_has_thirty_subtypes_in_five_categories_and_names_each_faul
         names = [name for each in SUBTYPES for name in getattr(each, of)]
         assert len(names) == len(set(names))
     assert subtype_of("never_heard_of").name == "other"
+
+
+def _judged(number: int, says: str) -> Failure:
+    return Failure(
+        conversation=f"c{number}",
+        evaluator="quality",
+        type="llm_judge",
+        sender="desk",
+        receiver="billing",
+        dispatch="d1",
+        says=says,
+        judged=True,
+    )
+
+
+REASONS = {
+    "policy": ("A refund of {n} was promised against the policy", "It granted {n} EUR, which the refund policy does not allow", "The policy forbids the refund of {n}"),
+    "tone": ("The reply is rude to the customer {n}", "Customer {n} was addressed in a rude tone", "A rude reply"),
+}  # fmt: skip
+
+
+def test_what_only_a_judge_says_is_told_apart_by_its_reasons_and_keeps_its_name() -> None:
+    collector = Collector()
+    groups: Groups = {}
+    for number in range(60):
+        says = REASONS["policy" if number % 3 else "tone"][number // 3 % 3]
+        collector.add([_judged(number, says.format(n=number))])
+    policy, tone = collector.issues(groups)
+    assert (policy.count, tone.count) == (40, 20)
+    assert "policy" in policy.title
+    assert "rude" in tone.title
+    collector.add(_judged(100 + n, REASONS["tone"][n % 3].format(n=n)) for n in range(30))
+    again = {issue.key: issue.count for issue in collector.issues(groups)}
+    assert again == {policy.key: 40, tone.key: 50}
+
+
+def test_a_proven_fault_stays_one_issue_and_names_what_its_members_say() -> None:
+    collector = Collector()
+    for number in range(60):
+        says = REASONS["policy" if number % 3 else "tone"][number // 3 % 3].format(n=number)
+        proven = msgspec.structs.replace(_judged(number, says), fault="dropped", judged=False)
+        collector.add([proven])
+    (issue,) = collector.issues({})
+    assert [group.members for group in issue.groups] == [40, 20]

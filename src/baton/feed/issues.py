@@ -19,7 +19,8 @@ from baton.model import Trace, known
 from baton.stats.intervals import Estimate, share
 
 from .failures import NOBODY, Failure
-from .signature import UNTOLD, Signature, signature_of
+from .groups import LEAST, group_texts, keep_names, middle_of
+from .signature import UNTOLD, Signature, mask, signature_of
 from .taxonomy import Subtype, subtype_named, subtype_of
 
 State = Literal["new", "open", "muted", "fixed", "regressed"]
@@ -31,7 +32,11 @@ STATES: dict[State, str] = {
     "regressed": "it was fixed, and is there again",
 }
 MEMBERS = 200
-"""Members that are kept of an issue: enough to choose cases from, and to group by their texts."""
+"""Members that are kept of an issue: enough to choose cases from."""
+TEXTS = 10_000
+"""Members that are kept where only an evaluator says so: their reasons are put into groups."""
+MANY = 30
+"""Members from which on an issue may be several: their sentences are put into groups, too."""
 _BURST_SECONDS = 300.0
 """An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
 one "failure mode" was an outage that hit 15 agents at once."""
@@ -42,8 +47,9 @@ _BY_CHANCE = 3.0
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One failure of an issue: where it is, and what it says."""
+    """One failure of an issue: where it is, and what it says. ``id`` is a hash of what it is."""
 
+    id: str
     conversation: str
     dispatch: str | None = None
     evidence: list[str] = []
@@ -64,21 +70,33 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     per_1000: Estimate | None
 
 
+class TextGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Members of an issue that say the same: how many of those that were kept, and one of them."""
+
+    name: str
+    members: int
+    example: str
+
+
 class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Failures that are the same fault.
 
     Attributes:
-        key: what it goes by: the key of its signature.
+        key: what it goes by: the key of its signature, with the name of its group behind it.
         title: what it is called.
         subtype: of :mod:`baton.feed.taxonomy`.
         fault: kind of the finding, or type of the evaluator.
         sender, receiver, about: as in its signature.
         evaluators: the evaluators that failed.
+        proven: whether a finding proves it; else an evaluator, a judge for example, says so.
         count: how many failures there are.
         first, last: when, in seconds since the epoch, where times are known.
         rate: of the dispatches of that edge.
         by_version, by_model: the same, for each version of the receiver and each model.
         infrastructure: how many of its failures came while many agents failed at once.
+        group: the group of texts that it is, where only reasons tell failures apart. Its figures
+            are then estimated from ``TEXTS`` members, if there are more.
+        groups: what its members say, where there are many and they say several things.
         members: some of the failures.
         state: what is known of it; ``note``, ``by`` and ``since`` belong to that.
     """
@@ -93,6 +111,7 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     receiver: str | None
     about: str = ""
     evaluators: list[str]
+    proven: bool
     judged: int = 0
     count: int
     first: float | None = None
@@ -101,6 +120,8 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     by_version: dict[str, Rate] = {}
     by_model: dict[str, Rate] = {}
     infrastructure: int = 0
+    group: str | None = None
+    groups: list[TextGroup] = []
     members: list[Member]
     state: State = "new"
     version: str | None = None
@@ -126,6 +147,7 @@ class Counted(msgspec.Struct):
     """What is known of a signature while failures are read."""
 
     signature: Signature
+    proven: bool
     failed: int = 0
     dispatches: int = 0
     judged: int = 0
@@ -185,19 +207,19 @@ class Collector:
             self._slots[_slot(at)].dispatches += times
 
     def add(self, failures: Iterable[Failure]) -> None:
-        """Take the failures of one trace.
+        """Take failures; those of one trace come together.
 
         A dispatch counts once for each signature: two evaluators that prove the same fault of one
         dispatch are one failure of it.
         """
-        seen: set[tuple[Signature, str | None]] = set()
+        seen: set[tuple[Signature, str, str | None]] = set()
         for failure in _causes(failures):
             self.failures += 1
             signature = signature_of(failure, self.project)
             counted = self._counted.get(signature)
             if counted is None:
-                counted = self._counted[signature] = Counted(signature)
-            where = (signature, failure.dispatch)
+                counted = self._counted[signature] = Counted(signature, failure.fault is not None)
+            where = (signature, failure.conversation, failure.dispatch)
             _count(counted, failure, is_new=where not in seen)
             if where not in seen and failure.at is not None:
                 slot = self._slots[_slot(failure.at)]
@@ -206,10 +228,23 @@ class Collector:
                     slot.agents.add(failure.receiver or UNTOLD)
             seen.add(where)
 
-    def issues(self) -> list[Issue]:
-        """Return the issues, the most frequent first, equal ones by their keys."""
+    def issues(self, groups: Groups | None = None) -> list[Issue]:
+        """Return the issues, the most frequent first, equal ones by their keys.
+
+        Args:
+            groups: the groups of texts as they were, which keep their names; it is changed to those
+                that there are now. Without it, signatures alone decide.
+
+        Raises:
+            InputError: ``groups`` are asked for, and scikit-learn is not installed.
+        """
         bursts = self._bursts()
-        found = [self._issue(counted, bursts) for counted in self._counted.values()]
+        found: list[Issue] = []
+        for counted in self._counted.values():
+            issue = self._issue(counted, bursts)
+            found += [issue] if groups is None else by_text(issue, groups)
+        for issue in found:
+            del issue.members[MEMBERS:]
         return sorted(found, key=lambda issue: (-issue.count, issue.key))
 
     def _issue(self, counted: Counted, bursts: set[int]) -> Issue:
@@ -232,6 +267,7 @@ class Collector:
             receiver=None if signature.receiver == UNTOLD else signature.receiver,
             about=signature.about,
             evaluators=sorted(counted.evaluators),
+            proven=counted.proven,
             judged=counted.judged,
             count=counted.failed,
             first=counted.first,
@@ -327,9 +363,11 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
     id_ = failure.id
     # Negative, as a heap gives its smallest first, and the largest hash is what goes.
     order = -int.from_bytes(hashlib.blake2b(id_.encode(errors="replace"), digest_size=8).digest())
-    if len(members) >= MEMBERS and order <= members[0][0]:
+    most = TEXTS if failure.fault is None else MEMBERS
+    if len(members) >= most and order <= members[0][0]:
         return
     member = Member(
+        id=f"{-order:016x}",
         conversation=failure.conversation,
         dispatch=failure.dispatch,
         evidence=failure.evidence,
@@ -339,7 +377,7 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
         judged=failure.judged,
     )
     entry = (order, id_, member)
-    if len(members) < MEMBERS:
+    if len(members) < most:
         heapq.heappush(members, entry)
     else:
         heapq.heapreplace(members, entry)
@@ -359,6 +397,83 @@ def _rate(failed: int, dispatches: int) -> Rate:
             high=None if estimate.high is None else estimate.high * 1000,
         )
     return Rate(failed=failed, dispatches=dispatches, per_1000=estimate)
+
+
+Groups = dict[str, dict[str, list[str]]]
+"""Groups of texts: ids of members, by the key of the signature and the name of the group."""
+
+
+def by_text(issue: Issue, kept: Groups) -> list[Issue]:
+    """Tell apart what the texts of an issue's members say.
+
+    A fault that a finding proves stays one issue, and names its ``groups``. Where only an evaluator
+    says so, each group is an issue of its own, and the rest is of none.
+
+    Args:
+        issue: an issue with all members that were kept of it.
+        kept: the groups as they were; changed to those of now.
+    """
+    if len(issue.members) < (MANY if issue.proven else 2 * LEAST):
+        return [issue]
+    labels = group_texts([member.says for member in issue.members])
+    parts: defaultdict[int, list[Member]] = defaultdict(list)
+    for member, label in zip(issue.members, labels, strict=True):
+        parts[label].append(member)
+    rest = parts.pop(-1, [])
+    ordered = [parts[label] for label in sorted(parts)]
+    if not ordered or (len(ordered) == 1 and not rest):
+        return [issue]
+    ids = [[member.id for member in part] for part in ordered]
+    names = keep_names(kept.get(issue.key, {}), ids).names
+    kept[issue.key] = dict(zip(names, ids, strict=True))
+    examples = [middle_of([member.says for member in part[:MEMBERS]]) for part in ordered]
+    if issue.proven:
+        issue.groups = [
+            TextGroup(name=name, members=len(part), example=example)
+            for name, part, example in zip(names, ordered, examples, strict=True)
+        ]
+        return [issue]
+    found = [
+        _part(issue, part, key=f"{issue.key}-{name}", group=name, says=example)
+        for name, part, example in zip(names, ordered, examples, strict=True)
+    ]
+    return found + ([_part(issue, rest)] if rest else [])
+
+
+def _part(
+    issue: Issue,
+    members: list[Member],
+    key: str | None = None,
+    group: str | None = None,
+    says: str | None = None,
+) -> Issue:
+    """Return the part of an issue that some of its members are."""
+    times = [member.at for member in members if member.at is not None]
+    # Of more failures than were kept, the kept ones are a sample.
+    count = round(issue.count * len(members) / len(issue.members))
+    return msgspec.structs.replace(
+        issue,
+        key=key or issue.key,
+        group=group,
+        title=issue.title if says is None else f"{issue.title}: {mask(says)[:_SAID]}",
+        count=count,
+        judged=round(issue.judged * len(members) / len(issue.members)),
+        first=min(times, default=None),
+        last=max(times, default=None),
+        rate=_rate(count, issue.rate.dispatches),
+        by_version=_of_members(issue.by_version, "agent", members),
+        by_model=_of_members(issue.by_model, "model", members),
+        members=members,
+    )
+
+
+_SAID = 120
+"""Letters of a member's words in the title of an issue."""
+
+
+def _of_members(rates: dict[str, Rate], kind: str, members: Sequence[Member]) -> dict[str, Rate]:
+    failed = Counter(member.versions.get(kind) for member in members)
+    return {name: _rate(failed[name], rate.dispatches) for name, rate in rates.items()}
 
 
 class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):

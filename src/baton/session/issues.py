@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import msgspec
 
 from baton.feed.failures import failures_of
-from baton.feed.issues import STATES, Collector, Issue, Mark, State, with_marks
+from baton.feed.issues import STATES, Collector, Groups, Issue, Mark, State, with_marks
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import InputError, Problem, suggestion
+from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
 from baton.store import latest_evaluation, read_evaluation
 
-from .prepare import PathLike, ScoreOptions, log_note
+from .prepare import Note, PathLike, ScoreOptions, log_note
 from .report import STORED
 from .score import score
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 MARKS = Path(".baton") / "issues.jsonl"
 """Where the states that people give to issues are kept, a line each; the last one counts."""
+GROUPS = Path(".baton") / "issue-groups.json"
+"""Where the groups of texts are kept, so that they keep their names when more failures come."""
 
 
 class Found(NamedTuple):
@@ -47,6 +51,7 @@ def find_issues(
     *,
     stored: PathLike = STORED,
     marks: PathLike = MARKS,
+    groups: PathLike = GROUPS,
     **options: Unpack[ScoreOptions],
 ) -> Found:
     """Group what failed into issues.
@@ -56,6 +61,7 @@ def find_issues(
             are scored as :func:`baton.score` does; the newest evaluation when left out.
         stored: where evaluations are stored.
         marks: the file with the states of issues.
+        groups: the file with the groups of texts; it is written anew.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
             ``note`` takes what was left out.
@@ -64,6 +70,7 @@ def find_issues(
         InputError: an option or file with faults, or nothing that could be read.
     """
     known = Marks(Path(marks)).read()
+    note = options.get("note", log_note)
     collector = Collector()
     # A conversation counts once, whatever evaluations and recordings hold it.
     seen: set[str] = set()
@@ -81,10 +88,32 @@ def find_issues(
             collector.see(found.trace)
             collector.add(failures_of(found.trace, result.scores))
     if unread:
-        options.get("note", log_note)(
-            f"{unread} results have no trace any more, and are in no issue"
-        )
-    return Found(list(with_marks(collector.issues(), known)), collector.failures, traces, unread)
+        note(f"{unread} results have no trace any more, and are in no issue")
+    issues = _in_groups(collector, Path(groups), note)
+    return Found(list(with_marks(issues, known)), collector.failures, traces, unread)
+
+
+def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
+    """Return the issues with their groups, which keep the names that a file has for them."""
+    if not is_installed("sklearn"):
+        note(f"reasons of judges are not put into groups: {install(requirement('feed'))}")
+        return collector.issues()
+    try:
+        before = path.read_bytes()
+        groups = msgspec.json.decode(before, type=Groups)
+    except FileNotFoundError:
+        before, groups = b"", {}
+    except (OSError, msgspec.MsgspecError) as error:
+        message = f"holds no groups: {error}; delete it to name them anew"
+        raise InputError(Problem(file=str(path), message=message)) from None
+    issues = collector.issues(groups)
+    after = msgspec.json.encode(groups, order="deterministic")
+    if after != before and groups:
+        with naming(path):
+            make_folder(path.parent)
+            with open_own(path, "wb") as file:
+                file.write(after)
+    return issues
 
 
 def _evaluations(

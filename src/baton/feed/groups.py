@@ -1,0 +1,276 @@
+"""Groups of texts: failures that one signature cannot tell apart, by what their reasons say.
+
+Texts become TF-IDF vectors of their words. Average linkage puts together what shares words, until
+no two groups are alike enough; beyond a few thousand texts, HDBSCAN over the vectors reduced by SVD
+first finds what is nearly the same, as comparing all with all would take too much memory. The same
+texts give the same groups in any order. It needs scikit-learn, which the extra `feed` brings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from baton.model import InputError
+from baton.plugins.origin import install, requirement
+
+from .signature import mask
+
+LEAST = 3
+"""Members of a group: two that are alike may be chance."""
+_ALIKE = 0.1
+"""How alike groups are that say the same: the mean cosine of their texts. Wordings of one complaint
+(`It is rude to the customer`, `The tone is impolite and dismissive`) have 0.10 to 0.40 between
+them, complaints about different things 0.00 to 0.05. With 0.2, wordings of one complaint fall
+apart; with 0.05, texts that share a common word come together."""
+_ALL_PAIRS = 2_000
+"""Texts of which all pairs are compared: 32 MB of similarities."""
+_UNITS = 4_000
+"""Groups and single texts of which all pairs are compared after HDBSCAN; with more, a single text
+is only held against the groups."""
+_DIMENSIONS = 100
+"""Of the vectors that HDBSCAN works on: 200 complaints among 10,000 texts are told apart with 100,
+and not with 30."""
+_NEAREST = 0.35
+"""The share of words that a new text and a member have in common, weighted by how rare the words
+are, from which on it is of its group. Two wordings of one complaint share 0.4 to 0.8, texts of two
+complaints 0.0 to 0.25."""
+# Words of two letters or more: masks (`#`, `<id>`) are in nearly all texts and tell nothing.
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
+
+
+def group_texts(texts: Sequence[str]) -> list[int]:
+    """Return the group of each text, counted from 0 by size; -1 is of none.
+
+    Ids and numbers are masked first, so that texts that differ only in these are equal.
+
+    Raises:
+        InputError: scikit-learn is not installed.
+    """
+    masked = [mask(text).casefold() for text in texts]
+    # In the order of the alphabet: the groups do not depend on the order of the texts.
+    distinct = sorted(set(masked))
+    label_of = dict(zip(distinct, _labels(distinct), strict=True))
+    labels = [label_of[text] for text in masked]
+    sizes = Counter(labels)
+    first: dict[int, str] = {}
+    for label, text in zip(labels, masked, strict=True):
+        first[label] = min(first.get(label, text), text)
+    large = [label for label in sizes if sizes[label] >= LEAST and label != -1]
+    ordered = sorted(large, key=lambda label: (-sizes[label], first[label]))
+    place = {label: number for number, label in enumerate(ordered)}
+    return [place.get(label, -1) for label in labels]
+
+
+def _labels(texts: Sequence[str]) -> list[int]:
+    """Return a label for each of distinct texts; -1 where it has no word that counts."""
+    try:
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+    except ImportError:
+        raise InputError(
+            f"groups of texts need scikit-learn: {install(requirement('feed'))}"
+        ) from None
+
+    def words(text: str) -> list[str]:
+        return [_stem(word) for word in _WORD.findall(text) if word not in ENGLISH_STOP_WORDS]
+
+    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
+    try:
+        vectors: Any = vectorizer.fit_transform(texts)
+    except ValueError:  # no text has a word that counts
+        return [-1] * len(texts)
+    filled = [place for place in range(len(texts)) if vectors[place].nnz]
+    labels = [-1] * len(texts)
+    for place, label in zip(filled, _linked(vectors[filled]), strict=True):
+        labels[place] = label
+    return labels
+
+
+def _stem(word: str) -> str:
+    """Cut the commonest endings off: `refunded` and `refunds` are `refund`."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+def _linked(vectors: Any) -> list[int]:
+    """Return the group of each vector; a vector that is like no other is a group of its own."""
+    import numpy as np
+
+    count = vectors.shape[0]
+    unit = np.arange(count) if count <= _ALL_PAIRS else _nearly_same(vectors)
+    single = np.bincount(unit)[unit] == 1
+    several = count - int(single.sum())
+    linked = ~single if single.sum() + several > _UNITS and several else np.ones(count, bool)
+    labels = np.full(count, -1)
+    labels[linked] = _average_linkage(vectors[linked], unit[linked])
+    left = np.flatnonzero(~linked)
+    free = int(labels.max()) + 1
+    means = _means(vectors[linked], labels[linked]) if left.size else None
+    for at in range(0, left.size, 1_000):
+        some = left[at : at + 1_000]
+        alike = np.asarray((vectors[some] @ means.T).todense()) if means is not None else None
+        for place, row in zip(some, alike, strict=True) if alike is not None else ():
+            best = int(row.argmax())
+            labels[place] = best if row[best] >= _ALIKE else free
+            free += int(row[best] < _ALIKE)
+    return [int(label) for label in labels]
+
+
+def _nearly_same(vectors: Any) -> Any:
+    """Number what HDBSCAN puts together, and each of the rest by itself."""
+    import numpy as np
+    from sklearn.cluster import HDBSCAN
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    size = min(_DIMENSIONS, vectors.shape[1] - 1, vectors.shape[0] - 1)
+    reduced = normalize(TruncatedSVD(size, random_state=0).fit_transform(vectors))
+    dense = HDBSCAN(min_cluster_size=2, min_samples=1, cluster_selection_method="leaf", copy=True)
+    unit = dense.fit(reduced).labels_.copy()
+    alone = np.flatnonzero(unit == -1)
+    unit[alone] = int(unit.max()) + 1 + np.arange(alone.size)
+    return unit
+
+
+def _average_linkage(vectors: Any, unit: Any) -> Any:
+    """Join units, the most alike first, as long as their texts are alike on average."""
+    import numpy as np
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    numbers, unit = np.unique(unit, return_inverse=True)
+    if numbers.size < 2:
+        return unit
+    means = _means(vectors, unit)
+    distance = 1.0 - np.asarray((means @ means.T).todense())
+    np.fill_diagonal(distance, 0.0)
+    joined = linkage(squareform(np.clip(distance, 0.0, 1.0), checks=False), "average")
+    return fcluster(joined, 1.0 - _ALIKE, "distance")[unit] - 1
+
+
+def _means(vectors: Any, unit: Any) -> Any:
+    """Return the mean vector of each unit: their products are mean cosines of their texts."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    sizes = np.bincount(unit)
+    of = (1.0 / sizes[unit], (unit, np.arange(unit.size)))
+    return csr_matrix(of, shape=(sizes.size, unit.size)) @ vectors
+
+
+class Event(NamedTuple):
+    """What became of groups when texts were grouped anew: ``old`` groups and the ``new`` one.
+
+    ``kind`` is ``new``, ``merged`` (several old groups are one), ``split`` (one old group is
+    several: the largest keeps its name), or ``gone``.
+    """
+
+    kind: str
+    old: tuple[str, ...]
+    new: str | None
+
+
+class Kept(NamedTuple):
+    """The names of groups, in their order, and what became of the old ones."""
+
+    names: list[str]
+    events: list[Event]
+
+
+def keep_names(before: Mapping[str, Collection[str]], groups: Sequence[Collection[str]]) -> Kept:
+    """Give groups the names that they had: each that of the old group it shares most members with.
+
+    An old name goes to one group, the one with the largest overlap. A group that gets none has a
+    name made of its first member.
+
+    Args:
+        before: ids of members, by the name of the group.
+        groups: ids of the members of each group now.
+    """
+    shared: dict[tuple[str, int], int] = {}
+    for name, members in before.items():
+        own = set(members)
+        for place, group in enumerate(groups):
+            count = len(own.intersection(group))
+            if count:
+                shared[name, place] = count
+    names: dict[int, str] = {}
+    for (name, place), _ in sorted(shared.items(), key=lambda each: (-each[1], each[0])):
+        if place not in names and name not in names.values():
+            names[place] = name
+    events: list[Event] = []
+    for place, group in enumerate(groups):
+        old = tuple(sorted(name for name, at in shared if at == place))
+        if place not in names:
+            names[place] = _fresh(group, {*before, *names.values()})
+            events.append(Event("split" if old else "new", old, names[place]))
+        elif len(old) > 1:
+            events.append(Event("merged", old, names[place]))
+    kept = set(names.values()) | {name for event in events for name in event.old}
+    events += [Event("gone", (name,), None) for name in sorted(before) if name not in kept]
+    return Kept([names[place] for place in range(len(groups))], events)
+
+
+def _fresh(group: Collection[str], taken: Collection[str]) -> str:
+    from hashlib import sha256
+
+    first = min(group)
+    names = (sha256(f"{first}\0{n}".encode(errors="replace")).hexdigest()[:4] for n in range(99))
+    return next(name for name in names if name not in taken)
+
+
+class Members:
+    """Members of groups, for texts that come later: each is of the nearest member's group, or new.
+
+    Args:
+        members: some texts of each group, by its name.
+    """
+
+    def __init__(self, members: Mapping[str, Sequence[str]]) -> None:
+        self._members = [
+            (name, words) for name, texts in members.items() for words in map(_words, texts)
+        ]
+        self._in = Counter(word for _, words in self._members for word in words)
+
+    def group_of(self, text: str) -> str | None:
+        """Return the name of the group that a text is of; ``None`` for one that is new."""
+        words = _words(text)
+        best, best_name = _NEAREST, None
+        for name, own in self._members:
+            # Rare words say more: `refund` more than `the`.
+            both = sum(self._weight(word) for word in words & own)
+            either = sum(self._weight(word) for word in words | own)
+            if either and both / either > best:
+                best, best_name = both / either, name
+        return best_name
+
+    def _weight(self, word: str) -> float:
+        return 1.0 / (1 + self._in[word])
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_stem(word) for word in _WORD.findall(mask(text).casefold()))
+
+
+def middle_of(texts: Sequence[str]) -> str:
+    """Return the text that has most words in common with the others: it stands for them."""
+    words = [_words(text) for text in texts]
+    count: defaultdict[str, int] = defaultdict(int)
+    for own in words:
+        for word in own:
+            count[word] += 1
+
+    def typical(place: int) -> float:
+        own = words[place]
+        return sum(count[word] for word in own) / (len(own) + 3)  # a single word is no sentence
+
+    return min(
+        (text for _, text in zip(words, texts, strict=True)),
+        key=lambda text: (-typical(texts.index(text)), text),
+        default="",
+    )
