@@ -62,7 +62,7 @@ class Agents:
         self._is_open = False
 
     @classmethod
-    async def load(cls, folder: Path, options: AdkLocalOptions) -> Agents:
+    def load(cls, folder: Path, options: AdkLocalOptions) -> Agents:
         """Import the agents of a folder; raises InputError when that fails."""
         from google.adk.cli.utils.agent_loader import AgentLoader
 
@@ -72,20 +72,20 @@ class Agents:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             message = f"the agents cannot be loaded: {reason}"
             raise InputError(Problem(file=str(folder), message=message)) from error
-        return await cls._chosen(app, folder.name, options)
+        return cls._chosen(app, folder.name, options)
 
     @classmethod
-    async def of_object(cls, app: Any, options: AdkLocalOptions) -> Agents:
+    def of_object(cls, app: Any, options: AdkLocalOptions) -> Agents:
         """Take an agent or an App; raises InputError when it is neither."""
         if not isinstance(app, App | BaseAgent):
             message = (
                 f"`{options.path}` is {type(app).__name__}, neither an agent nor an App of ADK"
             )
             raise InputError(Problem(path="path", message=message))
-        return await cls._chosen(app, app.name, options)
+        return cls._chosen(app, app.name, options)
 
     @classmethod
-    async def _chosen(cls, app: Any, name: str, options: AdkLocalOptions) -> Agents:
+    def _chosen(cls, app: Any, name: str, options: AdkLocalOptions) -> Agents:
         root = getattr(app, "root_agent", app)
         if options.agent is not None:
             match = root.find_agent(options.agent)
@@ -95,9 +95,7 @@ class Agents:
                 raise InputError(Problem(path="agent", message=unknown))
             app = match
         app = app if isinstance(app, App) else App(name=name, root_agent=app)
-        agents = cls(app, name, streaming=options.streaming)
-        await agents.define()
-        return agents
+        return cls(app, name, streaming=options.streaming)
 
     async def define(self) -> None:
         """Read from the agents what they are."""
@@ -110,12 +108,15 @@ class Agents:
         """Return the texts that may be changed, by the name of the component."""
         return texts_of(self._app.root_agent)
 
-    async def change(self, texts: Mapping[str, str]) -> None:
+    def tools(self) -> list[str]:
+        """Return the names of tools that are functions of the program."""
+        return [name.removeprefix("tool:") for name in self.texts() if name.startswith("tool:")]
+
+    def change(self, texts: Mapping[str, str]) -> None:
         """Play copies of the agents, with other texts; raises InputError for unknown ones."""
         if texts:
             root = changed(self._app.root_agent, texts)
             self._app = self._app.model_copy(update={"root_agent": root})
-            await self.define()
 
     async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
         """Create a session."""

@@ -9,10 +9,12 @@ import msgspec
 from baton.model import Case, Source, Trace
 from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import play
-from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.base import ConfiguredProvider, Surroundings, stood_in
 from baton.providers.prompts import Prompts
+from baton.stand_ins import play_of
 
 if TYPE_CHECKING:
+    from baton.providers.adk_orders import Reply
     from baton.providers.adk_server import Shared
 
 
@@ -26,7 +28,10 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
     def __init__(self, options: AdkHttpOptions, around: Surroundings | None = None) -> None:
         around = around or Surroundings()
         self._prompts = Prompts(options, around)
-        self._prompts.check(of_server=True)
+        if options.prompts or options.prompts_to is not None:
+            self._prompts.check(of_server=True)
+        # Texts that no file holds are those of the agents, which the plug-in knows.
+        self._texts = {} if options.prompts else around.texts
         header = self._prompts.as_header()
         if header:
             options = msgspec.structs.replace(options, headers={**options.headers, **header})
@@ -44,19 +49,45 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         self._shared = Shared(self.options, self.around.agents, self.around.folder)
         return self
 
-    async def components(self) -> dict[str, str]:
-        """Return the texts of `prompts:`; raises ProviderError where there are none."""
-        return self._prompts.known(self.options.type)
-
     async def __aexit__(self, *_: object) -> None:
         if self._shared is not None:
             await self._shared.close()
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
+        from baton.providers.adk_plugged import PluggedServer
         from baton.providers.adk_server import HttpServer
 
         if self._shared is None:
             raise RuntimeError("enter the provider with `async with` first")
         async with self._shared.client() as client:
-            return await play(HttpServer(self._source, self._shared, client), case, self.hooks)
+            if case.stand_ins is None and case.dispatch is None and not self._texts:
+                return await play(HttpServer(self._source, self._shared, client), case, self.hooks)
+            standing_in = play_of(case)
+            server = PluggedServer(
+                self._source, self._shared, client, case, standing_in, self._texts
+            )
+            return await stood_in(case, standing_in, play(server, case, self.hooks))
+
+    async def components(self) -> dict[str, str]:
+        """Return the texts of `prompts:`, or those that Baton's plug-in on the server tells.
+
+        Raises:
+            ProviderError: there are none, and the server has no plug-in.
+        """
+        return dict(self._prompts.texts) or (await self._told()).texts
+
+    async def tools(self) -> set[str]:
+        """Return the names of tools, also those that the plug-in tells; raises ProviderError."""
+        known = await super().tools()
+        return known if self._prompts.texts else {*known, *(await self._told()).tools}
+
+    async def _told(self) -> Reply:
+        from baton.providers.adk_plugged import PluggedServer, nobody
+
+        if self._shared is None:
+            raise RuntimeError("enter the provider with `async with` first")
+        case = nobody(self.options.app_name)
+        async with self._shared.client() as client:
+            server = PluggedServer(self._source, self._shared, client, case, play_of(case), {})
+            return await server.ask()

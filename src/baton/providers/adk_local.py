@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Self
 from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.answers import LimitReached, Meter, of_messages
-from baton.model import Case, InputError, Problem, ProviderError, Source, Trace
+from baton.model import Case, InputError, Problem, Source, Trace
 from baton.plugins import Alias, is_installed
 from baton.plugins.origin import install, requirement
 from baton.plugins.user_code import load_object
 from baton.providers.adk_options import AdkLocalOptions
-from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching, play
+from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching, play, trouble_of
 from baton.providers.base import ConfiguredProvider, Surroundings, stood_in
-from baton.providers.functions import named
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
-from baton.stand_ins import Play, StandInError, playing
+from baton.stand_ins import Play, playing
 
 if TYPE_CHECKING:
     from baton.providers.adk_agents import Agents
@@ -72,12 +71,13 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         from baton.providers.adk_agents import Agents
 
         if self._folder.is_dir():
-            self._agents = await Agents.load(self._folder, self.options)
+            self._agents = Agents.load(self._folder, self.options)
         else:
             app = load_object(self.options.path, self.around.folder)
-            self._agents = await Agents.of_object(app, self.options)
+            self._agents = Agents.of_object(app, self.options)
         self._stack.push_async_callback(self._agents.close)
-        await self._agents.change(self.around.texts)
+        self._agents.change(self.around.texts)
+        await self._agents.define()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -94,6 +94,12 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     async def components(self) -> dict[str, str]:
         """Return the texts of the agents and of their function tools."""
         return self._loaded.texts()
+
+    async def tools(self) -> set[str]:
+        """Return the names of the agents' tools, as far as they are known."""
+        listed = [card.tools for card in self._loaded.catalog.values()]
+        own = {name for tools in listed if isinstance(tools, list) for name in tools}
+        return own | await super().tools()
 
     def _server(self, case: Case, standing_in: Play | None) -> _InProcess:
         catalog = {**self._loaded.catalog, **self.around.agents}
@@ -185,11 +191,3 @@ class _InProcess:
     def _read(self, lines: list[bytes]) -> Wire:
         data = b"[" + b",\n".join(lines) + b"]"
         return read_events(Document(str(self._options.path), data, "json"))
-
-
-def trouble_of(error: BaseException) -> str:
-    """Say what ended a turn; ADK wraps what a plug-in raised, for instance a stand-in's error."""
-    inner = error.__cause__
-    if isinstance(error, RuntimeError) and isinstance(inner, ProviderError | StandInError):
-        return str(inner)
-    return named(error)

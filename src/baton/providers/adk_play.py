@@ -14,10 +14,11 @@ from baton.formats.adk import Event, Part, SessionInput, WireContent
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.agent_server import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.functions import aside
+from baton.providers.functions import aside, named
 from baton.readers import Catalog
 from baton.readers.adk.reader import read_conversation
 from baton.readers.adk.wire import Wire
+from baton.stand_ins import StandInError
 
 _EVENT = 200  # bytes of a usual event, for how long reading it takes
 ENDED = "the case was ended before the turn was"
@@ -121,6 +122,14 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
             await asyncio.sleep(server.delay * 2 ** (attempt - 1))
     last = _Conversation(server, case, hooks, catalog, last_of=attempts)
     return await last.play(attempts > 1)
+
+
+def trouble_of(error: BaseException) -> str:
+    """Say what ended a turn; ADK wraps what a plug-in raised, for instance a stand-in's error."""
+    inner = error.__cause__
+    if isinstance(error, RuntimeError) and isinstance(inner, ProviderError | StandInError):
+        return str(inner)
+    return named(error)
 
 
 class _Conversation:

@@ -56,11 +56,13 @@ class AdkClient(AgentClient):
         path: Literal["/run_sse", "/run"],
         body: Any,
         watch: Callable[[Callable[[], Body]], None] | None = None,
+        silence: float | None = None,
     ) -> Body:
         """Send a message and read all that comes of it; raises as ``message`` does."""
         kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
         # A server may answer `/run` by a stream as well, so that events are counted for both.
-        return await self.message(self.url + path, body, kind, stream="sse", watch=watch)
+        url = self.url + path
+        return await self.message(url, body, kind, stream="sse", watch=watch, silence=silence)
 
 
 def read_answer(body: Body, blank: Masker) -> Answer:
@@ -223,6 +225,10 @@ class Shared:
         finally:
             self._free.append(client)
 
+    async def once(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Ask something of the server that holds for all cases; raises ProviderError."""
+        return await self._once.once(question, ask)
+
     async def app(self, case: Case) -> str:
         """Return the app that a case talks to."""
         apps = await self._once.once("apps", self._list_apps)
@@ -274,7 +280,9 @@ class HttpServer:
         self.source = source
         self.attempts = shared.options.retry_attempts
         self.delay = shared.options.retry_delay
-        self.restart = self._restart if shared.options.restart is not None else None
+        self.restart: Callable[[], Coroutine[Any, Any, None]] | None = (
+            self._restart if shared.options.restart is not None else None
+        )
         self._was_restarted = False
         self._shared = shared
         self._options = shared.options
@@ -339,7 +347,9 @@ class HttpServer:
         state = answer.get("state") if isinstance(answer, dict) else None
         return state if isinstance(state, dict) else None
 
-    async def _run(self, body: dict[str, Any], watch: Watching | None) -> Body:
+    async def _run(
+        self, body: dict[str, Any], watch: Watching | None, *, silence: float | None = None
+    ) -> Body:
         def tell(seen: Callable[[], Body]) -> None:
             if watch is not None:
                 watch(lambda: read_answer(seen(), self._http.blank)._replace(trouble=None))
@@ -347,12 +357,12 @@ class HttpServer:
         if self._shared.streams:
             try:
                 streaming = {**body, "streaming": self._options.streaming}
-                return await self._http.run("/run_sse", streaming, tell)
+                return await self._http.run("/run_sse", streaming, tell, silence)
             except Refused as error:
                 if not error.no_such_route:
                     raise
                 self._shared.streams = False
-        return await self._http.run("/run", body)
+        return await self._http.run("/run", body, silence=silence)
 
     async def _create(self, key: SessionKey, state: dict[str, Any], *, ours: bool) -> None:
         try:

@@ -125,8 +125,11 @@ class AgentClient:
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
         watch: Callable[[Callable[[], Body]], None] | None = None,
+        silence: float | None = None,
     ) -> Body:
         """Send what sets agents to work and read all that comes of it; ``watch`` sees it come.
+
+        The server may be silent for ``silence`` seconds, by default as long as the options say.
 
         Raises:
             Refused: the server answered with a status that is no success.
@@ -135,7 +138,7 @@ class AgentClient:
             BodyCancelled: cancelled while the answer came.
         """
         content, sent = _encoded(body, headers or {})
-        request = Request(method, url, content, sent, stream=stream, watch=watch)
+        request = Request(method, url, content, sent, stream=stream, watch=watch, silence=silence)
         try:
             return (await self._http.ask(request, self._retries(kind))).body
         except NoAnswer as error:

@@ -6,7 +6,7 @@ A framework's own module asks :func:`current` before each call of a tool or an a
 
 from .answers import Answer
 from .decision import decision_trace
-from .play import Asked, Decided, Held, Play, StandInError, current, playing
+from .play import Asked, Decided, Held, Play, StandInError, current, play_of, playing
 
 __all__ = [
     "Answer",
@@ -17,5 +17,6 @@ __all__ = [
     "StandInError",
     "current",
     "decision_trace",
+    "play_of",
     "playing",
 ]

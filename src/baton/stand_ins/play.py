@@ -287,11 +287,16 @@ _PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
 _IN_PLAY: list[Play] = []
 
 
+def play_of(case: Case) -> Play:
+    """Return a new play of a case."""
+    stops = case.dispatch is not None and case.dispatch.form == "decision"
+    return Play(case.stand_ins, stops=stops)
+
+
 @contextmanager
 def playing(case: Case) -> Iterator[Play]:
     """Play a case with its stand-ins until the block ends."""
-    stops = case.dispatch is not None and case.dispatch.form == "decision"
-    play = Play(case.stand_ins, stops=stops)
+    play = play_of(case)
     token = _PLAY.set(play)
     _IN_PLAY.append(play)
     try:

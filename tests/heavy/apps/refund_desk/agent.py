@@ -1,7 +1,8 @@
 """Agents whose models do what their instructions and the descriptions of others tell them.
 
 `Refunds go to NAME.` in the instruction of the desk says whom it hands refunds to, `Ask NAME.` whom
-it asks as a tool. `PAID` is a file with a line for each payment that was really made.
+it asks as a tool. `PAID` names a file that gets a line for each payment that was really made; `paid`
+beside this file when it is not set.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 from google.adk.agents import Agent, BaseAgent, LoopAgent, ParallelAgent, SequentialAgent
@@ -24,7 +26,7 @@ from google.genai import types
 
 def pay_back(order: str, amount: int) -> dict[str, Any]:
     """Pay money back to a customer."""
-    with open(os.environ["PAID"], "a") as file:
+    with open(os.environ.get("PAID") or Path(__file__).parent / "paid", "a") as file:
         file.write(f"{order} {amount}\n")
     return {"order": order, "paid": amount}
 
