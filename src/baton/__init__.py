@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from baton.session.check import check
     from baton.session.compare import compare, open_baseline, set_baseline, trend
     from baton.session.components import list_components
-    from baton.session.convert import convert, draft
+    from baton.session.convert import convert, draft, draft_dispatches
     from baton.session.evaluate import aevaluate, evaluate, resume
     from baton.session.evaluation import Evaluation
     from baton.session.export import export_recordings
@@ -67,6 +67,7 @@ __all__ = [
     "connect",
     "convert",
     "draft",
+    "draft_dispatches",
     "evaluate",
     "export_recordings",
     "init",
@@ -100,6 +101,7 @@ _MODULES = {
     "connect": "baton.session.server_client",
     "convert": "baton.session.convert",
     "draft": "baton.session.convert",
+    "draft_dispatches": "baton.session.convert",
     "evaluate": "baton.session.evaluate",
     "export_recordings": "baton.session.export",
     "init": "baton.session.starter",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,44 @@ def test_recordings_of_an_evaluation_from_elsewhere_have_to_be_named(
     assert (outcome.code, outcome.out) == (2, "")
     assert "it was made of run.json" in outcome.err
     assert "name these recordings in place of the folder" in outcome.err
+
+
+def test_a_dispatch_is_drafted_into_a_file_of_its_own_and_scored_as_recorded(
+    baton: Run, recordings: Path
+) -> None:
+    run = recordings / "support_desk" / "wrong_specialist.session.json"
+    drafted = baton("draft", run, "--dispatch", "dispatch1", "--expect", "-o", "cases/")
+    assert drafted.code == 0
+    scored = baton("score", "cases/")
+    assert scored.code == 0
+    assert re.search(r"dispatch_routing +1 +0 +0 +0", scored.out)
+
+
+def test_what_the_record_proves_to_be_wrong_is_a_failure_mode_of_a_drafted_dispatch(
+    baton: Run, recordings: Path
+) -> None:
+    run = recordings.parent.parent / "claude" / "scope_bleed"
+    drafted = baton("draft", run, "--dispatch", "dispatch1")
+    assert "failure_modes:\n    - tool_attempted\n" in drafted.out
+    assert "expect:" not in drafted.out
+
+
+def test_a_dispatch_that_several_recordings_have_is_named_with_its_trace(
+    baton: Run, recordings: Path
+) -> None:
+    runs = [recordings / "support_desk" / f"{name}.session.json" for name in ("refund", "ghost")]
+    unclear = baton("draft", *runs, "--dispatch", "dispatch1")
+    assert unclear.code == 2
+    assert "2 traces have a dispatch `dispatch1`: name one, as `refund/dispatch1`" in unclear.err
+    clear = baton("draft", *runs, "--dispatch", "ghost/dispatch1", "--dispatch", "refund/dispatch1")
+    assert re.findall(r"^- id: (.*)$", clear.out, re.M) == ["ghost-dispatch1", "refund-dispatch1"]
+
+
+def test_a_misspelt_dispatch_is_named_with_the_one_that_was_meant(
+    baton: Run, recordings: Path
+) -> None:
+    run = recordings / "support_desk" / "refund.session.json"
+    outcome = baton("draft", run, "--dispatch", "dispach1")
+    assert outcome.code == 2
+    assert "no dispatch `dispach1`; did you mean `dispatch1`?" in outcome.err
+    assert baton("draft", run, "--expect").code == 2

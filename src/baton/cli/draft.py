@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Annotated
 
+from baton.datasets.own import own_yaml
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
+from baton.model import Case, Form, InputError
+from baton.model.option_names import option
 from baton.model.redact import ON
-from baton.session.convert import draft
+from baton.session.convert import draft, draft_dispatches
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Output, Redacting
+from .options import AS_CONFIGURED, LATER, Flag, Output, Redacting, Whole, Words
 
 
 def draft_command(
     *traces: str,
+    dispatch: Words = (),
     output: Output = None,
+    form: Annotated[Form, LATER] = "decision",
+    context_turns: Annotated[Whole, LATER] = 3,
+    expect: Annotated[Flag, LATER] = False,
     agents: Path | None = None,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
@@ -26,14 +35,69 @@ def draft_command(
     traces
         Files and folders with recorded traces, or conversations of a server:
         server://HOST/PROJECT?to=AGENT. Each trace becomes a case.
+    dispatch
+        Make a case of this dispatch, and not of whole traces: its id, or TRACE/ID where several
+        traces have one. May be given several times.
     output
-        Write the cases to this file, in place of printing them.
+        Write the cases to this file, in place of printing them. With dispatches also a folder
+        (`cases/`), which gets a file for each.
+    form
+        How cases of dispatches are played: the sender chooses again (decision), the receiver gets
+        the same prompt (child), or the sender goes on from the result (integration).
+    context_turns
+        Of how many turns before and after a dispatch its case holds all that agents did.
+    expect
+        State where a dispatch went, and the tools that it allowed, as what is expected.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     """
-    if output is not None:
-        refuse_overwriting([output], traces)
-    text = draft(traces, agents=agents, redact=redacting.over(ON), note=note)
+    redact = redacting.over(ON)
+    if not dispatch:
+        given = {"form": form != "decision", "context_turns": context_turns != 3, "expect": expect}
+        name = next((name for name, is_given in given.items() if is_given), None)
+        if name is not None:
+            raise InputError(f"{option(name)} needs {option('dispatch')}: it is for dispatches")
+        if output is not None:
+            refuse_overwriting([output], traces)
+        text = draft(traces, agents=agents, redact=redact, note=note)
+        return _written(text, output)
+    cases = draft_dispatches(
+        traces,
+        dispatch,
+        form=form,
+        context_turns=context_turns,
+        expect=expect,
+        agents=agents,
+        redact=redact,
+        note=note,
+    )
+    if output is None or not (output.is_dir() or output.suffix == ""):
+        if output is not None:
+            refuse_overwriting([output], traces)
+        return _written(_DISPATCHES + own_yaml(cases), output)
+    files = {output / f"{_file_name(case)}.yaml": case for case in cases}
+    if len(files) < len(cases):
+        raise InputError(f"{output}: two cases have the same file name: write them into one file")
+    refuse_overwriting(list(files), traces)
+    make_folder(output)
+    for file, case in files.items():
+        with naming(file):
+            file.write_text(_DISPATCHES + own_yaml([case]), encoding="utf-8")
+    say(f"the cases are in {output}")
+    return 0
+
+
+_DISPATCHES = """\
+# Drafted from recorded dispatches. `baton score` scores them as recorded, `baton eval` plays them.
+"""
+
+
+def _file_name(case: Case) -> str:
+    """Return the id of a case with what file names may not hold replaced."""
+    return re.sub(r"[^\w.-]+", "_", case.id).strip("._")[:120] or "case"
+
+
+def _written(text: str, output: Path | None) -> int:
     if output is None:
         sys.stdout.write(text)
         return 0

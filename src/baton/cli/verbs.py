@@ -61,7 +61,11 @@ TABLE = {
         "Turn a good run into a case.",
         (
             Example(f"baton draft {_DESK}/refund.sse", "prints the case", 0),
-            Example(f"baton draft {_DESK}/refund.sse -o drafted.yaml", "writes it into a file", 0),
+            Example(
+                f"baton draft {_DESK}/refund.sse --dispatch dispatch1 -o cases/",
+                "makes a case of one dispatch",
+                0,
+            ),
         ),
     ),
     "convert": Verb(

@@ -89,6 +89,8 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
     final state that judge-llm itself never looks at: it may go unscored. Messages of Strands are
     for a judge, who takes other words as well: without one, what is not found may go unscored.
     """
+    # A case of one dispatch has no chain; what the record proves of it is asked anyway.
+    nothing_stated = [] if "dispatch" in stated else ["agent_chain"]
     wanted = [name for field, name in STATED if field in stated]
     theirs = format_ == "judge-llm"
     names = ["intermediate_responses" if theirs and n == "interactions" else n for n in wanted]
@@ -100,7 +102,7 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
             optional=name in may_be_left,
             config={"reworded": "unknown"} if name in of_judge else {},
         )
-        for name in dict.fromkeys(names or ["agent_chain"])
+        for name in dict.fromkeys(names or nothing_stated)
     ]
     return [*checks, *(PROVEN_BY_RECORD if format_ == "baton" else ())]
 

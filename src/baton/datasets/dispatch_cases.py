@@ -279,7 +279,7 @@ def dispatch_data(case: DispatchCase) -> dict[str, Any]:
         **({} if case.record is not None else _parts(case)),
     )
     written: dict[str, Any] = msgspec.to_builtins(spec)
-    return written
+    return {name: value for name, value in written.items() if value != {}}
 
 
 def _parts(case: DispatchCase) -> dict[str, Any]:

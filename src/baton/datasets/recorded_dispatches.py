@@ -12,12 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from baton.model import (
+    SCHEMA_VERSION,
     AgentRun,
+    Case,
     Content,
     Dispatch,
     DispatchCase,
     ExpectedHandling,
     Form,
+    GotBack,
+    HandedOff,
     MadeCall,
     MadeDispatch,
     MadeRun,
@@ -397,3 +401,210 @@ def _next(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[Me
 
 def _unknown(record: Trace, obj: AgentRun | Dispatch | ToolCall, *fields: str) -> list[str]:
     return [name for name in fields if not known(record, obj, name)]
+
+
+# ---------------------------------------------------------------------- back to a record
+
+
+WRITTEN_OUT = "written-dispatch"
+"""The id of the dispatch in the record of a case that is written out."""
+
+
+def recorded_trace(case: Case) -> Trace:
+    """Return the record of what a case of a dispatch holds; it is named after the case.
+
+    A case that is written out, and not drafted from a recording, tells of the dispatch, the
+    child's run and what the sender said and called; all else is unknown.
+
+    Raises:
+        ValueError: the case is no dispatch.
+    """
+    moment = case.dispatch
+    if moment is None:
+        raise ValueError(f"the case `{case.id}` is no dispatch")
+    if moment.record is not None:
+        return msgspec.structs.replace(moment.record, case=case.id)
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=case.id,
+        case=case.id,
+        source=Source(format="case"),
+        turns=_Written(moment).turns(),
+        unknown=["state", "usage", "run.model", "run.usage"],
+    )
+
+
+class _Written:
+    """Makes a record of the messages of a case; ids count up."""
+
+    def __init__(self, moment: DispatchCase) -> None:
+        self.moment = moment
+        self.steps = 0
+        self.runs = 0
+
+    def turns(self) -> list[Turn]:
+        """Return the turns: each begins with a message of the user."""
+        turns: list[Turn] = []
+        for message in self.moment.context:
+            if message.role == "user":
+                turns.append(self._turn(len(turns) + 1, message))
+            elif turns:
+                self._add(turns[-1], message)
+        for turn in turns[:-1]:
+            turn.output = turn.runs[-1].output if turn.runs else None
+            if turn.output is None:
+                turn.unknown.append("output")
+        if turns:
+            self._dispatch(turns[-1])
+        return turns
+
+    def _turn(self, number: int, message: Message) -> Turn:
+        said = None if message.text is None else Content(text=message.text)
+        # Whether other agents were at work as well, the messages of one do not tell.
+        return Turn(id=f"turn{number}", input=said, unknown=["dispatches", "state"])
+
+    def _run(self, turn: Turn, agent: str, *unknown: str) -> AgentRun:
+        self.runs += 1
+        made = AgentRun(
+            id=f"run{self.runs}", agent=agent, unknown=["context", "tools_offered", *unknown]
+        )
+        if not turn.runs:
+            made.input = turn.input
+        elif agent != self.moment.call.to:
+            made.unknown += ["input", "started_by"]
+        turn.runs.append(made)
+        return made
+
+    def _add(self, turn: Turn, message: Message) -> None:
+        """Put a message into the run of its agent: the last of the turn, or a new one."""
+        agent = message.agent or self.moment.call.sender or "main"
+        run = turn.runs[-1] if turn.runs and turn.runs[-1].agent == agent else None
+        self._say(run or self._run(turn, agent), message)
+
+    def _say(self, run: AgentRun, message: Message) -> None:
+        if message.text is not None:
+            run.output = Content(text=message.text)
+            run.steps.append(Said(id=self._id("said"), content=run.output))
+        for made in message.calls:
+            run.steps.append(
+                ToolCall(
+                    id=self._id("call"),
+                    name=made.name,
+                    arguments=made.arguments,
+                    result=made.result,
+                    status=made.status,
+                    refused_by=made.refused_by,
+                    error=made.error,
+                    unknown=list(made.unknown),
+                )
+            )
+
+    def _dispatch(self, turn: Turn) -> None:
+        """Add the dispatch, the child's run, and what the sender did then."""
+        call, child = self.moment.call, self.moment.child
+        unknown = [name for name in call.unknown if name != "call"]
+        made = Dispatch(
+            id=WRITTEN_OUT,
+            kind=call.kind,
+            from_agent=call.sender,
+            to_agent=call.to,
+            prompt=call.prompt,
+            basis=call.basis,
+            tools_allowed=call.tools,
+            tools_source=call.tools_source,
+            result=call.result,
+            status=call.status,
+            error=call.error,
+            mode="unknown",
+            unknown=list(dict.fromkeys([*unknown, "description", "continues"])),
+        )
+        # Who writes a case leaves out what does not matter to it: it is unknown, and not empty.
+        left_out = {"prompt": call.prompt, "tools_allowed": call.tools}
+        if call.status == "completed":
+            left_out["result"] = call.result
+        for name, value in left_out.items():
+            if value is None and name not in made.unknown:
+                made.unknown.append(name)
+        turn.dispatches.append(made)
+        sender: AgentRun | None = None
+        if call.sender is not None:
+            last = turn.runs[-1] if turn.runs else None
+            is_last = last is not None and last.agent == call.sender
+            sender = last if is_last and last is not None else self._run(turn, call.sender)
+            made.from_run = sender.id
+            self._hand_off(sender, made)
+        if child is None:
+            made.unknown.append("runs")
+        else:
+            self._child(turn, made, child)
+        self._after(turn, sender, made)
+
+    def _hand_off(self, sender: AgentRun, made: Dispatch) -> None:
+        call = self.moment.call
+        if call.tool is not None:
+            made.call = self._id("call")
+            arguments = ["arguments"] if call.arguments is None else []
+            sender.steps.append(
+                ToolCall(
+                    id=made.call,
+                    name=call.tool,
+                    arguments=call.arguments,
+                    dispatch=made.id,
+                    unknown=arguments,
+                )
+            )
+        else:
+            made.unknown.append("call")
+        if made.kind in ("transfer", "delegate"):
+            sender.steps.append(HandedOff(id=self._id("sent"), dispatch=made.id))
+
+    def _child(self, turn: Turn, made: Dispatch, child: MadeRun) -> None:
+        run = self._run(turn, made.to_agent)
+        run.started_by, made.runs = [made.id], [run.id]
+        run.status, run.error = child.status, child.error
+        run.unknown = list(dict.fromkeys([*child.unknown, "input", "context"]))
+        if child.given is not None:
+            run.context = [Ref(text=text) for text in child.given]
+            run.unknown.remove("context")
+        if child.tools_offered is not None:
+            run.tools_offered = child.tools_offered
+        elif "tools_offered" not in run.unknown:
+            run.unknown.append("tools_offered")
+        for message in child.said:
+            if message.agent in (None, made.to_agent):
+                self._say(run, message)
+            else:
+                self._add(turn, message)
+        run.output = child.output or run.output
+        if run.output is None and "output" not in run.unknown:
+            run.unknown.append("output")
+        elif run.output is not None and "output" in run.unknown:
+            run.unknown.remove("output")
+
+    def _after(self, turn: Turn, sender: AgentRun | None, made: Dispatch) -> None:
+        """Say what followed; where that is not written, the turn is not known to its end."""
+        came = made.result is not None or made.status in ("completed", "failed", "refused")
+        if sender is not None and made.kind == "delegate" and came:
+            sender.steps.append(GotBack(id=self._id("back"), dispatch=made.id))
+        follows = self.moment.next
+        if follows is None:
+            turn.status = "incomplete"
+            turn.unknown.append("output")
+            if sender is not None:
+                sender.unknown.append("steps")
+            return
+        for message in follows:
+            if sender is not None and message.agent in (None, sender.agent):
+                self._say(sender, message)
+            else:
+                self._add(turn, message)
+        last = follows[-1] if follows else None
+        if last is not None and last.text is not None and not last.calls:
+            turn.output = Content(text=last.text)
+        else:
+            turn.status = "incomplete"
+            turn.unknown.append("output")
+
+    def _id(self, of: str) -> str:
+        self.steps += 1
+        return f"{of}{self.steps}"

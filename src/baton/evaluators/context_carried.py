@@ -15,9 +15,17 @@ from .base import DispatchEvaluator, describe
 
 
 def with_messages_of(case: Case | None, trace: Trace) -> Trace:
-    """Return a trace in which each user's message that was not recorded is the one of the case."""
+    """Return a trace in which each user's message that was not recorded is the one of the case.
+
+    A case of a dispatch has none: its message is what an agent was told.
+    """
     missing = [turn.input is None and not known(trace, turn, "input") for turn in trace.turns]
-    if case is None or not any(missing) or len(case.turns) != len(trace.turns):
+    if (
+        case is None
+        or case.dispatch is not None
+        or not any(missing)
+        or len(case.turns) != len(trace.turns)
+    ):
         return trace
     turns = []
     for turn, stated, lacks in zip(trace.turns, case.turns, missing, strict=True):

@@ -17,6 +17,7 @@ from baton.evaluators.matching.dispatch_pairing import (
 )
 from baton.evaluators.matching.texts import CaseSensitive, NormalizeWhitespace, Reading
 from baton.model import (
+    Dispatch,
     EvalContext,
     Evidence,
     ExpectedDispatch,
@@ -28,7 +29,7 @@ from baton.model import (
     known,
     nearest,
 )
-from baton.model.views import run_names
+from baton.model.views import group_of, run_names
 
 from .base import Details, Pair, TurnEvaluator, describe
 
@@ -105,7 +106,15 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
         sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
-        if not known(trace, turn, "dispatches"):
+        decided: list[Dispatch] = []
+        if context.only is not None:
+            # Of a case of one dispatch: those that were issued together are one decision.
+            decided = [each.dispatch for each in sent if each.dispatch.id in context.only]
+            together = {other.id for each in decided for other in group_of(trace, each)}
+            sent = [each for each in sent if each.dispatch.id in together]
+        if decided:
+            not_recorded = None  # whatever else was handed on is not asked about
+        elif not known(trace, turn, "dispatches"):
             not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
         elif not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
             not_recorded = (
@@ -118,7 +127,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         look = looker(trace, turn, reading)
 
         def doubt(one: ExpectedDispatch) -> str | None:
-            return not_recorded or _unsure(trace, turn, one, sent, context)
+            return None if decided else not_recorded or _unsure(trace, turn, one, sent, context)
 
         found = pair_up(expected, sent, look, doubt)
         wanted = [one.to for one in expected]

@@ -283,7 +283,8 @@ _TURN_FIELDS = {
 
 
 _FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
-_STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect")
+_STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect", "dispatch")
+"""What a case may state; ``dispatch`` says that it is one, which is no expectation."""
 
 
 def _stated(case: Case) -> int:
@@ -297,8 +298,10 @@ def _stated(case: Case) -> int:
         mask |= 1 << _STATED.index("rubrics")
     if case.final_state is not None:
         mask |= 1 << _STATED.index("final_state")
-    if case.dispatch is not None and _left_unchecked(case.dispatch):
-        mask |= 1 << _STATED.index("dispatch.expect")
+    if case.dispatch is not None:
+        mask |= 1 << _STATED.index("dispatch")
+        if _left_unchecked(case.dispatch):
+            mask |= 1 << _STATED.index("dispatch.expect")
     return mask
 
 

@@ -93,8 +93,9 @@ class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
     """What evaluators of one evaluation share.
 
     ``agent_names`` renames recorded agents; ``judge`` is there when an evaluator needs one.
-    ``only`` are the ids of what is asked about (``None``: everything). It saves work: scores of
-    anything else are dropped by whoever set it, so that an evaluator need not look at it.
+    ``only`` are the ids of what is asked about (``None``: everything): of what arrived anew, or of
+    the dispatch that a case is. An evaluator need not look at anything else: its scores would be
+    dropped.
     """
 
     agent_names: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
+from baton.datasets.recorded_dispatches import WRITTEN_OUT
 from baton.model import (
     Case,
     CaseResult,
+    Content,
     Dataset,
+    DispatchCase,
     Evaluation,
+    ExpectedTurn,
     InputError,
     Trace,
     content_version,
@@ -137,11 +143,35 @@ def _scored(
         trace = plan.redaction.trace(trace)
         return error_result(trace.case or trace.id, position, match.problem or "", trace)
     case = dataset.cases[match.position] if dataset and match.position is not None else None
+    if case is not None and case.dispatch is not None:
+        plan, case = _for_dispatch(plan, trace, case, case.dispatch)
     scored = start_scoring(plan, trace, case, position)
     scored.repeat = repeat
     # Cases have a hash of their own; of recordings alone this is the version of the set.
     scored.content = content_version(trace) if dataset is None else None
     return scored
+
+
+def _for_dispatch(
+    plan: Plan, trace: Trace, case: Case, dispatch: DispatchCase
+) -> tuple[Plan, Case]:
+    """Ask about the dispatch of a case alone, in a trace that holds it and what was around it.
+
+    What the case expects is about the turn of the dispatch; others expect nothing.
+    """
+    at = dispatch.at or WRITTEN_OUT
+    for place, turn in enumerate(trace.turns):
+        made = next((each for each in turn.dispatches if each.id == at), None)
+        if made is None:
+            continue
+        about = frozenset({at, *made.runs, turn.id, trace.id})
+        context = msgspec.structs.replace(plan.context, only=about)
+        before = [ExpectedTurn(input=each.input or Content()) for each in trace.turns[:place]]
+        return (
+            msgspec.structs.replace(plan, context=context),
+            msgspec.structs.replace(case, turns=[*before, *case.turns]),
+        )
+    return plan, case
 
 
 class Placed(NamedTuple):
@@ -283,11 +313,13 @@ def score_to_folder(
     input_problems: list[str],
     repeats: int = 1,
     folder: Path | None = None,
+    keep_traces: bool = False,
     on_start: Callable[[Path], None] = lambda _: None,
 ) -> Path:
     """Score traces as they are read and write each result at once; return the folder.
 
-    With ``folder`` it is that one, and it keeps the traces. ``on_start`` is told the folder.
+    With ``folder`` it is that one, and it keeps the traces, as with ``keep_traces``. ``on_start``
+    is told the folder.
 
     ``input_problems`` are filled by whoever yields the traces while they are read; any makes
     the evaluation an error. ``repeats`` is how often cases were played at the most.
@@ -301,7 +333,7 @@ def score_to_folder(
         root,
         name,
         header=header,
-        keep_traces=folder is not None,
+        keep_traces=keep_traces or folder is not None,
         repeats=repeats,
         folder=folder,
     )

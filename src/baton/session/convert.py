@@ -10,13 +10,17 @@ from typing import NamedTuple
 from baton.datasets import load_dataset
 from baton.datasets.convert import Converted, Loss, Target
 from baton.datasets.convert import convert as converted_as
+from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.draft import draft_yaml
 from baton.datasets.evalset import initial_session as read_session
+from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, no_dispatch
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
-from baton.model import InputError
+from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, Trace
+from baton.model.option_names import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
+from baton.runner.plan import PROVEN_BY_RECORD, make_plan
 
 from .file_kinds import IS_A_DATASET, given_as, not_a_dataset
 from .prepare import Note, PathLike, each_once, log_note
@@ -105,6 +109,108 @@ def draft(
     Raises:
         InputError: files with faults, or without a trace.
     """
+    recorded = _recorded(traces, agents, redact, note)
+    for trace in recorded:
+        for number, turn in enumerate(trace.turns, 1):
+            if turn.input is None:
+                note(f"{trace.id}: turn {number}: the recording does not hold the user's message")
+            if turn.status != "completed":
+                note(f"{trace.id}: turn {number} is {turn.status}: is this a run to expect again?")
+    return draft_yaml(recorded)
+
+
+def draft_dispatches(
+    traces: PathLike | Sequence[PathLike],
+    dispatches: Sequence[str],
+    *,
+    form: Form = "decision",
+    context_turns: int = CONTEXT_TURNS,
+    expect: bool = False,
+    agents: PathLike | None = None,
+    redact: RedactLike = True,
+    note: Note = log_note,
+) -> list[Case]:
+    """Return a case for each of some dispatches of recorded traces.
+
+    What the record proves to be wrong with a dispatch (``tool_attempted``) is among its
+    failure modes.
+
+    Args:
+        traces: as for :func:`draft`.
+        dispatches: ids of dispatches; ``TRACE/ID`` where several traces have one with that id.
+        form: how the cases are played.
+        context_turns: of how many turns before a dispatch, and after it, a case holds all that
+            agents did.
+        expect: state the target of the dispatch, and the tools that it allowed, as what is
+            expected; nothing is stated otherwise.
+        agents: as for :func:`draft`.
+        redact: as for :func:`draft`.
+        note: as for :func:`draft`.
+
+    Raises:
+        InputError: as for :func:`draft`; there is no such dispatch, or several.
+    """
+    recorded = _recorded(traces, agents, redact, note)
+    if context_turns < 0:
+        raise InputError(f"{option('context_turns')} has to be at least 0, got {context_turns}")
+    problems: list[str] = []
+    cases: dict[str, Case] = {}
+    for asked in dispatches:
+        found = [
+            (trace, made)
+            for trace in recorded
+            for turn in trace.turns
+            for made in turn.dispatches
+            if asked in (made.id, f"{trace.id}/{made.id}")
+        ]
+        if len(found) != 1:
+            problems.append(_not_one(asked, [trace for trace, _ in found], recorded))
+            continue
+        trace, made = found[0]
+        case = dispatch_case(
+            trace,
+            made.id,
+            form=form,
+            context_turns=context_turns,
+            expected=as_made(trace, made) if expect else None,
+            failure_modes=_failure_modes(trace, made),
+        )
+        cases[case.id] = case
+        turns = [turn for turn in trace.turns if made in turn.dispatches]
+        if turns and turns[0].input is None:
+            note(f"{case.id}: the recording does not hold the user's message")
+    if problems:
+        raise InputError([Problem(message=text) for text in problems])
+    return list(cases.values())
+
+
+def _not_one(asked: str, found: Sequence[Trace], recorded: Sequence[Trace]) -> str:
+    if not found:
+        return no_dispatch(asked, recorded)
+    listed = ", ".join(f"`{trace.id}/{asked}`" for trace in found[:5])
+    return f"{len(found)} traces have a dispatch `{asked}`: name one, as {listed}"
+
+
+def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:
+    """Return the kinds of what the record proves to be wrong with a dispatch."""
+    plan = make_plan(PROVEN_BY_RECORD)
+    context = EvalContext(only=frozenset({made.id}))
+    kinds = []
+    for planned in plan.evaluators:
+        scores = planned.evaluator.evaluate(trace, None, context)
+        for score in scores if isinstance(scores, list) else ():
+            if score.subject == [made.id] and score.status == "failed":
+                rows = score.details.get("findings") or []
+                kinds += [row["kind"] for row in rows if not row.get("warning")]
+    return list(dict.fromkeys(kinds))
+
+
+def _recorded(
+    traces: PathLike | Sequence[PathLike],
+    agents: PathLike | None,
+    redact: RedactLike,
+    note: Note,
+) -> list[Trace]:
     paths = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
     if not paths:
         raise InputError("name the traces to draft cases from")
@@ -116,10 +222,4 @@ def draft(
         raise InputError(datasets or error.problems) from None
     if not recorded:
         raise InputError(f"no trace in {', '.join(map(str, files))}")
-    for trace in recorded:
-        for number, turn in enumerate(trace.turns, 1):
-            if turn.input is None:
-                note(f"{trace.id}: turn {number}: the recording does not hold the user's message")
-            if turn.status != "completed":
-                note(f"{trace.id}: turn {number} is {turn.status}: is this a run to expect again?")
-    return draft_yaml(recorded)
+    return recorded

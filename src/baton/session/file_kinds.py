@@ -130,9 +130,16 @@ _OF_CASES = re.compile(
 def cases_in(file: Path) -> Literal["only", "also"] | None:
     """Tell whether a file holds cases: ``only`` these, or ``also`` a recording (eval sets of ADK).
 
+    A folder does where every file of it holds cases only.
+
     Recordings are not decoded for this where their first 64 KiB have no key that begins a dataset,
     and of JSON lines only the first line is.
     """
+    if file.is_dir():
+        # The first file that holds no cases ends it: most folders are of recordings.
+        held = (cases_in(each) for each in sorted(file.rglob("*")) if each.suffix in _SUFFIXES)
+        first = next(held, None)
+        return "only" if first == "only" and all(kind == "only" for kind in held) else None
     if file.suffix not in _SUFFIXES or not file.is_file():
         return None
     try:

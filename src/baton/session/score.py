@@ -14,8 +14,9 @@ import msgspec
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import keep_of
+from baton.datasets.recorded_dispatches import recorded_trace
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
-from baton.model import Dataset, InputError, Trace
+from baton.model import Case, Dataset, InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, is_address, iter_shards
@@ -205,7 +206,7 @@ def score_files(
     )
     how: dict[str, Any] = {
         "root": out,
-        "name": options.get("name") or ready.name or _STAMP.sub("", Path(ready.words[0]).name),
+        "name": options.get("name") or ready.name or _name_of(ready),
         "header": header,
         "input_problems": problems,
         "repeats": _repeats(ready),
@@ -214,7 +215,9 @@ def score_files(
     check_outputs(config, reports, [*ready.files, *cases, inputs.definitions])
     backend_spec = backend_spec or _processes(jobs, ready)
     if backend_spec is None:
-        folder: Path | None = score_to_folder(plan, _read(ready, problems), inputs.dataset, **how)
+        kept = len(ready.words) < len(ready.traces)
+        read = _read(ready, problems)
+        folder: Path | None = score_to_folder(plan, read, inputs.dataset, keep_traces=kept, **how)
     else:
         from baton.runner.backends.distribute import score_on
 
@@ -287,6 +290,11 @@ def estimate_scoring(
     for problem in problems:
         ready.note(problem)
     return estimate
+
+
+def _name_of(ready: _Ready) -> str:
+    first = next(iter(ready.words or ready.inputs.paths), "score")
+    return _STAMP.sub("", Path(first).name)
 
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
@@ -403,14 +411,19 @@ def _prepare(
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
     config = options.get("config")
     given = _expanded(some, note)
+    of_cases = False
     if dataset is None:
         has_cases = config is not None and not is_criteria(config)
         given, dataset = _without_cases(given, has_cases, note)
+        of_cases = dataset is not None and not given.traces
     inputs = inputs_of(options, dataset, given.agents)
     config = inputs.config
     every = inputs.dataset
     ids = chosen.ids(every)
     keep_case = keep_of(chosen.keyword, ids)
+    if of_cases and every is not None:
+        given = given._replace(traces=_recorded_in(every, keep_case))
+        options["by_cases"] = True  # the chain of agents, which is asked for else, is in none
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
         if not places:
@@ -502,11 +515,27 @@ def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, 
         return given, None
     traces = [each for each in given.traces if isinstance(each, Trace) or each not in cases]
     if not traces:
-        swapped = SWAPPED.format("dataset", "recording")
-        raise InputError(given_as(map(Path, cases), "dataset", swapped))
+        # Cases of dispatches are recordings themselves.
+        return given._replace(traces=[]), cases
     for each in cases:
         note(f"{each}: is taken as a dataset, which it is by its content")
     return given._replace(traces=traces), cases
+
+
+def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Trace | str]:
+    """Return what cases of dispatches hold of recordings, of those that are kept.
+
+    Raises:
+        InputError: none of the cases is a dispatch.
+    """
+    if "dispatch" not in cases.stated:
+        swapped = SWAPPED.format("dataset", "recording")
+        raise InputError(given_as(map(Path, cases.files), "dataset", swapped) or swapped)
+    return [
+        recorded_trace(case)
+        for case in cases
+        if case.dispatch is not None and (keep is None or keep(case))
+    ]
 
 
 def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
@@ -533,6 +562,8 @@ def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[st
     chosen = chosen_backend(config.backend if config else None, backend, workers)
     # What lies at an address is read in pieces, as workers do.
     at_address = len(ready.files) < len(ready.words)
+    if chosen is not None and len(ready.words) < len(ready.traces):
+        raise InputError("cases of dispatches are scored here: leave the backend out")
     return {"type": "local"} if chosen is None and at_address else chosen
 
 
@@ -542,6 +573,9 @@ def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
     if jobs < 1:
         raise InputError(f"{option('jobs')} has to be at least 1, got {jobs}")
     if jobs == 1:
+        return None
+    if len(ready.words) < len(ready.traces):
+        note(f"{option('jobs', 1)}, as cases of dispatches are scored here")
         return None
     if plan.needs_judge:
         note(f"{option('jobs', 1)}, as judges are asked: they wait for answers, not for processors")
@@ -578,6 +612,7 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
             paths.append(Path(each))
             continue
         yield from read(paths)  # files that stand together are read together
+        count, kept = count + 1, kept + 1
         yield each
         paths = []
     for trace in read(paths):
