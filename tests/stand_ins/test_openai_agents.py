@@ -149,6 +149,11 @@ handing = Agent(
     tools=[look_up],
     handoffs=[handoff(refunds), billing],
 )
+worded = Agent(
+    "worded",
+    model=Scripted(desk_hands_over),
+    handoffs=[handoff(billing, tool_description_override="Bills what was bought.")],
+)
 
 
 @function_tool
@@ -342,6 +347,12 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
     assert shop.value("PAID") == []
 
 
+def test_a_changed_text_is_changed_for_its_play_alone(shop: Program) -> None:
+    case = moment("decision", "billing", "ask_billing")
+    played = [sent(shop.play(case, texts=texts)) for texts in (RIGHT, {}, RIGHT)]
+    assert [to for ((_, to, _),) in played] == ["refunds", "billing", "refunds"]
+
+
 def test_the_receiver_is_played_with_the_same_prompt(shop: Program) -> None:
     trace = shop.play(moment("child", "refunds", "ask_refunds"))
     assert said(trace) == "Refunds: paid 40"
@@ -390,3 +401,10 @@ def test_a_hand_off_tells_the_changed_description(shop: Program) -> None:
     Loaded(f"{shop.folder}/shop.py:handing", shop.folder, {"description:refunds": "pays"})
     (handed, _) = shop.value("handing").handoffs
     assert handed.tool_description == "Handoff to the refunds agent to handle the request. pays"
+    Loaded(f"{shop.folder}/shop.py:handing", shop.folder)
+    assert handed.tool_description.endswith("request. pays money back")
+
+
+def test_a_hand_off_with_words_of_its_own_is_what_routers_read(shop: Program) -> None:
+    components = Loaded(f"{shop.folder}/shop.py:worded", shop.folder).components()
+    assert components["description:billing"] == "Bills what was bought."

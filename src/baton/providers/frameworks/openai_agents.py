@@ -33,23 +33,29 @@ class OpenAIAgents(Framework):
         """Return instructions and descriptions that are plain text, of agents and their tools.
 
         What routers read of an agent is its ``handoff_description``. Where it has none, it is the
-        description of the tool that it is.
+        text of the hand-off or of the tool that leads to it.
         """
         texts: dict[str, Text] = {}
-        tools: dict[str, list[Any]] = {}
+        leading: dict[tuple[str, str], list[Any]] = {}
         for name, agent in agents.items():
             if isinstance(getattr(agent, "instructions", None), str):
                 texts[f"agent:{name}"] = attribute([agent], "instructions")
             if agent.handoff_description:
                 texts[f"description:{name}"] = _description(agent, list(agents.values()))
-            for tool in _function_tools(agent):
-                same = tools.setdefault(tool.name, [])
-                same += [] if any(each is tool for each in same) else [tool]
-        for name, same in tools.items():
-            agent = getattr(same[0], "_agent_instance", None)
-            key = f"tool:{name}" if agent is None else f"description:{agent.name}"
-            key = f"tool:{name}" if key in texts else key
-            texts[key] = attribute(same, "description")
+            own = [(each, "description", each.name) for each in _function_tools(agent)]
+            own += [
+                (each, "tool_description", each.tool_name)
+                for each in _hand_offs(agent)
+                if not _is_derived(each)
+            ]
+            for value, field, tool in own:
+                same = leading.setdefault((tool, field), [])
+                same += [] if any(each is value for each in same) else [value]
+        for (tool, field), same in leading.items():
+            to = _name(getattr(same[0], "_agent_instance", None) or _target(same[0]))
+            described = f"description:{to}"
+            key = described if to is not None and described not in texts else f"tool:{tool}"
+            texts[key] = attribute(same, field)
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
@@ -88,7 +94,7 @@ def _name(value: Any) -> str | None:
 def _target(handed: Any) -> Any:
     """Return the agent that a hand-off leads to: an agent is one by itself."""
     if not is_a(handed, "agents", "Handoff"):
-        return handed
+        return handed if _name(handed) is not None else None
     target = getattr(handed, "_agent_ref", None)
     return target() if target is not None else None
 
@@ -97,14 +103,29 @@ def _function_tools(agent: Any) -> list[Any]:
     return [tool for tool in agent.tools if is_a(tool, "agents", "FunctionTool")]
 
 
+def _hand_offs(agent: Any) -> list[Any]:
+    """Return the hand-offs of an agent that are objects: an agent in their place makes one anew."""
+    return [each for each in getattr(agent, "handoffs", ()) if is_a(each, "agents", "Handoff")]
+
+
+def _is_derived(handed: Any) -> bool:
+    """Tell a hand-off that says what the SDK makes of the description of its agent."""
+    agent = _target(handed)
+    return _name(agent) is not None and handed.tool_description == _derived(handed, agent)
+
+
+def _derived(handed: Any, agent: Any) -> Any:
+    return handed.default_tool_description(agent)
+
+
 def _description(agent: Any, agents: list[Any]) -> Text:
-    """Return what is read of an agent; objects of ``handoff()`` hold a copy of it."""
+    """Return what is read of an agent; a hand-off that was made of it holds a copy."""
 
     def write(text: str) -> None:
-        before, agent.handoff_description = agent.handoff_description, text
-        for sender in agents:
-            for handed in getattr(sender, "handoffs", ()):
-                if _target(handed) is agent and handed is not agent:
-                    handed.tool_description = handed.tool_description.replace(before, text)
+        led = [each for sender in agents for each in _hand_offs(sender)]
+        copies = [each for each in led if _target(each) is agent and _is_derived(each)]
+        agent.handoff_description = text
+        for each in copies:
+            each.tool_description = _derived(each, agent)
 
     return Text(lambda: agent.handoff_description, write)

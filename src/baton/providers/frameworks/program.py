@@ -72,6 +72,7 @@ class Program:
     ) -> None:
         self._spec = spec
         self._prompts = prompts
+        _put_back()
         self._there_before = {each.package for each in FRAMEWORKS if each.package in sys.modules}
         self._value = load_object(spec, folder)
         self._root, self._imported = _imported_by(self._value, spec, folder)
@@ -188,6 +189,7 @@ class Program:
         in_files = self._prompts.texts if self._prompts is not None else {}
         for name, text in changed.items():
             if name in own:
+                _REPLACED.append((own[name], own[name].read()))
                 own[name].write(text)
             elif name in asked or (handed_over and name in in_files):
                 continue
@@ -243,6 +245,20 @@ def asked_of(case: Case) -> tuple[str, list[Message]]:
     made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
     said = Message(role="agent", agent=call.sender, calls=[made])
     return call.sender, [*dispatch.context, said]
+
+
+_REPLACED: list[tuple[Text, str]] = []
+"""Texts of loaded objects that are changed, and what they were."""
+
+
+def _put_back() -> None:
+    """Let the objects of programs say again what they said when they were loaded.
+
+    A module is loaded once: the next program of this process may have the same objects.
+    """
+    while _REPLACED:
+        text, before = _REPLACED.pop()
+        text.write(before)
 
 
 _UNSEEN = "?"

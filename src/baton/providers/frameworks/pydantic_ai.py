@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 from baton.model import Message, ProviderError
@@ -34,10 +33,9 @@ class PydanticAI(Framework):
         texts: dict[str, Text] = {}
         tools: dict[str, list[Any]] = {}
         for name, agent in agents.items():
-            if any(_stated(agent)):
-                texts[f"agent:{name}"] = Text(
-                    partial(_instructions, agent), partial(_instruct, agent)
-                )
+            instructions = _instructions(agent)
+            if instructions is not None:
+                texts[f"agent:{name}"] = instructions
             if isinstance(agent.description, str):
                 texts[f"description:{name}"] = attribute([agent], "description")
             for tool in _tools(agent):
@@ -102,34 +100,30 @@ def _tools(agent: Any) -> list[Any]:
 # for a block, together with what functions add. So its own fields are read and written here.
 
 
-def _stated(agent: Any) -> tuple[list[str], list[str]]:
-    """Return the system prompts and the instructions of an agent that are plain text."""
+def _instructions(agent: Any) -> Text | None:
+    """Return the plain text that an agent is instructed by, where there is one and not several.
+
+    It is a system prompt or an instruction. What functions return comes beside it, as it was.
+    """
     prompts = [each for each in getattr(agent, "_system_prompts", ()) if isinstance(each, str)]
-    sourced = [_plain(each) for each in getattr(agent, "_instructions", ())]
-    return prompts, [each for each in sourced if each is not None]
+    sourced = list(getattr(agent, "_instructions", ()))
+    plain = [place for place, each in enumerate(sourced) if _plain(each) is not None]
+    if len(prompts) + len(plain) != 1:
+        return None
+
+    def write(text: str) -> None:
+        if prompts:
+            agent._system_prompts = (text,)
+            return
+        before = agent._instructions[plain[0]]
+        after = text if isinstance(before, str) else replace(before, instruction=text)
+        agent._instructions[plain[0]] = after
+
+    if prompts:
+        return Text(lambda: agent._system_prompts[0], write)
+    return Text(lambda: _plain(agent._instructions[plain[0]]) or "", write)
 
 
 def _plain(sourced: Any) -> str | None:
     stated = getattr(sourced, "instruction", sourced)
     return stated if isinstance(stated, str) else None
-
-
-def _instructions(agent: Any) -> str:
-    prompts, instructions = _stated(agent)
-    return "\n\n".join([*prompts, *instructions])
-
-
-def _instruct(agent: Any, text: str) -> None:
-    """Put a text in place of all plain ones of an agent, where the first of them is."""
-    prompts, _ = _stated(agent)
-    if prompts:
-        agent._system_prompts = (text,)
-    instructions = []
-    is_placed = bool(prompts)
-    for each in agent._instructions:
-        if _plain(each) is None:
-            instructions.append(each)
-        elif not is_placed:
-            instructions.append(text if isinstance(each, str) else replace(each, instruction=text))
-            is_placed = True
-    agent._instructions = instructions
