@@ -50,13 +50,15 @@ class Program:
         target: str = "desk",
         *,
         texts: dict[str, str] | None = None,
+        here: bool = True,
         **options: Any,
     ) -> list[Trace]:
-        """Play cases side by side."""
+        """Play cases side by side; changed texts, too, in this process unless that is not asked."""
         stated = PythonOptions(type="python", target=f"{self.folder}/shop.py:{target}", **options)
 
         async def played() -> list[Trace]:
-            async with Python(stated, Surroundings(self.folder, texts=texts or {})) as provider:
+            around = Surroundings(self.folder, texts=texts or {})
+            async with Python(stated, around, here=here) as provider:
                 return await asyncio.gather(*(provider(case) for case in cases))
 
         return asyncio.run(played())

@@ -213,6 +213,14 @@ experts = {"refunds": refunds, "billing": billing}
 async def routed(message):
     first = await Runner.run(refunds, message)
     return (await Runner.run(router, first.final_output)).final_output.to
+
+
+async def spoken(message):
+    from agents import RunContextWrapper
+    from agents.realtime import RealtimeAgent
+
+    talking = RealtimeAgent(name="talking", tools=[pay_back])
+    return len(await talking.get_all_tools(RunContextWrapper(None)))  # as a session begins
 '''
 RIGHT = {"agent:desk": "Money goes to refunds."}
 BILLED = {"billing": StandIn(answers=[Fixture(when="order 7", result="booked")])}
@@ -349,7 +357,8 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
 
 def test_a_changed_text_is_changed_for_its_play_alone(shop: Program) -> None:
     case = moment("decision", "billing", "ask_billing")
-    played = [sent(shop.play(case, texts=texts)) for texts in (RIGHT, {}, RIGHT)]
+    inline = {"instrument": True, "workers": "inline", "here": False}
+    played = [sent(shop.play(case, texts=texts, **inline)) for texts in (RIGHT, {}, RIGHT)]
     assert [to for ((_, to, _),) in played] == ["refunds", "billing", "refunds"]
 
 
@@ -408,3 +417,8 @@ def test_a_hand_off_tells_the_changed_description(shop: Program) -> None:
 def test_a_hand_off_with_words_of_its_own_is_what_routers_read(shop: Program) -> None:
     components = Loaded(f"{shop.folder}/shop.py:worded", shop.folder).components()
     assert components["description:billing"] == "Bills what was bought."
+
+
+def test_a_realtime_session_is_not_opened_in_a_replay(shop: Program) -> None:
+    with pytest.raises(Exception, match=r"the realtime session of .* was not opened"):
+        shop.play(asked(stand_ins=StandIns(mode="mock")), "spoken")

@@ -174,6 +174,11 @@ paying = Agent(
     name="paying",
     output_type=refund_now,
 )
+
+
+async def spoken(message):
+    async with desk.realtime("openai:gpt-realtime").session():
+        return "opened"
 '''
 RIGHT = {"agent:desk": "Money goes to refunds."}
 BILLED = {"billing": StandIn(answers=[Fixture(when="order 7", result="booked")])}
@@ -314,7 +319,7 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
 
 def test_a_changed_text_is_changed_for_its_play_alone(shop: Program) -> None:
     case = moment("decision", "billing", "ask_billing")
-    played = [sent(shop.play(case, texts=texts)) for texts in (RIGHT, {}, RIGHT)]
+    played = [sent(shop.play(case, texts=texts, here=False)) for texts in (RIGHT, {}, RIGHT)]
     assert [to for ((_, to, _),) in played] == ["refunds", "billing", "refunds"]
 
 
@@ -390,3 +395,8 @@ def test_calls_of_judges_are_no_calls_of_the_program(shop: Program) -> None:
     part, passed = asyncio.run(judged(asked(stand_ins=StandIns(mode="replay"))))
     assert part.content == "fine"
     assert passed == []
+
+
+def test_a_realtime_session_is_not_opened_in_a_replay(shop: Program) -> None:
+    with pytest.raises(Exception, match=r"the realtime session of .* was not opened"):
+        shop.play(asked(stand_ins=StandIns(mode="mock")), "spoken")

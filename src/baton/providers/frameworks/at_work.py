@@ -115,6 +115,11 @@ async def answered(
     return await play.tool(sent, lambda: play.tool(asked, run))
 
 
+def realtime(agent: str) -> str:
+    """Say why a realtime session is not opened: its tools are called in other ways."""
+    return f"the realtime session of `{agent}` was not opened: no stand-in answers for its tools"
+
+
 def is_listed(play: Play, asked: Asked) -> bool:
     """Tell whether stand-ins name a tool by its own name."""
     caller = play.stand_ins.agents.get(asked.agent or "")

@@ -20,7 +20,7 @@ import msgspec
 from baton.model import Message, ProviderError
 from baton.stand_ins import Asked, Play, StandInError, current
 
-from .at_work import answered, at_work, content, handed_on, is_listed, receiver_of
+from .at_work import answered, at_work, content, handed_on, is_listed, realtime, receiver_of
 from .base import is_a
 
 _SEAMS = (
@@ -252,11 +252,14 @@ def _offering(original: Any) -> Any:
 
     @functools.wraps(original)
     async def get_all_tools(self: Any, run_context: Any) -> Any:
-        tools = await original(self, run_context)
         play = _active()
+        if play is not None and is_a(self, "agents", "RealtimeAgent"):
+            raise ProviderError(realtime(self.name))
+        tools = await original(self, run_context)
         for tool in tools if play is not None else ():
             kind = type(tool).__name__
-            if play is not None and kind != "FunctionTool" and kind not in _HARMLESS:
+            is_known = is_a(tool, "agents", "FunctionTool") or kind in _HARMLESS
+            if play is not None and not is_known:
                 name = str(getattr(tool, "name", None) or getattr(tool, "type", kind))
                 play.refuse_elsewhere(Asked(name, agent=self.name), f"as `{kind}` of the SDK")
         return tools

@@ -31,10 +31,10 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from baton.model import Message
+from baton.model import Message, ProviderError
 from baton.stand_ins import Asked, Play, StandInError, current
 
-from .at_work import answered, at_work, begin, content, handed_on, receiver_of
+from .at_work import answered, at_work, begin, content, handed_on, realtime, receiver_of
 
 _CALL: ContextVar[ToolCallPart | None] = ContextVar("baton_tool_call", default=None)
 _OUTCOMES: dict[str, Any] = {"failed": "failed", "refused": "denied"}
@@ -55,6 +55,16 @@ def switch_on() -> None:
         return original(self, *args, **named)
 
     Agent.iter = iter  # type: ignore[method-assign]
+    opened = Agent.realtime
+
+    @functools.wraps(opened)
+    def open_realtime(self: Any, *args: Any, **named: Any) -> Any:
+        play = current()
+        if play is not None and not play.is_idle:
+            raise ProviderError(realtime(self.name or "agent"))
+        return opened(self, *args, **named)
+
+    Agent.realtime = open_realtime  # type: ignore[method-assign]
 
 
 async def go_on(agent: Any, messages: Sequence[Message]) -> AgentRunResult[Any]:
