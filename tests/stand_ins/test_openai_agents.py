@@ -355,13 +355,6 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
     assert shop.value("PAID") == []
 
 
-def test_a_changed_text_is_changed_for_its_play_alone(shop: Program) -> None:
-    case = moment("decision", "billing", "ask_billing")
-    inline = {"instrument": True, "workers": "inline", "here": False}
-    played = [sent(shop.play(case, texts=texts, **inline)) for texts in (RIGHT, {}, RIGHT)]
-    assert [to for ((_, to, _),) in played] == ["refunds", "billing", "refunds"]
-
-
 def test_the_receiver_is_played_with_the_same_prompt(shop: Program) -> None:
     trace = shop.play(moment("child", "refunds", "ask_refunds"))
     assert said(trace) == "Refunds: paid 40"
