@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from baton.datasets.dispatch_cases import answers_of, turns_of
+from baton.datasets.recorded_dispatches import part_of, read_record
 from baton.model import (
     Case,
     Content,
     DispatchCase,
     ExpectedTurn,
+    Form,
     MadeCall,
     MadeDispatch,
     Message,
     StandIns,
     ToolCall,
     Trace,
+    integrity_problems,
 )
 from baton.model.stand_ins import RecordedAnswer, StandIn
 from baton.plugins.user_code import load_object
@@ -61,11 +65,29 @@ class Program:
             async with Python(stated, around, here=here) as provider:
                 return await asyncio.gather(*(provider(case) for case in cases))
 
-        return asyncio.run(played())
+        traces = asyncio.run(played())
+        for trace in traces:
+            assert integrity_problems(trace) == []
+        return traces
 
     def value(self, name: str) -> Any:
         """Return what a name of the program holds now."""
         return load_object(f"{self.folder}/shop.py:{name}", self.folder)
+
+
+class Shop(Program):
+    """A program whose tool `charge` notes in a file what it charged, in whatever process."""
+
+    def begin(self) -> Shop:
+        """Forget what was charged."""
+        (self.folder / "charges.txt").unlink(missing_ok=True)
+        return self
+
+    @property
+    def charges(self) -> list[str]:
+        """The orders that really were charged."""
+        file = self.folder / "charges.txt"
+        return file.read_text().splitlines() if file.exists() else []
 
 
 def asked(text: str = "refund order 7", **more: Any) -> Case:
@@ -117,3 +139,26 @@ def sent(trace: Trace) -> list[tuple[str | None, str, str | None]]:
         for turn in trace.turns
         for each in turn.dispatches
     ]
+
+
+def routed(trace: Trace) -> list[tuple[str | None, str, str | None]]:
+    """Return who handed work to whom, and what stood in for the receiver."""
+    return [
+        (each.from_agent, each.to_agent, each.stand_in)
+        for turn in trace.turns
+        for each in turn.dispatches
+    ]
+
+
+def recorded_moment(trace: Trace, form: Form) -> Case:
+    """Make a dispatch case of the first dispatch of a recorded run."""
+    dispatch = trace.turns[0].dispatches[0]
+    case = read_record(part_of(trace, dispatch, 3), dispatch.id, form=form)
+    return Case(id="c", turns=turns_of(case), dispatch=case, stand_ins=answers_of(case))
+
+
+def replaying(trace: Trace) -> StandIns:
+    """Return stand-ins that answer as a recorded run did."""
+    found = recorded_moment(trace, "decision").stand_ins
+    assert found is not None
+    return StandIns(mode="replay", recorded=found.recorded)

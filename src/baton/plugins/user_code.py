@@ -47,6 +47,11 @@ def load_object(spec: str, folder: Path) -> Any:
     return value
 
 
+def load_module(spec: str, folder: Path) -> ModuleType:
+    """Import the module of ``module:name``; raises InputError."""
+    return _module(spec.rpartition(":")[0], folder)
+
+
 def missing_module(spec: str, folder: Path) -> str | None:
     """Say why the module of ``module:function`` is not there, without importing it.
 

@@ -109,10 +109,10 @@ def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:
         call = ToolCall(
             id=asked.id or f"call{number}",
             name=asked.tool,
-            arguments=asked.input if isinstance(asked.input, dict) else None,
+            arguments=asked.arguments,
             status="unanswered",
             dispatch=dispatch.id,
-            unknown=["arguments", "result", "status"],
+            unknown=[*(["arguments"] if asked.arguments is None else []), "result", "status"],
         )
         dispatch.call = call.id
         run.steps.append(call)

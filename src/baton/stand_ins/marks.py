@@ -30,11 +30,14 @@ def mark(trace: Trace, given: Sequence[Given]) -> None:
     dispatches = [dispatch for turn in trace.turns for dispatch in turn.dispatches]
     unplaced: list[str] = []
     for each in given:
+        sent = _as_dispatch(each)
         found = (
             _dispatch_of(dispatches, each) if each.asked.kind == "agent" else _call_of(calls, each)
         )
-        if found is None and each.asked.kind == "agent":
-            found = _made_by_tool(trace, each)
+        if isinstance(found, ToolCall) and found.dispatch is None and sent is not None:
+            found = _made_by_tool(trace, sent) or found
+        elif found is None and sent is not None:
+            found = _made_by_tool(trace, sent) if sent.asked.tool else _by_program(trace, sent)
         if found is None:
             unplaced.append(each.asked.name)
             continue
@@ -65,6 +68,42 @@ def _dispatch_of(dispatches: Sequence[Dispatch], given: Given) -> Dispatch | Non
     free = [d for d in dispatches if d.stand_in is None and d.to_agent == given.asked.name]
     same = [d for d in free if d.prompt is not None and _same(d.prompt.plain(), given.asked.input)]
     return next(iter([*same, *free]), None)
+
+
+def _as_dispatch(given: Given) -> Given | None:
+    """Return a call of a tool that hands work on as the dispatch that it is."""
+    asked = given.asked
+    if asked.kind == "agent":
+        return given
+    if asked.to is None:
+        return None
+    sent = asked._replace(name=asked.to, kind="agent", tool=asked.name, to=None)
+    return given._replace(asked=sent)
+
+
+def _by_program(trace: Trace, given: Given) -> Dispatch | None:
+    """Make the dispatch to an agent that its program, or a graph, would have set to work."""
+    asked = given.asked
+    runs = [(turn, run) for turn in trace.turns for run in turn.runs]
+    own = [each for each in runs if each[1].agent == asked.agent]
+    if not runs:
+        return None
+    turn, run = (own or runs)[-1]
+    dispatch = Dispatch(
+        id=f"{run.id}-dispatch{len(turn.dispatches)}",
+        kind="sequence",
+        basis="order",
+        from_run=run.id,
+        from_agent=run.agent,
+        to_agent=asked.name,
+        prompt=content_of(asked.input),
+        result=content_of(given.answer.result),
+        status="failed" if given.answer.error is not None else "completed",
+        error=given.answer.error,
+        unknown=["call", "context", "description", "group", "tools_allowed", "tools_source"],
+    )
+    turn.dispatches.append(dispatch)
+    return dispatch
 
 
 def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
@@ -103,11 +142,12 @@ def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
         unknown=["context", "description", "group", "tools_allowed", "tools_source"],
     )
     turn.dispatches.append(dispatch)
-    call.dispatch, call.result = dispatch.id, None
+    # The answer is held on the dispatch, and so is an error.
+    call.dispatch, call.result, call.status, call.error = dispatch.id, None, "ok", None
     place = run.steps.index(call) + 1
     sent = HandedOff(id=f"{call.id}-sent", dispatch=dispatch.id, at=call.at)
     back = GotBack(id=f"{call.id}-back", dispatch=dispatch.id, at=call.ended)
-    run.steps[place:place] = [sent, back]
+    run.steps[place:place] = [sent, back] if asked.dispatch == "delegate" else [sent]
     return dispatch
 
 

@@ -34,7 +34,17 @@ _NOT_SET = ("", "dummy_key")
 
 
 class StandInError(Exception):
-    """The error that a tool ends in, where its stand-in says so."""
+    """The error that a tool ends in, where its stand-in says so; ``answer`` is what says so."""
+
+    def __init__(self, text: str, answer: Answer | None = None) -> None:
+        super().__init__(text)
+        self.answer = answer
+
+    @property
+    def was_told(self) -> bool:
+        """Whether it is what a model was told, in a recorded run or by a refusal: no exception."""
+        answer = self.answer
+        return answer is not None and (answer.refused or (answer.by or "").startswith("replay"))
 
 
 class Asked(NamedTuple):
@@ -42,7 +52,8 @@ class Asked(NamedTuple):
 
     ``agent`` is who calls, where that is known. ``schema`` is the JSON Schema of a result, where
     the tool states one. Of an agent, ``dispatch`` is how work passes to it, and ``tool`` the tool
-    by which it is called.
+    by which it is called, with its ``arguments``. Of a tool, ``to`` is the agent that it hands
+    work to.
     """
 
     name: str
@@ -53,6 +64,8 @@ class Asked(NamedTuple):
     schema: dict[str, Any] | None = None
     dispatch: Literal["delegate", "transfer", "sequence"] = "delegate"
     tool: str | None = None
+    to: str | None = None
+    arguments: Any = None
 
 
 class Decided(asyncio.CancelledError):
@@ -229,7 +242,13 @@ class Play:
             return Answer(from_schema(schema), by="schema")
         if mode == "mock":
             return Answer(dict(MOCKED), by="mock")
-        return self._recordings.answer(asked.kind, asked.name, asked.agent, asked.input)
+        try:
+            return self._recordings.answer(asked.kind, asked.name, asked.agent, asked.input)
+        except NoAnswer:
+            if asked.to is None:
+                raise
+            # The record has the call of such a tool as a dispatch.
+            return self._recordings.answer("agent", asked.to, None, asked.input)
 
     def _spec(self, asked: Asked) -> StandIn | None:
         if asked.kind == "agent":
@@ -266,7 +285,7 @@ class Play:
         if changed.timed_out:
             raise TimeoutError(changed.error)
         if changed.error is not None:
-            raise StandInError(changed.error)
+            raise StandInError(changed.error, changed)
         return changed.result
 
     def _refuse(

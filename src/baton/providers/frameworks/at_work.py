@@ -100,19 +100,37 @@ async def answered(
     Where the tool itself may not run, its call is the dispatch. Where it may, the agent is asked
     for in its body. Raises what :meth:`Play.tool` does.
     """
-    if receiver is None or play.runs(asked) or (is_listed(play, asked) and not play.stops):
+    asked = asked._replace(to=receiver)
+    sent = dispatched(play, asked, receiver)
+    if sent is None:
         return await play.tool(asked, run)
+    return await play.tool(sent, lambda: play.tool(asked, run))
+
+
+def answered_now(play: Play, asked: Asked, receiver: str | None, run: Callable[[], Any]) -> Any:
+    """Do what :func:`answered` does for a framework that does not await; raises the same."""
+    asked = asked._replace(to=receiver)
+    sent = dispatched(play, asked, receiver)
+    if sent is None:
+        return play.tool_now(asked, run)
+    return play.tool_now(sent, lambda: play.tool_now(asked, run))
+
+
+def dispatched(play: Play, asked: Asked, receiver: str | None) -> Asked | None:
+    """Return the dispatch that a call of a tool is, where a stand-in has a say in that."""
+    if receiver is None or play.runs(asked) or (is_listed(play, asked) and not play.stops):
+        return None
+    prompt = prompt_of(asked.input, receiver)
     sent = Asked(
         receiver,
-        prompt_of(asked.input, receiver),
+        prompt,
         asked.agent,
         kind="agent",
         id=asked.id,
         tool=asked.name,
+        arguments=asked.input,
     )
-    if not play.stops and play.runs(sent):
-        return await play.tool(asked, run)
-    return await play.tool(sent, lambda: play.tool(asked, run))
+    return None if not play.stops and play.runs(sent) else sent
 
 
 def realtime(agent: str) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
-from baton.model import ProviderError
+import msgspec
 
-from .base import KEPT, Framework, Session
+from baton.model import Message, ProviderError
+from baton.stand_ins import Asked, current
+
+from .at_work import agents_used_by, content
+from .base import KEPT, Framework, Session, Text, is_a
+from .langgraph_calls import ended, functions_of, graph_name, install, is_loop, prompt_in, receiver
 
 # A state like `{"request": ..., "order": ..., "answer": ...}` has one key of these.
 _MESSAGE_KEYS = frozenset(
@@ -41,8 +49,290 @@ async def _ask(graph: Any, message: Any, session: Session) -> Any:
     return await graph.ainvoke({(likely or keys)[0]: message}, config)
 
 
+class Node(NamedTuple):
+    """An agent that is a node of a graph: a function, or a graph of its own."""
+
+    graph: Any
+    name: str
+
+    @property
+    def bound(self) -> Any:
+        """What runs: a graph, or a function."""
+        return self.graph.nodes[self.name].bound
+
+
 class LangGraph(Framework):
     """Graphs of LangGraph."""
 
     package = "langgraph"
     asks: ClassVar = {("langgraph", "Pregel"): _ask}
+
+    def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
+        """Yield the agents of a graph: itself, its nodes, and those that its tools ask."""
+        return _agents(value, set())
+
+    def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
+        """Return the system prompts of agents of `create_agent`, and descriptions of their tools.
+
+        In any other graph the model was given them before the graph was compiled.
+        """
+        texts: dict[str, Text] = {}
+        for name, agent in agents.items():
+            graph = agent.bound if isinstance(agent, Node) else agent
+            prompt = _prompt(graph)
+            if prompt is not None:
+                texts[f"agent:{name}"] = prompt
+            for tool in _tools(graph) if _is_of_create_agent(graph) else ():
+                text = Text(partial(getattr, tool, "description"), partial(_describe, tool))
+                texts.setdefault(f"tool:{tool.name}", text)
+                target = receiver(tool, None)
+                if target is not None:
+                    texts.setdefault(f"description:{target}", text)
+        return texts
+
+    async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
+        """Run a graph, or one node of a graph, after what was said."""
+        try:
+            if isinstance(agent, Node) and not is_a(agent.bound, "langgraph", "Pregel"):
+                return await _go_on_at(agent, messages)
+            graph = agent.bound if isinstance(agent, Node) else agent
+            answer = await _go_on(graph, messages, session)
+        except Exception:
+            ended()  # LangGraph makes an error of what ends a decision
+            raise
+        if isinstance(agent, Node):
+            said = sys.modules["langchain_core.messages"].AIMessage(str(answer))
+            await _leave(agent, {"messages": [*_history(messages), said]})
+        return answer
+
+    def stand_in(self) -> None:
+        """Have calls of tools, graphs and nodes ask; raises ProviderError where they cannot."""
+        install()
+
+
+class LangChain(LangGraph):
+    """Tools of LangChain in a program that has no graphs."""
+
+    package = "langchain_core"
+    asks: ClassVar = {}
+
+    def agents(self, value: Any) -> Iterable[tuple[str, Any]]:  # noqa: ARG002
+        """Yield nothing: agents of LangChain are graphs."""
+        return ()
+
+
+def _agents(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if not is_a(value, "langgraph", "Pregel") or id(value) in seen:
+        return
+    seen.add(id(value))
+    name = graph_name(value)
+    if is_loop(value):
+        yield name or "main", value
+    else:
+        for node in value.nodes:
+            if node.startswith("__") or is_a(value.nodes[node].bound, "langgraph", "ToolNode"):
+                continue
+            inner = value.nodes[node].bound
+            at = Node(value, node)
+            if is_a(inner, "langgraph", "Pregel"):
+                yield graph_name(inner) or node, at
+                if not is_loop(inner):
+                    yield from _agents(inner, seen)
+                yield from _asked_by(inner, seen)
+            else:
+                for found in agents_used_by(getattr(inner, "func", None) or inner, _name).values():
+                    yield from _agents(found, seen)
+            yield node, at
+        if name is not None:
+            yield name, value
+    yield from _asked_by(value, seen)
+
+
+def _asked_by(graph: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the agents that the functions of a graph's tools ask."""
+    for tool in _tools(graph):
+        for function in functions_of(tool):
+            for found in agents_used_by(function, _name).values():
+                yield from _agents(found, seen)
+
+
+def _name(value: Any) -> str | None:
+    return graph_name(value) or "main" if is_a(value, "langgraph", "Pregel") else None
+
+
+def _tools(graph: Any) -> Iterator[Any]:
+    for node in graph.nodes.values():
+        if is_a(node.bound, "langgraph", "ToolNode"):
+            yield from node.bound.tools_by_name.values()
+
+
+def _describe(tool: Any, text: str) -> None:
+    tool.description = text
+
+
+# `create_agent` keeps the prompt in a variable of the function that asks the model, and gives it
+# no other place: `system_message` of `amodel_node`. A version that keeps it elsewhere has no
+# component, and then only `baton.prompts.get` changes a prompt.
+_VARIABLE = "system_message"
+
+
+def _is_of_create_agent(graph: Any) -> bool:
+    """Tell a graph that gives its model the tools anew for each request."""
+    node = graph.nodes.get("model") if is_a(graph, "langgraph", "Pregel") else None
+    function = getattr(getattr(node, "bound", None), "func", None)
+    return getattr(function, "__module__", None) == "langchain.agents.factory"
+
+
+def _prompt(graph: Any) -> Text | None:
+    """Return the system prompt of an agent of `create_agent`, where it is a plain text."""
+    if not _is_of_create_agent(graph):
+        return None
+    bound = graph.nodes["model"].bound
+    cells = [
+        cell
+        for function in (bound.func, bound.afunc)
+        if function is not None
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        )
+        if name == _VARIABLE
+    ]
+    message = cells[0].cell_contents if cells else None
+    if message is None or not isinstance(message.content, str):
+        return None
+
+    def write(text: str) -> None:
+        for cell in cells:
+            cell.cell_contents = type(message)(content=text)
+
+    return Text(lambda: str(cells[0].cell_contents.content), write)
+
+
+async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> Any:
+    keys = _keys(graph)
+    if "messages" not in keys:
+        said = [each.text for each in messages if each.role == "user" and each.text]
+        if not said or messages[-1].calls:
+            raise ProviderError(
+                f"the graph `{graph.name}` keeps no `messages`, so that it cannot be put before "
+                "calls of tools and their results"
+            )
+        return await _ask(graph, said[-1], session)
+    config = {"configurable": {"thread_id": str(uuid.uuid4())}}
+    result = await graph.ainvoke({"messages": _history(messages)}, config)
+    session[KEPT] = result["messages"]
+    return str(result["messages"][-1].text)
+
+
+async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
+    """Run the function of a node by itself, and then what says where its graph goes from there."""
+    name = "baton"
+    keys = _keys(at.graph)
+    history = _history(messages)
+    if "messages" in keys:
+        state: Any = {"messages": history}
+    else:
+        likely = [key for key in keys if key in _MESSAGE_KEYS] or (keys if len(keys) == 1 else [])
+        if len(likely) != 1:
+            raise ProviderError(f"the state of `{at.name}` has no place for a message of the user")
+        state = {likely[0]: history[-1].text}
+    # A graph of this node alone, so that it runs as it does in its own: with a config and a
+    # runtime. Where it goes is asked for afterwards.
+    builder = at.graph.builder
+    types = sys.modules["langgraph.graph"]
+    alone = types.StateGraph(builder.state_schema)
+    moves: list[Any] = []
+
+    async def run(given: Any, config: Any) -> Any:
+        made = await at.bound.ainvoke(given, config)
+        moves.append(made)
+        return {} if getattr(made, "goto", None) else made
+
+    run.__annotations__["config"] = sys.modules["langchain_core.runnables"].RunnableConfig
+    alone.add_node(name, run)
+    alone.add_edge(types.START, name)
+    after = await alone.compile().ainvoke(state)
+    made = moves[-1] if moves else None
+    for command in made if isinstance(made, list) else [made]:
+        goto = getattr(command, "goto", None)
+        for target in [goto] if isinstance(goto, str) or hasattr(goto, "node") else goto or ():
+            told = getattr(target, "arg", None) or getattr(command, "update", None) or after
+            await _hand_on(at, str(getattr(target, "node", target)), told, "transfer")
+    await _leave(at, after)
+    return _answer(made, after)
+
+
+async def _leave(at: Node, state: Any) -> None:
+    """Go where a graph goes from a node; a decision ends there."""
+    play = current()
+    if play is None or not play.stops:
+        return
+    builder = at.graph.builder
+    targets = [end for start, end in builder.edges if start == at.name]
+    for branch in builder.branches.get(at.name, {}).values():
+        chosen = await branch.path.ainvoke(state)
+        for each in chosen if isinstance(chosen, list) else [chosen]:
+            target = getattr(each, "node", each)
+            targets.append((branch.ends or {}).get(target, target))
+    for target in targets:
+        await _hand_on(at, target, state, "sequence")
+
+
+async def _hand_on(at: Node, target: str, state: Any, how: Any) -> None:
+    play = current()
+    node = at.graph.nodes.get(target)
+    is_tools = node is None or is_a(node.bound, "langgraph", "ToolNode")
+    if play is None or not play.stops or target.startswith("__") or is_tools:
+        return
+    sender = graph_name(at.bound) or at.name
+    to = (graph_name(node.bound) if is_a(node.bound, "langgraph", "Pregel") else None) or target
+
+    async def nothing() -> None:
+        return None
+
+    await play.tool(Asked(to, prompt_in(state), sender, "agent", dispatch=how), nothing)
+
+
+def _answer(made: Any, after: Any) -> Any:
+    """Return what a node said: its last message, or what it wrote into the state."""
+    said = getattr(made, "update", made)
+    if isinstance(said, dict) and said.get("messages"):
+        return str(after["messages"][-1].text)
+    return said
+
+
+def _keys(graph: Any) -> list[str]:
+    builder = getattr(graph, "builder", None)
+    return [] if builder is None else list(builder.schemas[builder.input_schema])
+
+
+def _history(messages: Sequence[Message]) -> list[Any]:
+    """Return what was said as messages of LangChain; calls get ids of their own."""
+    types = sys.modules["langchain_core.messages"]
+    history: list[Any] = []
+    for place, message in enumerate(messages, 1):
+        if message.role == "user":
+            history.append(types.HumanMessage(message.text or ""))
+            continue
+        answers, calls = [], []
+        for number, call in enumerate(message.calls, 1):
+            id_ = f"call_{place}_{number}"
+            given = call.arguments if isinstance(call.arguments, dict) else {}
+            calls.append({"name": call.name, "args": given, "id": id_})
+            is_bad = call.status in ("failed", "refused")
+            result = call.error if is_bad and call.result is None else content(call.result)
+            answers.append(
+                types.ToolMessage(
+                    result if isinstance(result, str) else _written(result),
+                    tool_call_id=id_,
+                    name=call.name,
+                    status="error" if is_bad else "success",
+                )
+            )
+        history.append(types.AIMessage(message.text or "", name=message.agent, tool_calls=calls))
+        history += answers
+    return history
+
+
+def _written(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -19,6 +19,7 @@ from baton.plugins.user_code import (
     Function,
     calls_of,
     is_installed_file,
+    load_module,
     load_object,
     names_imported_below,
 )
@@ -30,7 +31,7 @@ from baton.stand_ins import Play, current, playing
 from .base import Ask, Framework, Session, Text, classes_of
 from .crewai import CrewAI
 from .functions import Functions
-from .langgraph import LangGraph
+from .langgraph import LangChain, LangGraph
 from .microsoft import AgentFramework, AutoGen
 from .openai_agents import OpenAIAgents
 from .pydantic_ai import PydanticAI
@@ -39,6 +40,7 @@ from .strands import Strands
 FRAMEWORKS: tuple[Framework, ...] = (
     PydanticAI(),
     LangGraph(),
+    LangChain(),
     OpenAIAgents(),
     Strands(),
     CrewAI(),
@@ -75,6 +77,7 @@ class Program:
         _put_back()
         self._there_before = {each.package for each in FRAMEWORKS if each.package in sys.modules}
         self._value = load_object(spec, folder)
+        self._module = load_module(spec, folder)
         self._root, self._imported = _imported_by(self._value, spec, folder)
         self.target = Target(_function_of(self._value, spec))
         if texts:
@@ -158,8 +161,7 @@ class Program:
         """Return the agents that the target holds, and those that its module has names for."""
         module = sys.modules.get(getattr(self._value, "__module__", "") or "")
         named = list(vars(module).values()) if module is not None else []
-        spec_module = sys.modules.get(self._spec.rpartition(":")[0])
-        named += list(vars(spec_module).values()) if spec_module is not None else []
+        named += list(vars(self._module).values())
         found: dict[str, Any] = {}
         for value in [self._value, *named]:
             for name, agent in framework.agents(value):

@@ -1,0 +1,724 @@
+"""Where LangChain calls tools and LangGraph runs agents: each asks the play that is current.
+
+Neither has hooks that hold for every tool and graph of a program, whether it is made before or
+after a case begins, so that four places are patched:
+
+- ``BaseTool.run`` and ``arun``: every call of a tool goes through them, whoever makes it: a
+  ``ToolNode``, ``create_agent``, a node that invokes the tool itself, an adapter of MCP.
+- ``invoke``, ``ainvoke``, ``stream`` and ``astream`` of ``Pregel``: every graph is one, also an
+  agent of ``create_agent`` that a tool or a node asks.
+- ``run_with_retry`` and ``arun_with_retry`` of LangGraph's runner: every node of a graph runs by
+  them.
+- ``generate``, ``stream`` and their async forms of ``BaseChatModel``: they are told of the tools
+  that the provider of a model runs itself, which have to be refused.
+
+Without a play, or with one that has nothing to stand in for, each does what it did before.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model import ProviderError
+from baton.providers.functions import NOT_JSON, as_json
+from baton.stand_ins import Asked, Decided, Play, StandInError, current
+
+from .at_work import answered, answered_now, at_work, handed_on, receiver_of
+from .base import is_a
+from .made import gives, made_in
+
+UNNAMED = ("LangGraph", "")
+"""Names of graphs that were given none."""
+# The nodes of an agent's own loop, in `create_agent` and in LangChain's guides: no agents.
+_LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
+# `create_handoff_tool` of langgraph-supervisor and langgraph-swarm notes the target here.
+_DESTINATION = "__handoff_destination"
+MAKERS = ("create_agent", "create_react_agent", "create_deep_agent", "create_supervisor")
+"""Functions that make agents, with their `name=`."""
+
+
+class _Call(NamedTuple):
+    """A call of a tool that goes on: the tool, what the stand-ins are asked, and its id."""
+
+    tool: Any
+    asked: Asked
+
+
+_CALL: ContextVar[_Call | None] = ContextVar("baton_langchain_call", default=None)
+"""The call that `run` began, until `_run` takes it."""
+_RUNNING: ContextVar[Any] = ContextVar("baton_langgraph_running", default=None)
+"""The graph that was let through: what it calls of itself is not asked for again."""
+
+
+def install() -> None:
+    """Patch what is imported; once.
+
+    Raises:
+        ProviderError: this version has no such places.
+    """
+    if "langchain_core.tools.base" in sys.modules:
+        _patch_tools(sys.modules["langchain_core.tools.base"].BaseTool)
+        _patch_models(import_module("langchain_core.language_models").BaseChatModel)
+    if "langgraph.pregel.main" in sys.modules or "langgraph.pregel" in sys.modules:
+        _patch_graphs(sys.modules["langgraph.pregel"].Pregel)
+        _patch_runner(sys.modules.get("langgraph.pregel._runner"))
+
+
+def active() -> Play | None:
+    """Return the play that may have something to say; raises Decided where it is over."""
+    play = current()
+    if play is None or play.is_idle:
+        return None
+    if play.decided:
+        raise _end()  # whatever goes on after the decision
+    return play
+
+
+def _end() -> BaseException:
+    """Return what ends a decision inside of LangGraph.
+
+    It makes an error of a cancellation in a node. What leaves a graph on purpose, as an interrupt
+    does, no node and no `ToolNode` holds up.
+    """
+    errors = sys.modules.get("langgraph.errors")
+    return errors.GraphBubbleUp("the decision is made") if errors is not None else Decided()
+
+
+async def _ask(play: Play, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+    with _leaving():
+        return await play.tool(asked, run)
+
+
+def _ask_now(play: Play, asked: Asked, run: Callable[[], Any]) -> Any:
+    with _leaving():
+        return play.tool_now(asked, run)
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    try:
+        yield
+    except Decided as decided:
+        raise _end() from decided
+
+
+def ended() -> None:
+    """Raise Decided where the play has come to its end."""
+    play = current()
+    if play is not None and play.decided:
+        raise Decided
+
+
+def graph_name(graph: Any) -> str | None:
+    """Return the name that a graph was given."""
+    name = getattr(graph, "name", None)
+    return name if isinstance(name, str) and name not in UNNAMED else None
+
+
+def is_loop(graph: Any) -> bool:
+    """Tell a graph that is one agent: a node that asks a model, and maybe one that runs tools."""
+    names = {name for name in graph.nodes if not name.startswith("__")}
+    # `SummarizationMiddleware.before_model`: what middleware adds to the loop.
+    return bool(names) and all(name in _LOOP or "." in name for name in names)
+
+
+def agent_of(value: Any) -> str | None:
+    """Return the name of a graph that is an agent; ``None`` for anything else."""
+    return graph_name(value) if is_a(value, "langgraph", "Pregel") else None
+
+
+def receiver(tool: Any, arguments: Any) -> str | None:
+    """Return the agent that the function of a tool hands work to, where its code says so."""
+    for function in functions_of(tool):
+        found = receiver_of(function, arguments, agent_of) or made_in(function, MAKERS)
+        if found is not None:
+            return found
+    return None
+
+
+def destination_of(tool: Any) -> tuple[bool, str | None]:
+    """Tell a tool that moves to another node, and the node, where the tool states it.
+
+    Such a tool returns a ``Command`` with a ``goto``; nothing but its code says so beforehand.
+    """
+    target = (tool.metadata or {}).get(_DESTINATION)
+    if isinstance(target, str):
+        return True, target
+    return any(gives(function, "Command", "goto") for function in functions_of(tool)), None
+
+
+def functions_of(tool: Any) -> list[Any]:
+    """Return the functions that a tool runs."""
+    own = [getattr(tool, name, None) for name in ("func", "coroutine")]
+    found = [each for each in own if callable(each)]
+    return found or [getattr(tool, name) for name in ("_run", "_arun")]
+
+
+def _patch_tools(base: Any) -> None:
+    if hasattr(base.run, _MARK):
+        return
+    for name in ("run", "arun"):
+        _require(base, name, "BaseTool")
+    run, arun = base.run, base.arun
+
+    @functools.wraps(run)
+    def asking(tool: Any, tool_input: Any, *args: Any, **named: Any) -> Any:
+        if active() is None:
+            return run(tool, tool_input, *args, **named)
+        with _begun(tool, tool_input, named):
+            return run(tool, tool_input, *args, **named)
+
+    @functools.wraps(arun)
+    async def asking_async(tool: Any, tool_input: Any, *args: Any, **named: Any) -> Any:
+        if active() is None:
+            return await arun(tool, tool_input, *args, **named)
+        with _begun(tool, tool_input, named):
+            return await arun(tool, tool_input, *args, **named)
+
+    _put(base, "run", asking)
+    _put(base, "arun", asking_async)
+
+
+@contextmanager
+def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
+    """Note the call, so that `_run` finds it: callbacks, and with them spans, begin before that."""
+    for class_ in type(tool).__mro__:
+        # `BaseTool._arun` calls `_run`, and `BaseTool._run` is abstract.
+        if class_.__name__ != "BaseTool":
+            _patch_body(class_)
+    given = tool_input
+    if isinstance(tool_input, dict):
+        given = _plain(tool._filter_injected_args(tool_input))
+    id_ = named.get("tool_call_id")
+    asked = Asked(tool.name, given, agent=_caller(named.get("config")), id=id_)
+    with _set(_CALL, _Call(tool, asked)):
+        yield
+
+
+def _patch_body(class_: Any) -> None:
+    """Have a class of tools ask before its own function runs."""
+    body, body_async = vars(class_).get("_run"), vars(class_).get("_arun")
+    if body is not None and not hasattr(body, _MARK):
+
+        @functools.wraps(body)
+        def answering(tool: Any, *args: Any, **named: Any) -> Any:
+            step = _taken(tool)
+            if step is None:
+                return body(tool, *args, **named)
+
+            def run() -> Any:
+                with step.at_work():
+                    return step.keep(body(tool, *args, **named))
+
+            with _set(_CALL, None):
+                try:
+                    return step.give(step.answered_now(run))
+                except StandInError as error:
+                    return step.failed(error)
+
+        _put(class_, "_run", answering)
+    if body_async is not None and not hasattr(body_async, _MARK):
+
+        @functools.wraps(body_async)
+        async def answering_async(tool: Any, *args: Any, **named: Any) -> Any:
+            # The `_arun` of a tool whose function is not async runs its `_run` in a thread.
+            goes_to_run = getattr(tool, "coroutine", body_async) is None
+            step = None if goes_to_run else _taken(tool)
+            if step is None:
+                return await body_async(tool, *args, **named)
+
+            async def run() -> Any:
+                with step.at_work():
+                    return step.keep(await body_async(tool, *args, **named))
+
+            with _set(_CALL, None):
+                try:
+                    return step.give(await step.answered(run))
+                except StandInError as error:
+                    return step.failed(error)
+
+        _put(class_, "_arun", answering_async)
+
+
+class _Step:
+    """One call of a tool: what the stand-ins are asked for it, and its answer as the tool's own."""
+
+    def __init__(self, call: _Call, play: Play) -> None:
+        self._asked, self._play = call.asked, play
+        self._tool = call.tool
+        self._response: Any = msgspec.UNSET
+        self._moves, self._target = destination_of(self._tool)
+        self._receiver = None if self._moves else receiver(self._tool, call.asked.input)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Say who is at work while the tool's function runs: an agent in it is asked by this."""
+        return at_work(self._asked.agent or "", self._asked.name, self._asked.id)
+
+    def answered_now(self, run: Callable[[], Any]) -> Any:
+        """Return the answer to the call; what :meth:`answered` does, without awaiting."""
+        if not self._moves:
+            with _leaving():
+                return answered_now(self._play, self._asked, self._receiver, run)
+        content = run() if self._target is None or not self._play.stops else None
+        moved = self._moved()
+        if moved is not None:
+            _ask_now(self._play, moved, lambda: None)
+        return content
+
+    async def answered(self, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the answer to the call, as Play.tool does.
+
+        A tool that moves to another node runs: there is no other way to get there. A decision ends
+        with it.
+        """
+        if not self._moves:
+            with _leaving():
+                return await answered(self._play, self._asked, self._receiver, run)
+        content = await run() if self._target is None or not self._play.stops else None
+        moved = self._moved()
+        if moved is not None:
+            await _ask(self._play, moved, _nothing)
+        return content
+
+    def _moved(self) -> Asked | None:
+        """Return the dispatch that a decision ends at, where the tool moves to another node."""
+        goto = self._target or getattr(self._response, "goto", None)
+        targets = [goto] if isinstance(goto, str) or hasattr(goto, "node") else goto
+        if not self._play.stops or not targets:
+            return None
+        to = str(getattr(targets[0], "node", targets[0]))
+        call = self._asked
+        prompt = prompt_in(call.input)
+        how: Any = "transfer"
+        return Asked(
+            to, prompt, call.agent, "agent", call.id, None, how, call.name, arguments=call.input
+        )
+
+    def keep(self, response: Any) -> Any:
+        """Keep what the tool returned, and return what stand-ins see of it: its content."""
+        self._response = response
+        is_pair = isinstance(response, tuple) and len(response) == 2
+        return response[0] if is_pair and self._has_artifact else response
+
+    def give(self, result: Any) -> Any:
+        """Return an answer as the tool would: its own, or one of the same form."""
+        if self._response is not msgspec.UNSET and result is self.keep(self._response):
+            return self._response
+        return (result, None) if self._has_artifact else result
+
+    def failed(self, error: StandInError) -> Any:
+        """Let the tool end in an error.
+
+        What a model was told is a message. Any other is the tool's own, as the program would get
+        it, so that what it does about that is seen.
+        """
+        id_ = self._asked.id
+        if error.was_told and id_ is not None:
+            return self.give(
+                sys.modules["langchain_core.messages"].ToolMessage(
+                    str(error), tool_call_id=id_, name=self._tool.name, status="error"
+                )
+            )
+        if self._tool.handle_tool_error:
+            raise sys.modules["langchain_core.tools.base"].ToolException(str(error)) from error
+        raise error
+
+    @property
+    def _has_artifact(self) -> bool:
+        return bool(self._tool.response_format == "content_and_artifact")
+
+
+async def _nothing() -> None:
+    """Stand for what is not run."""
+
+
+def _taken(tool: Any) -> _Step | None:
+    """Return the call of a tool that `run` began, where a play may answer it."""
+    call = _CALL.get()
+    play = active() if call is not None and call.tool is tool else None
+    return _Step(call, play) if call is not None and play is not None else None
+
+
+def _patch_graphs(pregel: Any) -> None:
+    if hasattr(pregel.invoke, _MARK):
+        return
+    for name in ("invoke", "ainvoke", "stream", "astream"):
+        _require(pregel, name, "Pregel")
+    _patch_invoke(pregel)
+    _patch_stream(pregel)
+
+
+def _patch_invoke(pregel: Any) -> None:
+    invoke, ainvoke = pregel.invoke, pregel.ainvoke
+
+    @functools.wraps(invoke)
+    def invoked(graph: Any, input: Any, *args: Any, **named: Any) -> Any:
+        play = active()
+        if play is None or _RUNNING.get() is graph:
+            return invoke(graph, input, *args, **named)
+
+        def run() -> Any:
+            with _at_work(graph):
+                return invoke(graph, input, *args, **named)
+
+        asked = _asked_of(graph, input, play)
+        if asked is None:
+            return run()
+        ran = _Ran()
+        result = _ask_now(play, asked, lambda: ran.keep(run()))
+        return ran.give(result, lambda: _state(graph, input, asked.name, result))
+
+    @functools.wraps(ainvoke)
+    async def invoked_async(graph: Any, input: Any, *args: Any, **named: Any) -> Any:
+        play = active()
+        if play is None or _RUNNING.get() is graph:
+            return await ainvoke(graph, input, *args, **named)
+
+        async def run() -> Any:
+            with _at_work(graph):
+                return await ainvoke(graph, input, *args, **named)
+
+        asked = _asked_of(graph, input, play)
+        if asked is None:
+            return await run()
+        ran = _Ran()
+
+        async def kept() -> Any:
+            return ran.keep(await run())
+
+        result = await _ask(play, asked, kept)
+        return ran.give(result, lambda: _state(graph, input, asked.name, result))
+
+    _put(pregel, "invoke", invoked)
+    _put(pregel, "ainvoke", invoked_async)
+
+
+def _patch_stream(pregel: Any) -> None:
+    stream, astream = pregel.stream, pregel.astream
+
+    @functools.wraps(stream)
+    def streamed(graph: Any, input: Any, *args: Any, **named: Any) -> Iterator[Any]:
+        play = active()
+        asked = None if play is None or _RUNNING.get() is graph else _asked_of(graph, input, play)
+        if play is None or asked is None:
+            return stream(graph, input, *args, **named)  # type: ignore[no-any-return]
+
+        def answered() -> Iterator[Any]:
+            # Chunks of what really runs are passed on as they are: no fault can be put into them.
+            ran = _Ran()
+            result = _ask_now(play, asked, lambda: ran.keep(None))
+            if ran.is_real:
+                yield from stream(graph, input, *args, **named)
+            else:
+                state = _state(graph, input, asked.name, result)
+                yield from _chunks(graph, input, state, named)
+
+        return answered()
+
+    @functools.wraps(astream)
+    def streamed_async(graph: Any, input: Any, *args: Any, **named: Any) -> AsyncIterator[Any]:
+        play = active()
+        asked = None if play is None or _RUNNING.get() is graph else _asked_of(graph, input, play)
+        if play is None or asked is None:
+            return astream(graph, input, *args, **named)  # type: ignore[no-any-return]
+
+        async def answered() -> AsyncIterator[Any]:
+            ran = _Ran()
+
+            async def runs() -> Any:
+                return ran.keep(None)
+
+            result = await _ask(play, asked, runs)
+            if ran.is_real:
+                async for chunk in astream(graph, input, *args, **named):
+                    yield chunk
+            else:
+                state = _state(graph, input, asked.name, result)
+                for chunk in _chunks(graph, input, state, named):
+                    yield chunk
+
+        return answered()
+
+    _put(pregel, "stream", streamed)
+    _put(pregel, "astream", streamed_async)
+
+
+class _Ran:
+    """What an agent really answered, where nothing answered in its place."""
+
+    def __init__(self) -> None:
+        self._kept: Any = msgspec.UNSET
+
+    @property
+    def is_real(self) -> bool:
+        return self._kept is not msgspec.UNSET
+
+    def keep(self, value: Any) -> Any:
+        self._kept = value
+        return value
+
+    def give(self, result: Any, made: Callable[[], Any]) -> Any:
+        return result if self.is_real and result is self._kept else made()
+
+
+@contextmanager
+def _at_work(graph: Any) -> Iterator[None]:
+    name = graph_name(graph) if is_loop(graph) else None
+    with _set(_RUNNING, graph), at_work(name) if name is not None else nullcontext():
+        yield
+
+
+def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
+    """Return what the stand-ins are asked for a graph that is set to work, if they have a say.
+
+    A graph that is no agent's loop is the plan by which agents work, and is asked for only where
+    stand-ins name it.
+    """
+    name = graph_name(graph)
+    if name is None or not (is_loop(graph) or name in play.stand_ins.agents):
+        return None
+    return handed_on(play, name, prompt_in(input))
+
+
+def _patch_runner(runner: Any) -> None:
+    for name in ("run_with_retry", "arun_with_retry"):
+        _require(runner, name, "the runner of graphs")
+    if hasattr(runner.run_with_retry, _MARK):
+        return
+    run, arun = runner.run_with_retry, runner.arun_with_retry
+
+    @functools.wraps(run)
+    def ran(task: Any, *args: Any, **named: Any) -> Any:
+        play = active()
+        with _set(_RUNNING, None):
+            asked = None if play is None else _asked_of_node(task, play)
+            if play is None or asked is None:
+                with _set(_RUNNING, _graph_of(task)):
+                    return run(task, *args, **named)
+            real = _Ran()
+            result = _ask_now(play, asked, lambda: real.keep(_run_in(task, run, args, named)))
+            return real.give(result, lambda: _write(task, asked.name, result))
+
+    @functools.wraps(arun)
+    async def ran_async(task: Any, *args: Any, **named: Any) -> Any:
+        play = active()
+        with _set(_RUNNING, None):
+            asked = None if play is None else _asked_of_node(task, play)
+            if play is None or asked is None:
+                with _set(_RUNNING, _graph_of(task)):
+                    return await arun(task, *args, **named)
+            real = _Ran()
+
+            async def kept() -> Any:
+                with _set(_RUNNING, _graph_of(task)):
+                    return real.keep(await arun(task, *args, **named))
+
+            result = await _ask(play, asked, kept)
+            return real.give(result, lambda: _write(task, asked.name, result))
+
+    _put(runner, "run_with_retry", ran)
+    _put(runner, "arun_with_retry", ran_async)
+
+
+def _run_in(task: Any, run: Any, args: Any, named: Any) -> Any:
+    with _set(_RUNNING, _graph_of(task)):
+        return run(task, *args, **named)
+
+
+def _graph_of(task: Any) -> Any:
+    """Return the graph that a node is, where it is one."""
+    steps = getattr(task.proc, "steps", None) or [task.proc]
+    return steps[0] if isinstance(steps[0], sys.modules["langgraph.pregel"].Pregel) else None
+
+
+def _asked_of_node(task: Any, play: Play) -> Asked | None:
+    """Return what the stand-ins are asked for a node, if they have a say.
+
+    A node that is a function may be anything: a step of an agent's own loop, or a few lines that
+    put the state in order. It is asked for where stand-ins name it.
+    """
+    graph, listed = _graph_of(task), play.stand_ins.agents
+    if graph is None:
+        if play.stops or task.name not in listed or not play.stands_in_for(task.name):
+            return None
+        return Asked(task.name, prompt_in(task.input), None, "agent", dispatch="sequence")
+    name = task.name if task.name in listed else graph_name(graph) or task.name
+    if not is_loop(graph) and name not in listed:
+        return None
+    return handed_on(play, name, prompt_in(task.input))
+
+
+def _write(task: Any, name: str, answer: Any) -> Any:
+    """Write a stand-in's answer into the state, as the node would."""
+    graph = _graph_of(task)
+    update = _update(graph, task.input, name, answer)
+    task.writes.clear()
+    for writer in task.writers:
+        writer.invoke(update, task.config)
+    return update
+
+
+def _update(graph: Any, state: Any, name: str, answer: Any) -> dict[str, Any]:
+    """Return an answer as an update of a graph's state; raises ProviderError."""
+    held = state if isinstance(state, dict) else getattr(state, "__dict__", {})
+    channels = getattr(graph, "output_channels", None) or list(held)
+    outputs = [channels] if isinstance(channels, str) else list(channels)
+    keeps_messages = "messages" in held or "messages" in outputs
+    # What a function writes nobody knows beforehand: LangGraph itself refuses what has no place.
+    is_free = graph is None and not keeps_messages
+    if isinstance(answer, dict) and (is_free or answer.keys() <= {*held, *outputs}):
+        return answer
+    text = answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+    if keeps_messages:
+        message = sys.modules["langchain_core.messages"].AIMessage(text, name=name)
+        return {"messages": [message]}
+    new = [key for key in outputs if key not in held]
+    if len(new) == 1:
+        return {new[0]: answer}
+    keys = ", ".join(f"`{key}`" for key in outputs) or "nothing that is known"
+    raise ProviderError(
+        f"the stand-in of the agent `{name}` has to give a dict of the state of its graph ({keys})"
+    )
+
+
+def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
+    """Return the state at the end of a graph that a stand-in answered for."""
+    held = given if isinstance(given, dict) else getattr(given, "__dict__", {})
+    update = _update(graph, given, name, answer)
+    state = {**held, **update}
+    if isinstance(update.get("messages"), list) and isinstance(held.get("messages"), list):
+        convert = sys.modules["langchain_core.messages"].convert_to_messages
+        state["messages"] = convert([*held["messages"], *update["messages"]])
+    return state
+
+
+def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
+    """Yield what a stream of a graph yields that answers at once."""
+    wanted = named.get("stream_mode") or graph.stream_mode
+    modes = [wanted] if isinstance(wanted, str) else list(wanted)
+    before = len(given["messages"]) if isinstance(given, dict) and "messages" in given else 0
+    said = state["messages"][before:] if isinstance(state.get("messages"), list) else []
+    node = next((each for each in graph.nodes if not each.startswith("__")), "agent")
+    update = {**state, "messages": said} if said else state
+    parts: dict[str, list[Any]] = {
+        "values": [state],
+        "updates": [{node: update}],
+        "messages": [(message, {"langgraph_node": node}) for message in said],
+    }
+    for mode in modes:
+        for chunk in parts.get(mode, ()):
+            if named.get("version") == "v2":
+                yield {"type": mode, "ns": (), "data": chunk}
+            else:
+                tagged = (*([()] if named.get("subgraphs") else []),
+                          *([] if isinstance(wanted, str) else [mode]), chunk)  # fmt: skip
+                yield chunk if len(tagged) == 1 else tagged
+
+
+def prompt_in(given: Any) -> Any:
+    """Return what an agent is told: the last message, or the only text of a state."""
+    held = given if isinstance(given, dict) else getattr(given, "__dict__", given)
+    if not isinstance(held, dict):
+        return held if isinstance(held, str) else str(held)
+    messages = held.get("messages")
+    if isinstance(messages, list) and messages:
+        # In a history that agents share the last message may be "moved to refunds".
+        said = sys.modules["langchain_core.messages"].convert_to_messages(messages)
+        asked = [each for each in said if each.type == "human"] or said
+        return str(asked[-1].text)
+    texts = [value for value in held.values() if isinstance(value, str) and value]
+    return texts[0] if len(texts) == 1 else _plain(held)
+
+
+def _caller(config: Any) -> str | None:
+    """Return the agent at work, as the reader of spans names it; ``None`` where nothing says so."""
+    metadata = (config or {}).get("metadata") or {}
+    named = metadata.get("lc_agent_name")
+    if isinstance(named, str):
+        return named
+    path = str(metadata.get("langgraph_checkpoint_ns") or "").split("|")
+    nodes = [step.partition(":")[0] for step in path if step]
+    return next((node for node in reversed(nodes) if node not in _LOOP), None)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what a model wrote, without what LangGraph puts in: the state, a store."""
+    found = {}
+    for name, value in values.items():
+        try:
+            found[name] = msgspec.json.decode(as_json(value))
+        except NOT_JSON:
+            continue
+    return found
+
+
+def _patch_models(base: Any) -> None:
+    """Refuse tools that the provider of a model runs: no stand-in can come before them."""
+    if hasattr(base.generate, _MARK):
+        return
+    for name in ("generate", "agenerate", "stream", "astream"):
+        _require(base, name, "BaseChatModel")
+        _put(base, name, _refusing(getattr(base, name)))
+
+
+def _refusing(ask: Any) -> Any:
+    @functools.wraps(ask)
+    def asking(model: Any, *args: Any, **named: Any) -> Any:
+        play = active()
+        more = getattr(model, "model_kwargs", None) or {}
+        for tool in [*(named.get("tools") or ()), *(more.get("tools") or ())]:
+            name = _hosted(tool)
+            if play is not None and name is not None:
+                caller = _caller({"metadata": named.get("metadata")})
+                play.refuse_elsewhere(Asked(name, agent=caller), "where its model is")
+        return ask(model, *args, **named)
+
+    return asking
+
+
+def _hosted(tool: Any) -> str | None:
+    """Return the name of a tool that the provider of a model runs.
+
+    OpenAI: ``{"type": "web_search"}``; Anthropic: ``{"type": "web_search_20250305", "name": ...}``;
+    Google: ``{"google_search": {}}``. Tools of the program have a schema of their arguments.
+    """
+    if not isinstance(tool, dict) or not tool:
+        return None
+    own = ("function", "input_schema", "parameters", "args_schema", "function_declarations",
+           "functionDeclarations", "toolSpec")  # fmt: skip
+    if any(key in tool for key in own) or tool.get("type") in ("function", "custom"):
+        return None
+    return str(tool.get("name") or tool.get("type") or next(iter(tool)))
+
+
+_MARK = "__baton__"
+
+
+def _put(holder: Any, name: str, patched: Any) -> None:
+    setattr(patched, _MARK, True)
+    setattr(holder, name, patched)
+
+
+def _require(holder: Any, name: str, what: str) -> None:
+    if not callable(getattr(holder, name, None)):
+        raise ProviderError(
+            f"stand-ins cannot answer for tools here: {what} of the installed LangGraph or "
+            f"LangChain has no `{name}`, so nothing was run"
+        )
+
+
+@contextmanager
+def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

@@ -1,0 +1,207 @@
+"""A shop in LangGraph: its models are scripted, and choose by what they are told.
+
+`desk` asks others by tools, `team` is a graph whose agents move by `Command`, `plan` a graph of
+functions.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import TypedDict
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
+
+CHARGES = Path(__file__).with_name("charges.txt")
+
+
+class Scripted(BaseChatModel):
+    """Chooses whom to ask by its system prompt, and by the descriptions of its tools."""
+
+    role: str
+    told: str = ""
+
+    @property
+    def _llm_type(self):
+        return "scripted"
+
+    def bind_tools(self, tools, **options):
+        read = " ".join(str(getattr(each, "description", "")) for each in tools)
+        return self.model_copy(update={"told": read}).bind(
+            tools=[each for each in tools if isinstance(each, dict)]
+        )
+
+    def _generate(self, messages, *args, **options):
+        said = [each for each in messages if isinstance(each, HumanMessage)][-1].content
+        first = messages[0].text if isinstance(messages[0], SystemMessage) else ""
+        last = messages[-1]
+        order = re.search(r"\d+", said)
+        if self.role in ("desk", "host") and not isinstance(last, ToolMessage):
+            to = "cashier" if "money" in first + self.told else "warehouse"
+            how = "ask" if self.role == "desk" else "transfer_to"
+            both = "both" in said and ["cashier", "warehouse"]
+            spoken = calling(*((f"{how}_{each}", {"task": said}) for each in both or [to]))
+        elif self.role == "hearer" and not isinstance(last, ToolMessage):
+            spoken = calling(("hear_warehouse", {"task": said}))
+        elif self.role == "cashier" and not isinstance(last, ToolMessage):
+            spoken = calling(("look_up", {"order": order[0]}), ("stock", {"order": order[0]}))
+        elif self.role == "cashier" and last.name in ("look_up", "stock"):
+            spoken = calling(("charge", {"order": order[0], "amount": 40}))
+        else:
+            heard = [each.text for each in messages if isinstance(each, ToolMessage)]
+            spoken = AIMessage(f"{self.role} heard: {' / '.join(heard) or said}")
+        return ChatResult(generations=[ChatGeneration(message=spoken)])
+
+
+def calling(*calls):
+    return AIMessage(
+        "", tool_calls=[{"name": name, "args": args, "id": f"{name}-1"} for name, args in calls]
+    )
+
+
+@tool
+def look_up(order: str) -> dict:
+    """Look up an order."""
+    return {"order": order, "total": 40}
+
+
+@tool
+async def stock(order: str) -> str:
+    """Tell whether something is there."""
+    return f"one left of {order}"
+
+
+@tool
+async def charge(order: str, amount: int) -> str:
+    """Charge the customer."""
+    with CHARGES.open("a") as file:
+        file.write(f"{order}\n")
+    return f"charged {amount}"
+
+
+@tool
+async def ask_cashier(task: str) -> str:
+    """Ask the cashier."""
+    return (await cashier.ainvoke({"messages": [("user", task)]}))["messages"][-1].text
+
+
+@tool
+def ask_warehouse(task: str) -> str:
+    """Ask the warehouse."""
+    return warehouse.invoke({"messages": [("user", task)]})["messages"][-1].text
+
+
+@tool
+def transfer_to_cashier(task: str) -> Command:
+    """Let the cashier go on."""
+    return moved("cashier")
+
+
+@tool
+def transfer_to_warehouse(task: str) -> Command:
+    """Let the warehouse go on."""
+    return moved("warehouse")
+
+
+def moved(to):
+    answer = ToolMessage(f"moved to {to}", tool_call_id=f"transfer_to_{to}-1")
+    return Command(goto=to, update={"messages": [answer]}, graph=Command.PARENT)
+
+
+cashier = create_agent(
+    Scripted(role="cashier"), [look_up, stock, charge], name="cashier", system_prompt="You pay."
+)
+warehouse = create_agent(Scripted(role="warehouse"), [], name="warehouse")
+desk = create_agent(
+    Scripted(role="desk"), [ask_cashier, ask_warehouse], name="desk", system_prompt="Hand it on."
+)
+host = create_agent(
+    Scripted(role="host"),
+    [transfer_to_cashier, transfer_to_warehouse],
+    name="host",
+    system_prompt="Hand it on.",
+)
+searcher = create_agent(Scripted(role="searcher"), [{"type": "web_search"}], name="searcher")
+
+building = StateGraph(MessagesState)
+for agent in (host, cashier, warehouse):
+    building.add_node(agent.name, agent)
+building.add_edge(START, "host")
+team = building.compile()
+
+
+class Order(TypedDict, total=False):
+    request: str
+    order: str
+    answer: str
+
+
+def clerk(state):
+    return {"order": state["request"].split()[-1]}
+
+
+async def payer(state):
+    return {"answer": await charge.ainvoke({"order": state["order"], "amount": 40})}
+
+
+def archivist(state):
+    return {"answer": f"kept {state['order']}"}
+
+
+def route(state):
+    return "payer" if "refund" in state["request"] else "archivist"
+
+
+functions = StateGraph(Order)
+for node in (clerk, payer, archivist):
+    functions.add_node(node.__name__, node)
+functions.add_edge(START, "clerk")
+functions.add_conditional_edges("clerk", route)
+functions.add_edge("payer", END)
+functions.add_edge("archivist", END)
+plan = functions.compile()
+
+
+async def streamed(message):
+    """Answer from the chunks of a stream."""
+    said = ""
+    async for state in desk.astream({"messages": [("user", message)]}, stream_mode="values"):
+        said = state["messages"][-1].text
+    return said
+
+
+@tool
+async def hear_warehouse(task: str) -> str:
+    """Ask the warehouse, and hear it as it speaks."""
+    given, heard, said = {"messages": [("user", task)]}, [], ""
+    async for mode, chunk in warehouse.astream(given, stream_mode=["messages", "updates"]):
+        heard.append(mode)
+        said = chunk[0].text if mode == "messages" else said
+    return " ".join([*heard, said])
+
+
+async def tokens(message):
+    """Ask the agent that hears another."""
+    return (await hearer.ainvoke({"messages": [("user", message)]}))["messages"][-2].text
+
+
+hearer = create_agent(Scripted(role="hearer"), [hear_warehouse], name="hearer")
+
+
+def in_a_thread(message):
+    """Ask from a thread without the context of the case."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor() as pool:
+        ask = pool.submit(cashier.invoke, {"messages": [("user", message)]})
+        try:
+            return ask.result()["messages"][-1].text
+        except TypeError:
+            return asyncio.run(cashier.ainvoke({"messages": [("user", message)]}))["messages"][
+                -1
+            ].text
