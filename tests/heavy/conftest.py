@@ -40,9 +40,11 @@ def apps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def client(recorder: Any, apps: Path) -> Iterator[Any]:
-    """A client of a server that runs while tests do."""
-    with recorder.running_server(apps) as client:
-        yield client
+    """A client of a server that runs while tests do; Baton's plug-in is on, where an app has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BATON_ADK_PLUGIN", "on")
+        with recorder.running_server(apps) as client:
+            yield client
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,11 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.conftest import ROOT
 from tests.heavy.test_adk_stand_ins import (
     ASKING,
     DELEGATE,
@@ -25,6 +27,7 @@ from tests.heavy.test_adk_stand_ins import (
 )
 from tests.providers.conftest import Surroundings, make_provider
 
+import baton
 from baton.model import (
     Case,
     Content,
@@ -143,6 +146,40 @@ def test_the_receiver_and_the_sender_play_their_parts_on_a_server(
     assert paid() == []
 
 
+def test_the_example_plays_its_cases(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_URL", url)
+    played = baton.evaluate(config=ROOT / "examples" / "adk" / "plugged.yaml")
+    refund, policy, chooses = [result.trace for result in played.results]
+    assert [result.status for result in played.results] == ["passed"] * 3
+    assert refund is not None
+    assert policy is not None
+    assert chooses is not None
+    assert answered(refund) == {"lookup_order": "fixture", "issue_refund": "mock"}
+    assert policy.turns[0].dispatches[-1].stand_in == "fixture"
+    assert handed(chooses) == [("support_router", "billing_agent")]
+
+
+def test_a_plug_in_is_off_until_the_server_is_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from google.genai import types
+
+    from baton.adk import Plugin
+
+    call = types.FunctionCall(name="baton_play", args={"format": 1, "do": "texts"})
+    order = types.Content(role="user", parts=[types.Part(function_call=call)])
+
+    async def asked_of(plugin: Any, context: Any) -> Any:
+        await plugin.on_user_message_callback(invocation_context=context, user_message=order)
+        said = await plugin.before_run_callback(invocation_context=context)
+        return said.parts[0].function_response.response
+
+    for value in ("", "true", "off"):
+        monkeypatch.setenv("BATON_ADK_PLUGIN", value)
+        reply = asyncio.run(asked_of(Plugin(), SimpleNamespace(invocation_id="i")))
+        assert "switched off" in reply["problem"]
+
+
 @pytest.mark.parametrize(
     ("app", "says"),
     [
@@ -154,8 +191,9 @@ def test_the_receiver_and_the_sender_play_their_parts_on_a_server(
 def test_a_server_that_cannot_stand_in_runs_nothing(
     play: Play, paid: Callable[[], list[str]], app: str, says: str, case: Case
 ) -> None:
-    with pytest.raises(ProviderError, match=says):
+    with pytest.raises(ProviderError, match=says) as raised:
         play(case, app=app)
+    assert raised.value.trace is None
     with pytest.raises(ProviderError, match=says):
         play(asked(), app=app, texts=RIGHT)
     assert paid() == []

@@ -126,10 +126,9 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
 
 def trouble_of(error: BaseException) -> str:
     """Say what ended a turn; ADK wraps what a plug-in raised, for instance a stand-in's error."""
-    inner = error.__cause__
-    if isinstance(error, RuntimeError) and isinstance(inner, ProviderError | StandInError):
-        return str(inner)
-    return named(error)
+    ours = ProviderError | StandInError
+    inner = error.__cause__ if isinstance(error, RuntimeError) else error
+    return str(inner) if isinstance(inner, ours) else named(error)
 
 
 class _Conversation:

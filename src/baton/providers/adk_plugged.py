@@ -73,8 +73,11 @@ class PluggedServer(HttpServer):
     async def session(
         self, case: Case, state: dict[str, Any], *, another: bool
     ) -> AsyncIterator[SessionKey]:
-        """Open a session for orders; that of the agents begins with the first message."""
-        await self._shared.once("version", self._check_version)
+        """Open a session for orders; that of the agents begins with the first message.
+
+        The plug-in is asked first, once for all cases: without it no case is begun.
+        """
+        await self._shared.once(f"plug-in of {await self._shared.app(case)}", self.ask)
         self._begins, self._number, self._state = state, 0, None
         async with super().session(case, {}, another=another) as key:
             yield key
@@ -107,7 +110,8 @@ class PluggedServer(HttpServer):
 
     async def ask(self) -> Reply:
         """Ask which texts the agents have; raises ProviderError."""
-        async with self.session(self._case, {}, another=False) as key:
+        await self._shared.once("version", self._check_version)
+        async with super().session(self._case, {}, another=True) as key:
             return await self._ordered(key, Order(do="texts"))
 
     async def _ordered(self, session: SessionKey, order: Order) -> Reply:

@@ -1,4 +1,4 @@
-"""The refund desk as an app with Baton's plug-in, which nobody has switched on."""
+"""The refund desk as an app with Baton's plug-in, which is off."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from refund_desk.agent import desk  # type: ignore[import-not-found]
 
 from baton.adk import Plugin
 
-app = App(name="refund_desk_off", root_agent=desk(), plugins=[Plugin()])
+app = App(name="refund_desk_off", root_agent=desk(), plugins=[Plugin(enabled=False)])

@@ -7,4 +7,4 @@ from refund_desk.agent import desk  # type: ignore[import-not-found]
 
 from baton.adk import Plugin
 
-app = App(name="refund_desk_plugged", root_agent=desk(), plugins=[Plugin(enabled=True)])
+app = App(name="refund_desk_plugged", root_agent=desk(), plugins=[Plugin()])
