@@ -52,6 +52,14 @@ def heard_into(messages: Messages) -> Iterator[None]:
         _HEARD.reset(before)
 
 
+def told(text: str) -> None:
+    """Note what the user said of a session that goes on without being told again."""
+    heard = _HEARD.get()
+    if heard is not None:
+        message = {"role": "user", "content": text}
+        heard.append({"type": "user", "message": message, "timestamp": time.time()})
+
+
 Ended = Callable[[Messages, Catalog], None]
 """Takes the messages of a conversation that has ended, and the sub-agents that it was given."""
 _LISTENERS: list[Ended] = []

@@ -18,7 +18,16 @@ from uuid import UUID, uuid4
 import msgspec
 
 from baton.formats.claude_memory import imports_of, sections, with_sections
-from baton.model import AgentCard, Case, Content, InputError, MadeCall, Message, Trace
+from baton.model import (
+    AgentCard,
+    Case,
+    Content,
+    DispatchCase,
+    InputError,
+    MadeCall,
+    Message,
+    Trace,
+)
 from baton.readers.builder import MAIN
 
 from .claude_play import merged_settings
@@ -45,23 +54,25 @@ class Moment(NamedTuple):
         return None if key.get("subpath") else self.entries
 
 
-def moment(case: Case, messages: Sequence[Message], folder: Path, home: Path | None) -> Moment:
+def moment(
+    case: Case | None, messages: Sequence[Message], folder: Path, home: Path | None
+) -> Moment:
     """Return where a case is taken up.
 
     Args:
-        case: the dispatch case.
+        case: the dispatch case, to look for its recorded session.
         messages: what its agent is put before; where the last one is of the user, it is said.
         folder: where agents work.
         home: the folder with the sessions of Claude Code; ``None`` where the agent is a sub-agent,
             which is in no session of its own.
     """
-    dispatch = case.dispatch
+    dispatch = case.dispatch if case is not None else None
     session = str(uuid4())
     goes_on = messages[-1].role == "agent"
     before = messages if goes_on else messages[:-1]
     copied = None
     if dispatch is not None and dispatch.form != "child" and home is not None:
-        copied = _copy(case, home, is_asked=not goes_on)
+        copied = _copy(dispatch, home, is_asked=not goes_on)
     if copied is None:
         return Moment(session, _written(before, session, folder), goes_on)
     more = before[-1:] if dispatch is not None and dispatch.form == "integration" else []
@@ -70,14 +81,12 @@ def moment(case: Case, messages: Sequence[Message], folder: Path, home: Path | N
     return Moment(session, [*entries, *_written(more, session, folder, last)], goes_on)
 
 
-def _copy(case: Case, home: Path, *, is_asked: bool) -> Entries | None:
+def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | None:
     """Return the recorded session, cut before the call; ``None`` where it is not there."""
-    dispatch = case.dispatch
-    origin = dispatch.origin if dispatch is not None else None
-    if dispatch is None or origin is None or origin.trace is None:
+    if dispatch.origin is None or dispatch.origin.trace is None:
         return None
     try:
-        name = str(UUID(origin.trace))  # the name of a file: nothing else may be one
+        name = str(UUID(dispatch.origin.trace))  # the name of a file: nothing else may be one
     except ValueError:
         return None
     path = next((each for each in home.glob(f"projects/*/{name}.jsonl")), None)
@@ -191,7 +200,9 @@ def _written(
 
 
 def _input(arguments: Any) -> dict[str, Any]:
-    return arguments if isinstance(arguments, dict) else {"input": arguments}
+    if isinstance(arguments, dict):
+        return arguments
+    return {} if arguments is None else {"input": arguments}
 
 
 def _result(id_: str, call: MadeCall) -> dict[str, Any]:

@@ -106,12 +106,25 @@ async def staged(
     play = play or Play()
     cast, descriptions = cast or Cast(), descriptions or {}
     if play.is_idle and not descriptions and cast == Cast():
-        return options
+        return _marked(dataclasses.replace(options))
     _refuse_surprises(options)
     specs = [play.stand_ins.tools, *(each.tools for each in play.stand_ins.agents.values())]
     asks = play.stand_ins.mode not in (None, "live") or any(specs)
     tools = await offered(options) if asks or descriptions or cast.tools is not None else []
-    return Stage(play, options, tools, cast, descriptions).options()
+    return _marked(Stage(play, options, tools, cast, descriptions).options())
+
+
+_STAGED = "_baton_staged"
+
+
+def is_staged(options: Any) -> bool:
+    """Tell options that came from here, so that nobody does it twice."""
+    return getattr(options, _STAGED, False)
+
+
+def _marked(options: Any) -> Any:
+    setattr(options, _STAGED, True)
+    return options
 
 
 class Stage:
@@ -137,9 +150,6 @@ class Stage:
             known = suggestion(name, {tool.name for tool in tools})
             raise ProviderError(f"Claude Code offers no tool `{name}`; {known}")
         self._described = set(descriptions)
-        self._stubs = {
-            name for name in self._agents if not play.stops and self._answered(_agent(name))
-        }
         self._ready: dict[str, dict[str, Any]] = {}
         self._held: dict[str, Held] = {}
         self._reports: dict[str, str] = {}
@@ -147,11 +157,19 @@ class Stage:
     def _answered(self, asked: Asked) -> bool:
         return not self._play.runs(asked)
 
+    def _is_stub(self, agent: str | None) -> bool:
+        """Tell a sub-agent that is only started for its answer to be replaced."""
+        return (
+            agent is not None
+            and not self._play.stops
+            and self._answered(Asked(agent, kind="agent"))
+        )
+
     def _is_replaced(self, tool: str) -> bool:
         """Tell whether a tool is answered, if for one agent only: the real one is left out then."""
         if tool in _OF_THE_SESSION and tool not in self._play.stand_ins.tools:
             return False
-        callers = [self._cast.name, *self._agents]
+        callers = [self._cast.name, *self._play.stand_ins.agents]
         return any(self._answered(Asked(tool, agent=caller)) for caller in callers)
 
     def options(self) -> Any:
@@ -226,7 +244,7 @@ class Stage:
                 f"the sub-agent `{name}` brings MCP servers of its own, for which no stand-in can "
                 "answer: name them in `mcp_servers`"
             )
-        return dataclasses.replace(definition, prompt=_STUB) if name in self._stubs else definition
+        return dataclasses.replace(definition, prompt=_STUB) if self._is_stub(name) else definition
 
     def _hooks(self) -> dict[str, list[Any]]:
         from claude_agent_sdk import HookMatcher
@@ -248,7 +266,7 @@ class Stage:
         given, caller = data["tool_input"], data.get("agent_type") or self._cast.name
         if play.refused or play.decided:
             return _stopped("the case has ended")
-        if caller in self._stubs:
+        if self._is_stub(data.get("agent_type")):
             return _stopped("this agent is not played")
         asked = Asked(name, given, agent=caller, id=id_)
         is_dispatch = name in _DISPATCHING
@@ -332,10 +350,6 @@ class Stage:
             f"the answer of the stand-in for `{agent}` could not be put in place of the sub-agent's"
         )
         return {"continue_": False, "stopReason": self._play.refused[-1]}
-
-
-def _agent(name: str) -> Asked:
-    return Asked(name, kind="agent")
 
 
 def _decision(decision: str, **more: Any) -> dict[str, Any]:
@@ -542,6 +556,33 @@ def _message(plain: dict[str, Any], like: Any) -> Any:
     return SessionMessage(made, metadata=getattr(like, "metadata", None))
 
 
+async def listed(server: Any) -> list[dict[str, Any]]:
+    """List the tools of an in-process server of ``mcp``, as they are on the wire."""
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    client = {"name": _SERVER, "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    asked: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    async with create_client_server_memory_streams() as ((back, forth), (inward, outward)):
+        options = server.create_initialization_options()
+        running = asyncio.ensure_future(server.run(inward, outward, options))
+        try:
+            answer: dict[str, Any] = {}
+            for each in asked:
+                await forth.send(_message(each, None))
+                while "id" in each and answer.get("id") != each["id"]:
+                    answer = _plain(await back.receive())
+            tools: list[dict[str, Any]] = answer["result"]["tools"]
+            return tools
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
 _OFFERED: dict[str, list[Offered]] = {}
 _MODELS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _ASKING = 60.0
@@ -571,30 +612,32 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
     bodies: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="baton-claude-") as folder:
         async with _deaf_model(bodies) as url:
-            alone = dataclasses.replace(
-                options,
-                env={
-                    **options.env,
-                    **dict.fromkeys(_MODELS, ""),
-                    "ANTHROPIC_API_KEY": "none",
-                    "ANTHROPIC_AUTH_TOKEN": "",
-                    "ANTHROPIC_BASE_URL": url,
-                    "CLAUDE_CODE_OAUTH_TOKEN": "",
-                    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                    "CLAUDE_CONFIG_DIR": folder,
-                    "ENABLE_TOOL_SEARCH": "false",
-                    "NO_PROXY": "127.0.0.1",
-                },
-                hooks=None,
-                can_use_tool=None,
-                resume=None,
-                session_id=None,
-                continue_conversation=False,
-                session_store=None,
-                setting_sources=[],
-                settings=None,
-                strict_mcp_config=True,
-                stderr=None,
+            alone = _marked(
+                dataclasses.replace(
+                    options,
+                    env={
+                        **options.env,
+                        **dict.fromkeys(_MODELS, ""),
+                        "ANTHROPIC_API_KEY": "none",
+                        "ANTHROPIC_AUTH_TOKEN": "",
+                        "ANTHROPIC_BASE_URL": url,
+                        "CLAUDE_CODE_OAUTH_TOKEN": "",
+                        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                        "CLAUDE_CONFIG_DIR": folder,
+                        "ENABLE_TOOL_SEARCH": "false",
+                        "NO_PROXY": "127.0.0.1",
+                    },
+                    hooks=None,
+                    can_use_tool=None,
+                    resume=None,
+                    session_id=None,
+                    continue_conversation=False,
+                    session_store=None,
+                    setting_sources=[],
+                    settings=None,
+                    strict_mcp_config=True,
+                    stderr=None,
+                )
             )
             try:
                 async with asyncio.timeout(_ASKING):

@@ -25,6 +25,7 @@ from baton.model.views import sum_usage
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.plugins.user_code import load_object
+from baton.stand_ins import current
 from baton.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn, with_recorded
@@ -38,7 +39,9 @@ from .base import (
 )
 from .claude_hearing import Messages, hear_claude, heard_into
 from .claude_hearing import trace_of as claude_trace
-from .frameworks.program import Program, is_of_adk
+from .claude_moment import with_name
+from .claude_play import without_stubs
+from .frameworks.program import Program, asked_of, is_of_adk
 from .functions import NO_SESSION, NOT_JSON, as_json, worded
 from .instrument.wire import Setup, Told, Workers
 from .prompts import Prompts
@@ -263,6 +266,9 @@ class Python(ConfiguredProvider[PythonOptions]):
             target, catalog = self.options.target, self.around.agents
             trace = claude_trace(heard, len(played), case.id, target, catalog)
             if trace is not None:
+                trace = without_stubs(trace, current())
+                if case.dispatch is not None:
+                    trace = with_name(trace, asked_of(case)[0])
                 return _with_answers(trace, case, played)
         usage = sum_usage([stated.usage for stated in played])
         state = played[-1].turn.state

@@ -29,6 +29,7 @@ from baton.providers.recorder import marked_tools
 from baton.stand_ins import Play, current, playing
 
 from .base import Ask, Framework, Session, Text, classes_of
+from .claude import ClaudeAgents
 from .crewai import CrewAI
 from .functions import Functions
 from .langgraph import LangChain, LangGraph
@@ -46,6 +47,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
     CrewAI(),
     AutoGen(),
     AgentFramework(),
+    ClaudeAgents(),
     Functions(),
 )
 _ADK = (("google.adk", "BaseAgent"), ("google.adk", "App"))
