@@ -16,7 +16,15 @@ import pytest
 from tests.providers.conftest import Surroundings, make_provider
 
 from baton.datasets import load_dataset
-from baton.model import Case, Content, ProviderError, ToolCall, Trace, integrity_problems
+from baton.model import (
+    Case,
+    Content,
+    InputError,
+    ProviderError,
+    ToolCall,
+    Trace,
+    integrity_problems,
+)
 from baton.testing.llm import LlmServer, Received, Reply, llm_server
 
 pytestmark = pytest.mark.heavy
@@ -45,7 +53,7 @@ for line in sys.stdin:
         result = {"content": [{"type": "text", "text": "really " + given["name"]}]}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 '''
-AGENTS = {
+AGENTS: dict[str, dict[str, Any]] = {
     "refunds": {
         "description": "Pays money back.",
         "prompt": "You are the refunds agent.",
@@ -181,17 +189,19 @@ cases:
 """
 
 
-def test_tools_are_answered_from_the_recording_and_never_run(
+def test_a_hundred_calls_are_answered_from_the_recording_and_none_is_made(
     opened: Callable[[Any], Desk], shop: Path
 ) -> None:
+    """A hundred calls in two plays: a play by itself takes a second, for Claude Code to start."""
     bash = ("Bash", {"command": "touch bashed"})
-    d = opened(calls(*[("mcp__shop__pay", {"order": "7"})] * 5, bash))
-    trace = d.play(CHARGES)
+    d = opened(calls(*[("mcp__shop__pay", {"order": "7"})] * 49, bash))
+    for trace in (d.play(CHARGES), d.play(CHARGES)):
+        assert [(each.name, each.stand_in) for each in tools(trace)] == [
+            *[("mcp__shop__pay", "replay")] * 49, ("Bash", "replay"),
+        ]  # fmt: skip
+        assert said(tools(trace)[0].result) == "paid 40"
+        assert said(tools(trace)[-1].result) == "done"
     assert d.called == []
-    assert [(each.name, each.stand_in) for each in tools(trace)] == [
-        *[("mcp__shop__pay", "replay")] * 5, ("Bash", "replay"),
-    ]  # fmt: skip
-    assert said(tools(trace)[-1].result) == "done"
     assert not (shop / "bashed").exists()
 
 
@@ -366,3 +376,85 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_a_changed_text(
         assert said(integration.turns[0].output) == "Refunded: R-7"
         assert [each.stand_in for each in tools(first)] == ["replay", None]
     assert {each: each.read_bytes() for each in before} == before, "a session was written to"
+
+
+HOUSE = """# The desk
+
+Be kind.
+
+## Who gets what
+
+Ask the warehouse.
+
+```sh
+# not a heading
+```
+
+## Tone
+
+Plain.
+"""
+
+
+def test_sections_and_agents_of_a_project_are_changed_and_no_file_is(
+    opened: Callable[[Any], Desk], shop: Path
+) -> None:
+    (shop / "CLAUDE.md").write_text(HOUSE)
+    folder = shop / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    for name, one in AGENTS.items():
+        front = f"name: {name}\ndescription: {one['description']}\n"
+        (folder / f"{name}.md").write_text(f"---\n{front}---\n{one['prompt']}\n")
+    files = {each: each.read_bytes() for each in shop.rglob("*.md")}
+    d = opened(desk)
+    options: dict[str, Any] = {"setting_sources": ["project"], "agents": None}
+    listed = asyncio.run(d.provider(**options).components())
+    assert listed["agent:main#Who gets what"].startswith("Ask the warehouse.")
+    assert listed["agent:main#Tone"] == "Plain."
+    assert listed["agent:refunds"] == "You are the refunds agent."
+    assert listed["tool:mcp__shop__pay"] == "Pays money back."
+    section = {"agent:main#Who gets what": "Money goes to refunds."}
+    trace = d.play(MOMENTS, section, **options)
+    assert [each.to_agent for each in trace.turns[0].dispatches] == ["refunds"]
+    heard = [each.text for each in d.server.requests if each.tools]
+    assert all("Be kind." in text and "Ask the warehouse." not in text for text in heard)
+    trace = d.play(MOMENTS, {"description:refunds": "Refunds of any kind."}, **options)
+    assert [each.to_agent for each in trace.turns[0].dispatches] == ["refunds"]
+    assert "Ask the warehouse." in d.server.requests[-1].text
+    assert {each: each.read_bytes() for each in files} == files
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ({"agent:refnds": "x"}, "no component `agent:refnds`; did you mean `agent:refunds`"),
+        ({"agent:main": "x"}, "no component `agent:main`"),
+        ({"tool:mcp__shop__pya": "x"}, "did you mean `tool:mcp__shop__pay`"),
+    ],
+)
+def test_a_component_that_is_not_there_is_named(
+    opened: Callable[[Any], Desk], texts: dict[str, str], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        opened(desk).play("cases: [{id: a, input: hi}]", texts)
+
+
+def test_a_recorded_session_is_copied_and_cut_before_the_call(
+    opened: Callable[[Any], Desk],
+) -> None:
+    d = opened(desk)
+    recorded = d.play("cases: [{id: wrong, input: refund order 7}]")
+    (file,) = [each for each in (d.folder / "config").rglob("*.jsonl") if "agent" not in each.name]
+    before = file.read_bytes()
+    origin = f"origin: {{trace: {file.stem}}}\n    call: {{from: main, to: warehouse"
+    short = MOMENTS.split("- id: child", maxsplit=1)[0]
+    short = short.replace("call: {from: main, to: warehouse", origin)
+    # What the case holds is less than the session: that is seen to be read from there.
+    short = short.replace("order 7: 40 EUR", "order 7: 40 EUR, of the case")
+    trace = d.play(short)
+    assert [each.to_agent for each in trace.turns[0].dispatches] == ["warehouse"]
+    assert recorded.id == file.stem
+    heard = d.server.requests[-1].text
+    assert "really look_up" in heard
+    assert "of the case" not in heard
+    assert file.read_bytes() == before

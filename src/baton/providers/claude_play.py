@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.findings.dispatch_scope import meant_by
-from baton.model import ProviderError, ToolCall, Trace, suggestion
+from baton.model import ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN
 from baton.stand_ins import Asked, Decided, Play, StandInError
 from baton.stand_ins.answers import Answer
@@ -98,7 +98,7 @@ async def staged(
         play: the stand-ins; ``None`` where every call runs as it is.
         options: ``ClaudeAgentOptions``.
         cast: whose work the main thread does.
-        descriptions: what models are to read of tools, by the tool's name.
+        descriptions: what models are to read of tools, by the tool's name, where there is one.
 
     Raises:
         ProviderError: a tool cannot be replaced, or Claude Code does not start.
@@ -144,11 +144,6 @@ class Stage:
             tool._replace(description=descriptions.get(tool.name, tool.description))
             for tool in tools
         ]
-        unknown = set(descriptions) - {tool.name for tool in tools}
-        if unknown:
-            name = min(unknown)
-            known = suggestion(name, {tool.name for tool in tools})
-            raise ProviderError(f"Claude Code offers no tool `{name}`; {known}")
         self._described = set(descriptions)
         self._ready: dict[str, dict[str, Any]] = {}
         self._held: dict[str, Held] = {}

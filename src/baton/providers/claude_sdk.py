@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -542,13 +542,26 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         if self._memory is not None and any("#" in name for name in texts):
             self._memory.check()
 
+    async def __aenter__(self) -> Self:
+        """Check the names of tools whose descriptions are changed: Claude Code knows them."""
+        named = [name for name in self.around.texts if name.startswith("tool:")]
+        if named:
+            known = await self._tools()
+            for name in named:
+                if name not in known:
+                    said = suggestion(name, set(known)) or "it has none"
+                    raise InputError(f"`claude_sdk` has no component `{name}`; {said}")
+        return self
+
+    async def _tools(self) -> dict[str, str]:
+        if not self.options.mcp_servers:
+            return {}
+        tools = await offered(sdk_options(self.options, self._agents, self._folder))
+        return {f"tool:{each.name}": each.description for each in tools if "__" in each.name}
+
     async def components(self) -> dict[str, str]:
         """Return instructions, descriptions, sections of CLAUDE.md, and what tools say of them."""
-        texts = self._texts()
-        if self.options.mcp_servers:
-            tools = await offered(sdk_options(self.options, self._agents, self._folder))
-            texts |= {f"tool:{each.name}": each.description for each in tools if "__" in each.name}
-        return {**texts, **self.around.texts}
+        return {**self._texts(), **await self._tools(), **self.around.texts}
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""

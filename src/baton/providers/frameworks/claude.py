@@ -155,8 +155,10 @@ async def _ready(options: Any, transport: Any) -> Any:
 
 def _description(tool: str, text: str) -> Text:
     def write(new: str) -> None:
-        _DESCRIPTIONS[tool] = new
-        switch_on()
+        _DESCRIPTIONS.pop(tool, None)
+        if new != text:
+            _DESCRIPTIONS[tool] = new
+            switch_on()
 
     return Text(lambda: _DESCRIPTIONS.get(tool, text), write)
 
