@@ -160,7 +160,6 @@ def test_a_dispatch_of_a_program_is_played_again_with_a_changed_text(
         [
             ({}, "warehouse"),
             ({"agent:main": "You are a front desk. Money goes to refunds."}, "refunds"),
-            ({"description:refunds": "Refunds of any kind."}, "refunds"),
         ]
     ):
         program = Program(d, f"deciding_{number}")
