@@ -69,9 +69,11 @@ def play(paid: object, monkeypatch: pytest.MonkeyPatch) -> Played:
     def played(
         case: Case, agent: str = "root_agent", texts: dict[str, str] | None = None, **options: Any
     ) -> Trace:
+        module = "by_mcp" if agent == "paying" else "agent"
+
         async def run() -> Trace:
             around = Surroundings(folder, texts=texts or {})
-            spec = {"type": "adk_local", "path": f"refund_desk.agent:{agent}", **options}
+            spec = {"type": "adk_local", "path": f"refund_desk.{module}:{agent}", **options}
             async with make_provider(spec, around) as provider:
                 return await provider(case)
 
@@ -150,6 +152,15 @@ def test_only_tools_that_are_named_really_run(play: Played, paid: Callable[[], l
     assert paid() == ["7 40"]
     hosted = StandIns(mode="replay", live=["google_search"])
     assert output(play(asked(hosted), "searching")) == "Found it."
+
+
+def test_tools_of_an_mcp_server_are_answered_and_not_called(
+    play: Played, paid: Callable[[], list[str]]
+) -> None:
+    trace = play(asked(REPLAY), "paying")
+    assert answered(trace) == {"check": "replay", "pay_back": "replay"}
+    assert output(trace) == "Paid back 40."
+    assert paid() == []
 
 
 @pytest.mark.parametrize("streaming", [False, True])

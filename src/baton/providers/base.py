@@ -298,7 +298,7 @@ def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = F
         what = "is a dispatch case" if case.dispatch is not None else "has stand-ins"
         raise ProviderError(
             f"the case {what}, and this provider cannot let stand-ins answer for tools; "
-            "`python`, `adk_local` and `claude_sdk` can"
+            "`python`, `adk_local`, `adk_http` and `claude_sdk` can"
         )
     if case.scenario is not None:
         raise ProviderError("the case is a scenario: it needs a simulated user")
