@@ -71,8 +71,9 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         events = invocation_context.session.events
         if events and (before or since):
             now = events[-1].invocation_id
-            events[:0] = events_of(before, "baton-before")
-            events += events_of(since, now, len(before))
+            name = invocation_context.agent.name
+            events[:0] = events_of(before, "baton-before", name)
+            events += events_of(since, now, name, len(before))
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> Any:
         """Answer for an agent that something stands in for; end one that would run elsewhere."""
@@ -254,10 +255,15 @@ def _schema_of_result(tool: Any) -> dict[str, Any] | None:
     return schema if isinstance(schema, dict) else None
 
 
-def events_of(messages: Sequence[Message], invocation: str, first: int = 0) -> Iterator[Any]:
-    """Make the events of what was said, as ADK writes them into a session."""
+def events_of(
+    messages: Sequence[Message], invocation: str, agent: str, first: int = 0
+) -> Iterator[Any]:
+    """Make the events of what was said, as ADK writes them into a session.
+
+    What an agent without a name said is taken for that of ``agent``.
+    """
     for number, message in enumerate(messages, first):
-        author = message.agent or "user"
+        author = "user" if message.role == "user" else message.agent or agent
         parts = [types.Part(text=message.text)] if message.text else []
         answers: list[Any] = []
         later: list[Any] = []
@@ -274,7 +280,8 @@ def events_of(messages: Sequence[Message], invocation: str, first: int = 0) -> I
                 response = {"result": None}
             given = types.FunctionResponse(id=id_, name=call.name, response=response)
             answers.append(types.Part(function_response=given))
-        yield _event(author, "user" if message.role == "user" else "model", parts, invocation)
+        if parts:
+            yield _event(author, "user" if message.role == "user" else "model", parts, invocation)
         if answers:
             yield _event(author, "user", answers, invocation)
         yield from later
