@@ -19,8 +19,10 @@ SHOP = '''
 import asyncio
 import json
 
-from agents import Agent, Model, ModelResponse, Runner, Usage, WebSearchTool
-from agents import function_tool, generation_span, handoff
+from agents import Agent, GuardrailFunctionOutput, Model, ModelResponse, Runner, Usage, WebSearchTool
+from agents import function_tool, generation_span, handoff, input_guardrail
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult, TextContent, Tool
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
@@ -74,7 +76,7 @@ def order_of(items):
 
 
 def back(items):
-    return [each["output"] for each in items if each.get("type") == "function_call_output"]
+    return [str(each["output"]) for each in items if each.get("type") == "function_call_output"]
 
 
 def desk_says(instructions, items):
@@ -221,10 +223,55 @@ async def spoken(message):
 
     talking = RealtimeAgent(name="talking", tools=[pay_back])
     return len(await talking.get_all_tools(RunContextWrapper(None)))  # as a session begins
+
+
+class Bank(MCPServer):
+    """A server of a tool that pays, in this process."""
+
+    name = "bank"
+
+    async def connect(self):
+        pass
+
+    async def cleanup(self):
+        pass
+
+    async def list_tools(self, *given):
+        schema = {"type": "object", "properties": {"order": {}, "amount": {}}}
+        return [Tool(name="pay_back", description="Pays.", inputSchema=schema)]
+
+    async def call_tool(self, name, arguments, *given, **more):
+        PAID.append(arguments)
+        return CallToolResult(content=[TextContent(type="text", text="paid for real")])
+
+    async def list_prompts(self):
+        return None
+
+    async def get_prompt(self, name, arguments=None):
+        return None
+
+
+served = Agent("served", model=Scripted(refunds_says), mcp_servers=[Bank()])
+
+checker = Agent("checker", model=Scripted(lambda *_: "it is fine"))
+
+
+@input_guardrail
+async def checks(context, agent, given):
+    said = await Runner.run(checker, given)
+    return GuardrailFunctionOutput(said.final_output, tripwire_triggered=False)
+
+
+guarded = handing.clone(input_guardrails=[checks])
 '''
 RIGHT = {"agent:desk": "Money goes to refunds."}
 BILLED = {"billing": StandIn(answers=[Fixture(when="order 7", result="booked")])}
-DESKS = [("desk", "ask_billing"), ("asking", "ask_billing"), ("handing", "transfer_to_billing")]
+DESKS = [
+    ("desk", "ask_billing"),
+    ("asking", "ask_billing"),
+    ("handing", "transfer_to_billing"),
+    ("guarded", "transfer_to_billing"),  # the agent of its guardrail is no dispatch
+]
 
 
 @pytest.fixture
@@ -285,6 +332,21 @@ def test_parallel_calls_get_their_own_answers_in_cases_side_by_side(shop: Progra
         f"Refunds: {case}.1, {case}.2, {case}.3, {case}.4, {case}.5" for case in range(20)
     ]
     assert shop.value("PAID") == []
+
+
+def test_tools_of_an_mcp_server_are_answered(shop: Program) -> None:
+    ins = StandIns(mode="replay", recorded=REPLAYED)
+    assert said(shop.play(asked(stand_ins=ins), "served")) == "Refunds: paid 40"
+    assert shop.value("PAID") == []
+    shop.play(asked(), "served")
+    assert shop.value("PAID") == [{"order": "7", "amount": 40}]
+
+
+def test_stand_ins_of_an_agent_are_for_its_own_tools(shop: Program) -> None:
+    own = StandIn(tools={"pay_back": StandIn(answers=[Fixture(result="paid by refunds")])})
+    ins = StandIns(mode="mock", agents={"refunds": own})
+    assert said(shop.play(asked(stand_ins=ins), "refunds")) == "Refunds: paid by refunds"
+    assert "mock_response" in said(shop.play(asked(stand_ins=ins), "often"))
 
 
 def test_mock_mode_needs_no_key(shop: Program) -> None:
@@ -350,7 +412,7 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
     shop: Program, target: str, tool: str, texts: dict[str, str], to: str
 ) -> None:
     trace = shop.play(moment("decision", "billing", tool), target, texts=texts)
-    prompt = None if target == "handing" else "Refund order 7"
+    prompt = None if tool.startswith("transfer") else "Refund order 7"
     assert sent(trace) == [("desk", to, prompt)]
     assert shop.value("PAID") == []
 

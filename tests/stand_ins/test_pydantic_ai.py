@@ -26,6 +26,7 @@ from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.messages import ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.toolsets import FunctionToolset
 
 PAID = []
 
@@ -179,6 +180,14 @@ paying = Agent(
 async def spoken(message):
     async with desk.realtime("openai:gpt-realtime").session():
         return "opened"
+
+
+def bank_says(messages, info):
+    back = parts(messages, ToolReturnPart)
+    return str(back[0].content) if back else ToolCallPart("bank_pay_back", {"order": "7", "amount": 4})
+
+
+bank = Agent(model(bank_says), name="bank", toolsets=[FunctionToolset([pay_back]).prefixed("bank")])
 '''
 RIGHT = {"agent:desk": "Money goes to refunds."}
 BILLED = {"billing": StandIn(answers=[Fixture(when="order 7", result="booked")])}
@@ -236,6 +245,21 @@ def test_parallel_calls_get_their_own_answers_in_cases_side_by_side(shop: Progra
         f"Refunds: {case}.1, {case}.2, {case}.3, {case}.4, {case}.5" for case in range(20)
     ]
     assert shop.value("PAID") == []
+
+
+def test_tools_of_a_toolset_are_answered_by_the_name_that_the_model_calls(shop: Program) -> None:
+    ins = StandIns(tools={"bank_pay_back": StandIn(answers=[Fixture(result="was paid")])})
+    assert said(shop.play(asked(stand_ins=ins), "bank")) == "was paid"
+    with pytest.raises(ProviderError, match="`bank_pay_back` was not run"):
+        shop.play(asked(stand_ins=StandIns(mode="replay", recorded=REPLAYED)), "bank")
+    assert shop.value("PAID") == []
+
+
+def test_stand_ins_of_an_agent_are_for_its_own_tools(shop: Program) -> None:
+    own = StandIn(tools={"pay_back": StandIn(answers=[Fixture(result="by refunds")])})
+    ins = StandIns(mode="mock", agents={"refunds": own})
+    assert said(shop.play(asked(stand_ins=ins), "refunds")) == "Refunds: by refunds"
+    assert "mock_response" in said(shop.play(asked(stand_ins=ins), "often"))
 
 
 def test_mock_mode_needs_no_tool(shop: Program) -> None:

@@ -52,7 +52,8 @@ def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
     """Return the call that a run of an agent is, where a stand-in has a say in it.
 
     The agent that a program asks first opens a turn: its run is no dispatch. One that the program
-    itself asks after it (``experts[route].run(message)``) is.
+    itself asks after it (``experts[route].run(message)``) is. No play ends at an agent that runs
+    beside another and not for it: one that a guardrail asks whether the message is fine.
     """
     caller = _AT_WORK.get()
     opening = _OPENING.setdefault(play, agent) if caller is None else None
@@ -60,7 +61,8 @@ def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
         return None
     if caller is None:
         return Asked(agent, prompt, opening, kind="agent", dispatch="sequence")
-    return Asked(agent, prompt, caller.agent, kind="agent", id=caller.call, tool=caller.tool)
+    asked = Asked(agent, prompt, caller.agent, kind="agent", id=caller.call, tool=caller.tool)
+    return None if play.stops and caller.tool is None else asked
 
 
 def receiver_of(

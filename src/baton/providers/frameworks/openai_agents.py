@@ -10,6 +10,7 @@ from baton.model import Message
 
 from .at_work import agents_used_by
 from .base import KEPT, Framework, Session, Text, attribute, is_a
+from .openai_agents_stand_in import go_on, name_of, switch_on
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:
@@ -52,7 +53,7 @@ class OpenAIAgents(Framework):
                 same = leading.setdefault((tool, field), [])
                 same += [] if any(each is value for each in same) else [value]
         for (tool, field), same in leading.items():
-            to = _name(getattr(same[0], "_agent_instance", None) or _target(same[0]))
+            to = name_of(getattr(same[0], "_agent_instance", None) or _target(same[0]))
             described = f"description:{to}"
             key = described if to is not None and described not in texts else f"tool:{tool}"
             texts[key] = attribute(same, field)
@@ -60,16 +61,12 @@ class OpenAIAgents(Framework):
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
         """Run the agent after what was said."""
-        from .openai_agents_stand_in import go_on
-
         result = await go_on(agent, messages)
         session[KEPT] = result.to_input_list()
         return result.final_output
 
     def stand_in(self) -> None:
         """Have calls of tools, hand-offs and runs of agents ask stand-ins from now on."""
-        from .openai_agents_stand_in import switch_on
-
         switch_on()
 
 
@@ -83,18 +80,14 @@ def _reached(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     for tool in _function_tools(value):
         yield from _reached(getattr(tool, "_agent_instance", None), seen)
         function = getattr(tool, "__wrapped__", None)
-        for agent in agents_used_by(function, _name).values() if function is not None else ():
+        for agent in agents_used_by(function, name_of).values() if function is not None else ():
             yield from _reached(agent, seen)
-
-
-def _name(value: Any) -> str | None:
-    return value.name if is_a(value, "agents", "AgentBase") else None
 
 
 def _target(handed: Any) -> Any:
     """Return the agent that a hand-off leads to: an agent is one by itself."""
     if not is_a(handed, "agents", "Handoff"):
-        return handed if _name(handed) is not None else None
+        return handed if name_of(handed) is not None else None
     target = getattr(handed, "_agent_ref", None)
     return target() if target is not None else None
 
@@ -111,7 +104,7 @@ def _hand_offs(agent: Any) -> list[Any]:
 def _is_derived(handed: Any) -> bool:
     """Tell a hand-off that says what the SDK makes of the description of its agent."""
     agent = _target(handed)
-    return _name(agent) is not None and handed.tool_description == _derived(handed, agent)
+    return name_of(agent) is not None and handed.tool_description == _derived(handed, agent)
 
 
 def _derived(handed: Any, agent: Any) -> Any:
