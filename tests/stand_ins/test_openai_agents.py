@@ -433,7 +433,11 @@ def test_a_decision_stops_in_the_body_of_a_tool_that_may_run(shop: Program) -> N
     case = moment("decision", "billing", "ask_billing")
     assert case.stand_ins is not None
     case.stand_ins.live = ["ask_billing"]
-    assert sent(shop.play(case, "asking")) == [("desk", "billing", "Refund order 7")]
+    trace = shop.play(case, "asking")
+    assert sent(trace) == [("desk", "billing", "Refund order 7")]
+    assert [(each.name, each.arguments) for each in calls(trace)] == [
+        ("ask_billing", {"input": "Refund order 7"})
+    ]
 
 
 @pytest.mark.parametrize(("target", "tool"), DESKS)

@@ -51,9 +51,16 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
     )
     turn = Turn(id="turn1", input=case.turns[0].input, runs=[run])
     answers = {id(given.asked): given for given in play.given}
+    # A tool that ran, and asked an agent in its body, passed here twice: its call is the dispatch.
+    inputs = {(each.name, each.id): each.input for each in play.asked if each.kind == "tool"}
+    made = {(each.tool, each.id) for each in play.asked if each.kind == "agent" and each.id}
     for number, asked in enumerate(play.asked, 1):
         if asked.kind == "agent":
-            _hand_off(turn, run, asked, number)
+            ran = inputs.get((asked.tool or "", asked.id)) if asked.id is not None else None
+            arguments = ran if asked.arguments is None else asked.arguments
+            _hand_off(turn, run, asked._replace(arguments=arguments), number)
+            continue
+        if (asked.name, asked.id) in made:
             continue
         given = answers.get(id(asked))
         answer = given.answer if given is not None else None

@@ -147,7 +147,9 @@ async def _answer(
         if play.stops:  # else its run asks, and leaves a record of itself
             prompt = asked.input.get("input") if isinstance(asked.input, dict) else None
             prompt = asked.input if prompt is None else prompt
-            sent = Asked(agent, prompt, asked.agent, "agent", asked.id, tool=asked.name)
+            sent = asked._replace(
+                name=agent, input=prompt, kind="agent", tool=asked.name, arguments=asked.input
+            )
             await play.tool(sent, run)
         await run()
         return ran[-1]
@@ -184,7 +186,8 @@ def _handing_over(original: Any, run: Any) -> Any:
             return await original(run_handoffs=run_handoffs, **named)
         given = named["original_input"]
         # Of a hand-over without arguments the receiver is told what the user said.
-        told = _decoded(first.tool_call.arguments) or (None if play.stops else _last_said(given))
+        arguments = _decoded(first.tool_call.arguments)
+        told = arguments or (None if play.stops else _last_said(given))
         asked = Asked(
             to,
             told,
@@ -193,6 +196,7 @@ def _handing_over(original: Any, run: Any) -> Any:
             id=first.tool_call.call_id,
             dispatch="transfer",
             tool=first.handoff.tool_name,
+            arguments=arguments,
         )
         if play.stops:
             try:
