@@ -94,6 +94,9 @@ class Running:
     changes
         Play with a text of the agents changed: NAME=FILE, as in agent:desk=new.md; NAME is one of
         `baton components`. May be given several times.
+    live_tools
+        A tool that really runs in cases whose tools are answered by stand-ins. May be given several
+        times.
     """
 
     repeat: Annotated[Whole | None, FIRST] = None
@@ -108,6 +111,7 @@ class Running:
     force: Flag = False
     variant: str | None = None
     changes: Changes = ()
+    live_tools: Annotated[Words, Parameter(name="--live-tools")] = ()
 
     def options(self) -> EvaluateOptions:
         """Return those that were given and that Python code has, too.
@@ -120,6 +124,8 @@ class Running:
         stated = {name: v for name, v in given.items() if v is not None and v is not False}
         if self.changes:
             stated["texts"] = changes_in(self.changes)
+        if self.live_tools:
+            stated["live_tools"] = self.live_tools
         return cast("EvaluateOptions", stated)
 
 

@@ -155,8 +155,12 @@ def ready(
     judging: JudgeConfig | Judge | None = None,
     flags: JudgeFlags | None = None,
     gate: Gate | None = None,
+    *,
+    answers_tools: bool = False,
 ) -> Plan:
     """Return the plan with its gate, and a judge where an evaluator needs one.
+
+    ``answers_tools`` says that its model is to answer for tools as well, where stand-ins say so.
 
     Raises:
         InputError: no model is named for an evaluator that needs one, it has no key, an
@@ -171,7 +175,7 @@ def ready(
     plan = msgspec.structs.replace(plan, by_agent=by_agent, gate=gate)
     if plan.prices is None and any(rule.evaluator == "cost_usd" for rule in gate.rules):
         plan = msgspec.structs.replace(plan, prices={})
-    if not asking:
+    if not asking and not answers_tools:
         if flags is not None and flags.model is not None:
             models = judging.models if isinstance(judging, JudgeConfig) else {}
             read_settings({"model": model_of_label(flags.model, models)})
@@ -235,6 +239,10 @@ def make_judge_of(
         _refuse_missing([one for one in asking if not _names_model(one.evaluator)])
     elif not options.get("model"):
         _refuse_missing(asking)
+        raise InputError(
+            "stand-ins have an LLM answer (`mode: llm`), and no model is configured: write "
+            f"`judge: {{model: {_EXAMPLE}}}` in the config, or give {option('judge', _EXAMPLE)}"
+        )
     offline = flags.cache_only or flags.rehearsal
     return make_judge(
         read_settings(options),

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from baton.datasets.stand_in_files import with_file
 from baton.evaluators.registry import evaluator_entry, own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.spelling import snake
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
-from baton.model import InputError, Problem, nearest
+from baton.model import InputError, Problem, StandIns, nearest
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked, remember, secrets_in
@@ -70,6 +71,7 @@ class Config(msgspec.Struct, kw_only=True):
     judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
     gate: Gate = Gate()
     redaction: Redaction = ON
+    stand_ins: StandIns | None = None
     notes: list[str] = msgspec.field(default_factory=list)
     own_code: bool = True
     claims: list[Problem] = msgspec.field(default_factory=list)
@@ -147,6 +149,9 @@ def load_config(
     redaction = ON
     with _collected(problems, partial(at_lines, document)):
         redaction = redaction_of(spec.redact)
+    stand_ins: StandIns | None = None
+    with _collected(problems):
+        stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
     judging = JudgeConfig()
     with _collected(problems):
         judging = read_judge(document, written, translated, models)
@@ -184,6 +189,7 @@ def load_config(
         judging=judging,
         gate=gate,
         redaction=redaction,
+        stand_ins=stand_ins,
         notes=[f"{file}: {text}" for text in notes],
         own_code=own_code,
         claims=code_in(document, spec),

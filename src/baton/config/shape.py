@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.gate.rules import GateSpec, ThresholdSpec
+from baton.model import StandIns
 from baton.runner.plan import Count, EvaluatorSpec, Money, NotNegative, PassRule, Seconds
 from baton.runner.prices import ModelPrice
 
@@ -60,6 +61,8 @@ class ConfigFile(Strict, kw_only=True):
 
     ``redact`` says what in traces gets a tag in its place: ``on`` (secrets), ``off``, a list of
     kinds beside the secrets (``[email]``), or ``kinds`` and ``patterns`` of one's own by name.
+
+    ``stand_ins`` answer in place of tools and agents, where neither dataset nor case says more.
     """
 
     agent: AgentSpec = msgspec.field(default_factory=AgentSpec)
@@ -82,4 +85,5 @@ class ConfigFile(Strict, kw_only=True):
     reporters: list[ReporterSpec] = msgspec.field(default_factory=list)
     agent_names: dict[str, str] = msgspec.field(default_factory=dict)
     redact: bool | str | list[str] | dict[str, Any] | None = None
+    stand_ins: StandIns | None = None
     name: str | None = None

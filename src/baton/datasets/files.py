@@ -16,6 +16,7 @@ import msgspec
 
 from baton.datasets.evalset import eval_case, legacy_case, legacy_flat
 from baton.datasets.own import DatasetSpec, own_case, steps_case
+from baton.datasets.stand_in_files import with_file
 from baton.datasets.strands import Known, strands_case
 from baton.formats.document import Document, raw_documents, read_bytes, without_comments
 from baton.formats.evaluation_folder import is_evaluation
@@ -386,7 +387,7 @@ def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> _Head:
     }
     if dialect == "own":
         spec = document.convert({**plain, "cases": []}, DatasetSpec)
-        return _Head(spec.name, spec.stand_ins)
+        return _Head(spec.name, with_file(spec.stand_ins, document, ("stand_ins",)))
     name = plain.get("name") or plain.get("eval_set_id")
     return _Head(name if isinstance(name, str) else None)
 

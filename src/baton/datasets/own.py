@@ -15,6 +15,7 @@ from baton.datasets.dispatch_cases import (
     read_dispatch,
     turns_of,
 )
+from baton.datasets.stand_in_files import with_file
 from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
@@ -164,11 +165,15 @@ _TURN_FIELDS = ["input", *(n for n in Expectations.__struct_fields__ if n != "ru
 
 def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
     """Read one case of a file with these stand-ins; raises InputError with every fault it has."""
-    return to_case(document.decode(CaseSpec), stand_ins)
+    spec = document.decode(CaseSpec)
+    spec.stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
+    return to_case(spec, stand_ins)
 
 
 def to_case(spec: CaseSpec, stand_ins: StandIns | None = None) -> Case:
     """Spell a case out; ``stand_ins`` are those of its file."""
+    if spec.stand_ins is not None and spec.stand_ins.from_ is not None:
+        raise InputError("`from` of `stand_ins:` names a file beside one of cases: there is none")
     moment = None if spec.dispatch is None else read_dispatch(spec.dispatch)
     single = spec.turns is None
     turns = spec.turns or [

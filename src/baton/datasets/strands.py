@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from baton.datasets.stand_in_files import chaos
 from baton.datasets.writing import Blobs, Head, Writer, stated
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
@@ -115,6 +116,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
         state=state,
         final_state=None if states is None else {each.name: each.state for each in states},
         metadata=wire.metadata or {},
+        stand_ins=chaos(wire.effects) if wire.effects and wire.effects.tool_effects else None,
     )
 
 
@@ -246,6 +248,7 @@ STRANDS = Writer(
         "final_state": "the state after a single turn is stated, not that after several",
         "evaluators": "a case has no options for evaluators",
         "labels": "a case has no labels",
+        "stand_ins": "stand-ins are not written; effects of chaos are read",
         "tags": "a case has no tags",
     },
     notes={

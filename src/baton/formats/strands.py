@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from .simulations import ChaosEffects
+
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AGENT, TOOL, MODEL = "invoke_agent", "execute_tool", "inference"
 
@@ -232,7 +234,10 @@ class EnvironmentState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
 
 
 class StrandsCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A case. ``state`` is an object, or one as JSON text; the session id is that of one run."""
+    """A case. ``state`` is an object, or one as JSON text; the session id is that of one run.
+
+    ``effects`` are of a chaos case.
+    """
 
     input: Any
     name: str | None = None
@@ -244,3 +249,4 @@ class StrandsCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     expected_environment_state: list[EnvironmentState] | None = None
     state: dict[str, Any] | str | None = None
     metadata: dict[str, Any] | None = None
+    effects: ChaosEffects | None = None

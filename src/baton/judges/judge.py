@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from os import PathLike
 from typing import Any, Generic, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -66,7 +67,6 @@ class _Here:
     """What belongs to one event loop: connections, and questions that are being asked."""
 
     def __init__(self, connect: Connect, costs: Costs) -> None:
-        self.loop = asyncio.get_running_loop()
         self.network = Network(connect, costs)
         self.asking: Once[JudgeResponse] = Once()
 
@@ -81,14 +81,15 @@ class _Shared:
         self.costs = costs
         self.made: dict[bytes, LlmJudge] = {}
         self._connect = connect
-        self._here: _Here | None = None
+        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, _Here] = WeakKeyDictionary()
 
     @property
     def here(self) -> _Here:
-        """What belongs to the running event loop; what belonged to another one is dropped."""
-        if self._here is None or self._here.loop is not asyncio.get_running_loop():
-            self._here = _Here(self._connect, self.costs)
-        return self._here
+        """What belongs to the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._places:
+            self._places[loop] = _Here(self._connect, self.costs)
+        return self._places[loop]
 
     def check(self, settings: JudgeSettings) -> None:
         """Check what would only come out when somebody is asked; raises InputError."""
@@ -98,10 +99,12 @@ class _Shared:
             self.costs.check(settings)
 
     async def close(self) -> None:
-        here, self._here = self._here, None
-        if here is not None and here.loop is asyncio.get_running_loop():
+        here = self._places.pop(asyncio.get_running_loop(), None)
+        if here is not None:
             await here.network.close()
-        if self.cache is not None:
+        # A loop that was closed before is not asked from again.
+        elsewhere = any(not loop.is_closed() for loop in self._places)
+        if self.cache is not None and not elsewhere:
             self.cache.close()
 
 

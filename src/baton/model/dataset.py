@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args, overload
 
+from msgspec import structs
+
 from .case import Case, DispatchCase, ExpectedTurn, Location
 from .errors import InputError
+from .stand_ins import StandIns, merged
 
 Need = Literal["restart", "new_session", "same_session"]
 NEEDS: tuple[Need, ...] = get_args(Need)
@@ -199,6 +202,17 @@ class Dataset:
             files=self.files,
         )
 
+    def with_stand_ins(self, under: StandIns) -> Dataset:
+        """Return the same cases, with these stand-ins below their own."""
+        return Dataset(
+            _StoodIn(self.cases, under),
+            name=self.name,
+            format=self.format,
+            index=self._index,
+            notes=self.notes,
+            files=self.files,
+        )
+
     def by_id(self, case_id: str) -> Case | None:
         """Return the case with this id, or ``None`` when there is none.
 
@@ -269,6 +283,31 @@ class _Chosen(Sequence[Case]):
         return self._cases[self._places[index]]
 
 
+class _StoodIn(Sequence[Case]):
+    """The cases of a sequence with stand-ins below their own, each read when it is asked for."""
+
+    def __init__(self, cases: Sequence[Case], under: StandIns) -> None:
+        self._cases, self._under = cases, under
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | list[Case]:
+        if isinstance(index, slice):
+            return [self._with(case) for case in self._cases[index]]
+        return self._with(self._cases[index])
+
+    def _with(self, case: Case) -> Case:
+        # Tools that may run are nothing to a case whose tools run anyway.
+        if case.stand_ins is None and self._under == StandIns(live=self._under.live):
+            return case
+        return structs.replace(case, stand_ins=merged(self._under, case.stand_ins))
+
+
 _TURN_FIELDS = {
     "response": "response",
     "response_contains": "response_contains",
@@ -283,8 +322,9 @@ _TURN_FIELDS = {
 
 
 _FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
-_STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect", "dispatch")
-"""What a case may state; ``dispatch`` says that it is one, which is no expectation."""
+_STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect", "dispatch", "llm")
+"""What a case may state; ``dispatch`` says that it is one, ``llm`` that an LLM answers for its
+tools: neither is an expectation."""
 
 
 def _stated(case: Case) -> int:
@@ -298,6 +338,8 @@ def _stated(case: Case) -> int:
         mask |= 1 << _STATED.index("rubrics")
     if case.final_state is not None:
         mask |= 1 << _STATED.index("final_state")
+    if case.stand_ins is not None and case.stand_ins.asks_llm:
+        mask |= 1 << _STATED.index("llm")
     if case.dispatch is not None:
         mask |= 1 << _STATED.index("dispatch")
         if _left_unchecked(case.dispatch):

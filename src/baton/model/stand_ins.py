@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-StandInMode = Literal["replay", "fixture", "schema", "mock", "live"]
-"""Where answers come from: a recording, written answers, a JSON Schema, mock mode, or the tool."""
+StandInMode = Literal["replay", "fixture", "schema", "mock", "llm", "live"]
+"""Where answers come from: a recording, written answers, a JSON Schema, mock mode, an LLM, or the
+tool itself."""
 Unmatched = Literal["error", "live", "schema"]
 """What happens to a call that nothing answers."""
 FaultKind = Literal[
@@ -38,14 +39,15 @@ class Fixture(Part, kw_only=True):
 
     ``when`` says for which calls: of a tool the arguments that a call has to have, others may be
     there as well; of an agent a text, or several, that its prompt has to contain. Without it, for
-    all. ``call`` names the n-th call only, counted from 1. The answer is a ``result``, or an
-    ``error`` that the tool ended in.
+    all. ``call`` names the n-th call only, or some, counted from 1. The answer is a ``result``, or
+    an ``error`` that the tool ended in; it comes after ``seconds``.
     """
 
     when: dict[str, Any] | list[str] | str | None = None
-    call: Nth | None = None
+    call: Nth | list[Nth] | None = None
     result: Any = None
     error: str | None = None
+    seconds: Seconds | None = None
 
 
 class Fault(Part, kw_only=True):
@@ -55,13 +57,22 @@ class Fault(Part, kw_only=True):
     ``partial``, ``stale`` (the answer of the call before) and ``hostile`` (``text`` is put into
     it) change it; ``slow`` delays it by ``seconds``. ``call`` lists the calls it happens to,
     counted from 1; all of them when left out. ``text`` is the message of an error, or the hostile
-    text.
+    text. Of an object, ``partial`` leaves away the ``share`` of its fields, or cuts its texts to
+    ``length`` characters, and ``wrong_type`` changes the ``share`` of its values.
     """
 
     kind: FaultKind
     call: Nth | list[Nth] | None = None
     seconds: Seconds | None = None
     text: str | None = None
+    length: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+
+    def __post_init__(self) -> None:
+        takes = {"length": ("partial",), "share": ("partial", "wrong_type")}
+        for name, kinds in takes.items():
+            if getattr(self, name) is not None and self.kind not in kinds:
+                raise ValueError(f"`{name}` is of `kind: {kinds[0]}`")
 
 
 class StandIn(Part, kw_only=True):
@@ -70,7 +81,8 @@ class StandIn(Part, kw_only=True):
     Args:
         mode: where answers come from; ``fixture`` where ``answers`` are given.
         on_unmatched: what happens to a call that nothing answers.
-        answers: written answers; the first that fits is taken.
+        answers: written answers; the first that fits is taken, and where none does, what the
+            mode says.
         faults: what goes wrong.
         schema: the JSON Schema of a result, for the mode ``schema``.
         key: of the mode ``mock``: the environment variable that holds the tool's credentials.
@@ -87,7 +99,7 @@ class StandIn(Part, kw_only=True):
     tools: dict[str, StandIn] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.mode not in (None, "fixture") and self.answers:
+        if self.mode in ("replay", "live") and self.answers:
             raise ValueError(f"`answers` are not used with `mode: {self.mode}`")
         if self.key is not None and self.mode != "mock":
             raise ValueError("`key` is of `mode: mock`")
@@ -115,6 +127,9 @@ class StandIns(Part, kw_only=True):
         agents: stand-ins by the name of the agent.
         recorded: answers of a recorded run, for the mode ``replay``.
         live: tools that really run, whatever else is said.
+        key: of the mode ``mock``: as for a stand-in, for all tools that are not listed.
+        about: what an LLM that answers is told of the world: the data that the tools work on.
+        from_: a file that says the same in another tool's words, beside the file that names it.
     """
 
     mode: StandInMode | None = None
@@ -123,17 +138,34 @@ class StandIns(Part, kw_only=True):
     agents: dict[str, StandIn] = msgspec.field(default_factory=dict)
     recorded: list[RecordedAnswer] = msgspec.field(default_factory=list)
     live: list[str] = msgspec.field(default_factory=list)
+    key: str | None = None
+    about: str | None = None
+    from_: str | None = msgspec.field(default=None, name="from")
+
+    def __post_init__(self) -> None:
+        if self.key is not None and self.mode != "mock":
+            raise ValueError("`key` is of `mode: mock`")
+
+    @property
+    def asks_llm(self) -> bool:
+        """Whether an LLM may answer."""
+        own = [*self.tools.values(), *self.agents.values()]
+        own += [tool for agent in self.agents.values() for tool in agent.tools.values()]
+        return "llm" in (self.mode, *(each.mode for each in own))
 
 
 def merged(under: StandIns | None, over: StandIns | None) -> StandIns | None:
     """Put stand-ins over others, by tool and agent: those of a case over those of its dataset."""
     if under is None or over is None:
         return over or under
+    mode = over.mode or under.mode
     return StandIns(
-        mode=over.mode or under.mode,
+        mode=mode,
+        key=(over.key or under.key) if mode == "mock" else None,
         on_unmatched=over.on_unmatched or under.on_unmatched,
         tools={**under.tools, **over.tools},
         agents={**under.agents, **over.agents},
         recorded=over.recorded or under.recorded,
         live=[*dict.fromkeys([*under.live, *over.live])],
+        about=over.about or under.about,
     )

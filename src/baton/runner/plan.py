@@ -294,7 +294,7 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
         if names is None:
             return []
         checked |= names
-    return sorted(dataset.stated - checked - {"dispatch"})
+    return sorted(dataset.stated - checked - {"dispatch", "llm"})
 
 
 def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -80,6 +83,12 @@ class Player:
         self._grace = grace
         self._is_async = is_async(provider)
         self._is_ours = isinstance(provider, ConfiguredProvider)
+        judge = plan.context.judge
+        self._imagining: Callable[[], AbstractContextManager[None]] = nullcontext
+        if judge is not None:
+            from .imagined import imagining_by  # not loaded where nobody is asked
+
+            self._imagining = partial(imagining_by, judge)
 
     async def prepare(self) -> None:
         """Have the provider ready for a call that follows at once."""
@@ -151,10 +160,11 @@ class Player:
 
     async def _ask(self, case: Case) -> Played:
         try:
-            if self._is_async:
-                answer = await self._provider(case)  # type: ignore[misc]
-            else:
-                answer = await call(self._provider, case)
+            with self._imagining():
+                if self._is_async:
+                    answer = await self._provider(case)  # type: ignore[misc]
+                else:
+                    answer = await call(self._provider, case)
         except KeyboardInterrupt:
             raise
         except ProviderError as error:

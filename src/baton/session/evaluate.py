@@ -14,9 +14,20 @@ from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import choose
 from baton.formats.explain import explain
-from baton.model import CaseResult, ChangedText, Dataset, InputError, Problem, Provider
+from baton.model import (
+    CaseResult,
+    ChangedText,
+    Dataset,
+    InputError,
+    Problem,
+    Provider,
+    StandIns,
+    nearest,
+    suggestion,
+)
 from baton.model.option_names import option
 from baton.model.secrets import masked
+from baton.model.stand_ins import merged
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import takes_one
 from baton.providers.registry import make_provider
@@ -98,6 +109,7 @@ class EvaluateOptions(ScoreOptions, total=False):
         fail_fast: stop at the first case that fails or errs; a notice says what was not played.
         max_agent_cost: USD that the agents may cost; the cases after that are errors.
         texts: components to change, by name: ``{"agent:desk": "You are ..."}``.
+        live_tools: tools that really run in cases whose tools are answered by stand-ins.
     """
 
     concurrency: int
@@ -107,6 +119,7 @@ class EvaluateOptions(ScoreOptions, total=False):
     fail_fast: bool
     max_agent_cost: float | None
     texts: Mapping[str, str]
+    live_tools: Sequence[str]
 
 
 async def aevaluate(
@@ -284,6 +297,8 @@ def prepare_evaluation(
                 Problem(file=config.file, message="names no `dataset:`: there is nothing to play")
             )
         raise InputError("name the dataset to play, or a config with `dataset:`")
+    inputs = _stood_in(inputs, options, options.get("note", log_note))
+    assert inputs.dataset is not None  # noqa: S101 - see above
     base = config.run if config else RunOptions()
     how = run_options(base, options)
     options["by_cases"] = True
@@ -661,7 +676,44 @@ def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     if begun.start.open_cases is not None:
         nothing = "every case passed there: nothing is left to play"
         cases = _some(cases, begun.start.open_cases, nothing)
-    return msgspec.structs.replace(inputs, dataset=cases)
+    return _stood_in(msgspec.structs.replace(inputs, dataset=cases), options, note)
+
+
+def _stood_in(inputs: Inputs, options: EvaluateOptions, note: Note) -> Inputs:
+    """Put the stand-ins of the config, and tools that may run, below those of the cases.
+
+    Raises:
+        InputError: a tool that may run is probably misspelt.
+    """
+    cases, config = inputs.dataset, inputs.config
+    live = list(options.get("live_tools") or ())
+    under = config.stand_ins if config is not None else None
+    if cases is None or (under is None and not live):
+        return inputs
+    if live:
+        _check_live(live, inputs, note)
+        under = merged(under, StandIns(live=live))
+    return msgspec.structs.replace(inputs, dataset=cases.with_stand_ins(under or StandIns()))
+
+
+def _check_live(live: Sequence[str], inputs: Inputs, note: Note) -> None:
+    """Raise InputError for a name that is not known and like one that is.
+
+    Cases and definitions need not name all tools of an agent: of another name nobody can tell.
+    """
+    known: set[str] = set()
+    for card in (inputs.catalog or {}).values():
+        known |= set(card.tools) if isinstance(card.tools, list) else set()
+    for case in inputs.dataset or ():
+        own = case.stand_ins or StandIns()
+        known |= {*own.tools, *(each.name for each in own.recorded if each.kind == "tool")}
+        known |= {tool for agent in own.agents.values() for tool in agent.tools}
+    for name in live:
+        if name in known:
+            continue
+        if nearest(name, known):
+            raise InputError(f"{option('live_tools')}: no tool `{name}`; {suggestion(name, known)}")
+        note(f"no case and no definition names a tool `{name}`")
 
 
 def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> Dataset:
@@ -769,6 +821,7 @@ def _workers(
         provider=begun.target.provider,
         run=job.options,
         texts=dict(options.get("texts") or {}),
+        live_tools=list(options.get("live_tools") or ()),
     )
     return make_workers(spec, inputs.config), recipe
 

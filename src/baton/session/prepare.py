@@ -297,12 +297,20 @@ def prepare(
     plan = msgspec.structs.replace(plan, **changes)
     rules = options.get("gate") or ()
     gate = config.gate if config is not None and not rules else read_gate(rules)
+    # An LLM answers for tools while cases are played, and not when recordings are scored.
+    plays = options.get("by_cases", False) and inputs.dataset is not None
+    configured = config.stand_ins if config is not None else None
+    answers = plays and (
+        (inputs.dataset is not None and "llm" in inputs.dataset.stated)
+        or (configured is not None and configured.asks_llm)
+    )
     if isinstance(judge, str) and config is not None:
         flags = JudgeFlags(model=judge)
     elif judge is not None and not isinstance(judge, JudgeFlags):
         given = judge if isinstance(judge, Judge) else judge_config(judge)
-        return ready(plan, given, flags, gate)
-    return ready(plan, config.judging if config is not None else None, flags, gate)
+        return ready(plan, given, flags, gate, answers_tools=answers)
+    judging = config.judging if config is not None else None
+    return ready(plan, judging, flags, gate, answers_tools=answers)
 
 
 def trust_in(options: ScoreOptions) -> Trust:

@@ -15,7 +15,8 @@ from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust
 from baton.datasets.filter import choose, keep_of
 from baton.judges.settings import settings_of
-from baton.model import InputError
+from baton.model import InputError, StandIns
+from baton.model.stand_ins import merged
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.backends.registry import make_backend
@@ -122,6 +123,10 @@ def _set_up(recipe: Recipe) -> Setup:
             wanted = set(recipe.cases)
             places = [place for place, name in enumerate(dataset.ids) if name in wanted]
             dataset = dataset.subset(places)
+        under = merged(
+            config.stand_ins if config is not None else None, StandIns(live=recipe.live_tools)
+        )
+        dataset = dataset.with_stand_ins(under or StandIns())
         inputs = msgspec.structs.replace(inputs, dataset=dataset)
     else:
         raise InputError("a recipe without a dataset: there is nothing to play")

@@ -6,17 +6,32 @@ A framework's own module asks :func:`current` before each call of a tool or an a
 
 from .answers import Answer
 from .decision import decision_trace
-from .play import Asked, Decided, Held, Play, StandInError, current, play_of, playing
+from .play import (
+    Asked,
+    Decided,
+    Held,
+    Imagine,
+    Play,
+    StandInError,
+    Wanted,
+    current,
+    imagining,
+    play_of,
+    playing,
+)
 
 __all__ = [
     "Answer",
     "Asked",
     "Decided",
     "Held",
+    "Imagine",
     "Play",
     "StandInError",
+    "Wanted",
     "current",
     "decision_trace",
+    "imagining",
     "play_of",
     "playing",
 ]

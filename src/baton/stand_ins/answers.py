@@ -21,7 +21,7 @@ class NoAnswer(Exception):  # noqa: N818 - says what happened
 class Answer(NamedTuple):
     """What a call gets: a result, or the error it ends in.
 
-    ``by`` says what answered; ``None`` is the real thing.
+    ``by`` says what answered; ``None`` is the real thing. It comes after ``seconds``.
     """
 
     result: Any = None
@@ -29,6 +29,7 @@ class Answer(NamedTuple):
     refused: bool = False
     timed_out: bool = False
     by: str | None = "fixture"
+    seconds: float = 0.0
 
 
 class Recordings:
@@ -72,8 +73,9 @@ class Recordings:
 def fixture_for(answers: Sequence[Fixture], input: Any, number: int) -> Answer | None:
     """Return the first written answer that is for the n-th call, with this input."""
     for each in answers:
-        if (each.call is None or each.call == number) and _fits(each.when, input):
-            return Answer(each.result, each.error)
+        calls = [each.call] if isinstance(each.call, int) else each.call
+        if (calls is None or number in calls) and _fits(each.when, input):
+            return Answer(each.result, each.error, seconds=each.seconds or 0.0)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,7 +64,7 @@ def after(faults: Sequence[Fault], number: int, answer: Answer, before: Any) -> 
         if not happens(fault, number):
             continue
         if fault.kind in _CHANGES:
-            result = _CHANGES[fault.kind](answer.result)
+            result = _CHANGES[fault.kind](answer.result, fault)
         elif fault.kind == "hostile":
             result = _with_text(answer.result, fault.text or _HOSTILE)
         elif fault.kind == "stale" and before is not msgspec.UNSET:
@@ -78,7 +79,7 @@ def after(faults: Sequence[Fault], number: int, answer: Answer, before: Any) -> 
     return answer
 
 
-def _empty(value: Any) -> Any:
+def _empty(value: Any, _: Fault) -> Any:
     """Return the empty value of the same type, as a search that finds nothing does."""
     for kind in (str, dict, list):
         if isinstance(value, kind):
@@ -86,8 +87,24 @@ def _empty(value: Any) -> Any:
     return None
 
 
-def _wrong_type(value: Any) -> Any:
-    """Return a value of another type that looks alike: `{"total": 3}` becomes its JSON text."""
+def _wrong_type(value: Any, fault: Fault) -> Any:
+    """Return a value of another type that looks alike: `{"total": 3}` becomes its JSON text.
+
+    With ``share`` that happens to so many of the values of an object, the first ones.
+    """
+    if fault.share is not None and isinstance(value, dict):
+        some = list(value)[: _at_least_one(len(value), fault.share)]
+        return {
+            name: _of_other_type(each) if name in some else each for name, each in value.items()
+        }
+    return _of_other_type(value)
+
+
+def _at_least_one(of: int, share: float) -> int:
+    return max(1, math.ceil(of * share))
+
+
+def _of_other_type(value: Any) -> Any:
     if isinstance(value, str):
         return [value]
     if isinstance(value, bool) or value is None:
@@ -97,8 +114,28 @@ def _wrong_type(value: Any) -> Any:
     return msgspec.json.encode(value, enc_hook=repr).decode("utf-8", "replace")
 
 
-def _partial(value: Any) -> Any:
-    """Return the first half, as an answer that broke off."""
+def _partial(value: Any, fault: Fault) -> Any:
+    """Return the first half, as an answer that broke off.
+
+    With ``length``, texts are cut; with ``share``, so many fields of an object are left out, the
+    last ones.
+    """
+    if fault.length is not None:
+        return _cut(value, fault.length)
+    if fault.share is not None and isinstance(value, dict):
+        return dict(list(value.items())[: len(value) - _at_least_one(len(value), fault.share)])
+    return _half(value)
+
+
+def _cut(value: Any, length: int) -> Any:
+    if isinstance(value, str):
+        return value[:length]
+    if isinstance(value, dict):
+        return {name: _cut(each, length) for name, each in value.items()}
+    return value
+
+
+def _half(value: Any) -> Any:
     if isinstance(value, str):
         return value[: len(value) // 2]
     if isinstance(value, list):
@@ -106,7 +143,7 @@ def _partial(value: Any) -> Any:
     if isinstance(value, dict):
         names = list(value)
         if len(names) == 1:
-            return {names[0]: _partial(value[names[0]])}
+            return {names[0]: _half(value[names[0]])}
         return {name: value[name] for name in names[: (len(names) + 1) // 2]}
     return value
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.model import Case, ProviderError, Trace
+from baton.model import BatonError, Case, ProviderError, Trace
 from baton.model.stand_ins import StandIn, StandIns
 
 from .answers import MOCKED, Answer, NoAnswer, Recordings, fixture_for, from_schema
@@ -80,6 +81,32 @@ class Given(NamedTuple):
     by: str
 
 
+class Earlier(NamedTuple):
+    """A call that was made before in the same play, and what came of it."""
+
+    name: str
+    input: Any
+    result: Any
+    error: str | None
+
+
+class Wanted(NamedTuple):
+    """A call that an LLM is to answer: what it is told.
+
+    ``schema`` is the JSON Schema of a result, ``about`` what the world holds, ``earlier`` are the
+    calls of the play so far.
+    """
+
+    asked: Asked
+    schema: dict[str, Any] | None
+    about: str | None
+    earlier: Sequence[Earlier]
+
+
+Imagine = Callable[[Wanted], Awaitable[Answer]]
+"""Has an LLM answer a call; raises BatonError where it gives no answer."""
+
+
 class Held(NamedTuple):
     """The n-th call, and what happens with it: an answer, or (``None``) the real thing."""
 
@@ -87,6 +114,7 @@ class Held(NamedTuple):
     number: int
     answer: Answer | None
     seconds: float = 0.0
+    by_llm: bool = False
 
 
 class Play:
@@ -100,7 +128,13 @@ class Play:
         decided: whether it ended there.
     """
 
-    def __init__(self, stand_ins: StandIns | None = None, *, stops: bool = False) -> None:
+    def __init__(
+        self,
+        stand_ins: StandIns | None = None,
+        *,
+        stops: bool = False,
+        imagining: Imagining | None = None,
+    ) -> None:
         self.stand_ins = stand_ins or StandIns()
         self.asked: list[Asked] = []
         self.given: list[Given] = []
@@ -110,6 +144,8 @@ class Play:
         self._recordings = Recordings(self.stand_ins.recorded)
         self._counts: dict[tuple[str, str], int] = {}
         self._last: dict[tuple[str, str], Any] = {}
+        self._imagining = imagining
+        self._earlier: list[Earlier] = []
 
     @property
     def is_idle(self) -> bool:
@@ -169,6 +205,11 @@ class Play:
         held = self._decide(asked)
         if held.seconds:
             await asyncio.sleep(held.seconds)
+        if held.by_llm:
+            imagining = self._imagines(asked)
+            with self._refusing(asked):
+                answer = await imagining.imagine(self._wanted(asked))
+            return held._replace(answer=answer)
         return held
 
     def after(self, held: Held, answer: Answer) -> Any:
@@ -185,9 +226,33 @@ class Play:
         decided = self._decide(asked)
         if decided.seconds:
             time.sleep(decided.seconds)
+        if decided.by_llm:
+            imagining = self._imagines(asked)
+            with self._refusing(asked):
+                answer = imagining.wait_for(self._wanted(asked))
+            return self._ended(asked, decided, answer)
         if decided.answer is None:
             return self._ended(asked, decided, Answer(run(), by=None))
         return self._ended(asked, decided, decided.answer)
+
+    def _imagines(self, asked: Asked) -> Imagining:
+        if self._imagining is None:
+            raise self._refuse(asked, "an LLM is to answer for it, and none is asked from here")
+        return self._imagining
+
+    @contextmanager
+    def _refusing(self, asked: Asked) -> Iterator[None]:
+        try:
+            yield
+        except BatonError as error:
+            raise self._refuse(
+                asked, f"the LLM that is to answer gave no answer: {error}"
+            ) from None
+
+    def _wanted(self, asked: Asked) -> Wanted:
+        spec = self._spec(asked)
+        schema = (spec and spec.schema) or asked.schema
+        return Wanted(asked, schema, self.stand_ins.about, tuple(self._earlier))
 
     def check(self, trace: Trace | None = None) -> None:
         """Raise ProviderError when a call had to be refused: the case was not played as meant."""
@@ -218,7 +283,11 @@ class Play:
         if mode is None or mode == "live":
             return Held(asked, number, None, seconds)
         try:
-            return Held(asked, number, self._answer(asked, mode, spec, number), seconds)
+            written = fixture_for(spec.answers if spec else [], asked.input, number)
+            if written is None and mode == "llm":
+                return Held(asked, number, None, seconds, by_llm=True)
+            answer = written or self._answer(asked, mode, spec)
+            return Held(asked, number, answer, seconds + answer.seconds)
         except NoAnswer as reason:
             unmatched = (spec and spec.on_unmatched) or self.stand_ins.on_unmatched or "error"
             if unmatched == "live":
@@ -228,13 +297,10 @@ class Play:
                 return Held(asked, number, Answer(from_schema(schema), by="schema"), seconds)
             raise self._refuse(asked, str(reason)) from None
 
-    def _answer(self, asked: Asked, mode: str, spec: StandIn | None, number: int) -> Answer:
+    def _answer(self, asked: Asked, mode: str, spec: StandIn | None) -> Answer:
         """Return the answer of a mode; raises NoAnswer."""
         if mode == "fixture":
-            written = fixture_for(spec.answers if spec else [], asked.input, number)
-            if written is None:
-                raise NoAnswer("no written answer is for these arguments")
-            return written
+            raise NoAnswer("no written answer is for these arguments")
         if mode == "schema":
             schema = (spec and spec.schema) or asked.schema
             if schema is None:
@@ -267,8 +333,9 @@ class Play:
             mode = "fixture"
         if mode is None and asked.kind == "tool":
             mode = self.stand_ins.mode
-        if mode == "mock" and spec is not None and spec.key is not None:
-            return "mock" if os.environ.get(spec.key, "") in _NOT_SET else "live"
+        key = (spec.key if spec is not None else None) or self.stand_ins.key
+        if mode == "mock" and key is not None:
+            return "mock" if os.environ.get(key, "") in _NOT_SET else "live"
         return mode
 
     def _ended(self, asked: Asked, decided: Held, answer: Answer) -> Any:
@@ -282,6 +349,8 @@ class Play:
             self._last[key] = answer.result
         if changed.by is not None:
             self.given.append(Given(asked, changed, changed.by))
+        if asked.kind == "tool" and self._imagining is not None:
+            self._earlier.append(Earlier(asked.name, asked.input, changed.result, changed.error))
         if changed.timed_out:
             raise TimeoutError(changed.error)
         if changed.error is not None:
@@ -302,6 +371,52 @@ class Play:
         return ProviderError(text)
 
 
+class Imagining:
+    """What asks an LLM to answer for tools; ``close`` ends what was opened in an event loop."""
+
+    def __init__(self, imagine: Imagine, close: Callable[[], Awaitable[None]]) -> None:
+        self.imagine = imagine
+        self._close = close
+        self._loop = asyncio.get_running_loop()
+
+    def wait_for(self, wanted: Wanted) -> Answer:
+        """Return the answer, for a function that does not await."""
+        try:
+            here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is not self._loop:
+            return asyncio.run_coroutine_threadsafe(self._ask(wanted), self._loop).result()
+        # The loop itself waits here: asking goes on in one of its own.
+        with ThreadPoolExecutor(1) as aside:
+            return aside.submit(asyncio.run, self._aside(wanted)).result()
+
+    async def _ask(self, wanted: Wanted) -> Answer:
+        return await self.imagine(wanted)
+
+    async def _aside(self, wanted: Wanted) -> Answer:
+        try:
+            return await self.imagine(wanted)
+        finally:
+            await self._close()
+
+
+_IMAGINING: ContextVar[Imagining | None] = ContextVar("baton_imagining", default=None)
+
+
+@contextmanager
+def imagining(imagine: Imagine, close: Callable[[], Awaitable[None]]) -> Iterator[None]:
+    """Have an LLM answer where stand-ins say so, in plays that begin within the block.
+
+    ``close`` ends what ``imagine`` opened in an event loop.
+    """
+    token = _IMAGINING.set(Imagining(imagine, close))
+    try:
+        yield
+    finally:
+        _IMAGINING.reset(token)
+
+
 _PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
 _IN_PLAY: list[Play] = []
 
@@ -309,7 +424,7 @@ _IN_PLAY: list[Play] = []
 def play_of(case: Case) -> Play:
     """Return a new play of a case."""
     stops = case.dispatch is not None and case.dispatch.form == "decision"
-    return Play(case.stand_ins, stops=stops)
+    return Play(case.stand_ins, stops=stops, imagining=_IMAGINING.get())
 
 
 @contextmanager

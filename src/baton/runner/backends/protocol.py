@@ -25,6 +25,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     how often errors are played again.
     ``trusted`` are files that may name code, though nobody named them, each with its sha256.
     ``redact`` is what is taken out of traces. ``texts`` are components that are changed.
+    ``live_tools`` really run where stand-ins answer for others.
     """
 
     baton: str
@@ -45,6 +46,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trusted: dict[str, str] = msgspec.field(default_factory=dict)
     redact: Redaction = ON
     texts: dict[str, str] = msgspec.field(default_factory=dict)
+    live_tools: list[str] = msgspec.field(default_factory=list)
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,117 @@
+"""Answers that an LLM makes up for tools: the question to it, and what its answer says.
+
+It is asked by the client of judges, with their cache, prices and limits. All that the agents under
+test wrote is fenced, and bounded in size.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import msgspec
+
+from baton.judges.prompts import clip, fenced_neutral, neutral
+from baton.model import Judge, JudgeRequest
+from baton.stand_ins import Answer, Imagine, Wanted, imagining
+
+_VERSION = "1"
+_INSTRUCTIONS = (
+    "You stand in for a tool of an agent system that is being tested: the tool does not run, and "
+    "you write what it would have returned. The call is in the block `call`. If there is a block "
+    "`result schema`, the result fits that JSON Schema. If there is a block `world`, it says what "
+    "exists. The block `earlier calls` has what was called before in this conversation and what "
+    "came back: what was created, changed or deleted there stays so, and the same question has the "
+    "same answer. Write the result as the tool would, with plain values and no remarks. Where the "
+    "tool would fail, for instance because what it is asked about does not exist, write the error "
+    "message and set `failed`."
+)
+_AGENT = (
+    "You stand in for an agent that other agents hand work to. What it is told is in the block "
+    "`call`, after its name. Write its answer, as text. The block `earlier calls` has which tools "
+    "were called before in this conversation and what came back, the block `world` what exists."
+)
+_ANSWER = {
+    "type": "object",
+    "properties": {
+        "result": {"type": "string", "description": "The result as JSON, or as plain text."},
+        "failed": {"type": "boolean", "description": "Whether the result is an error message."},
+    },
+    "required": ["result", "failed"],
+    "additionalProperties": False,
+}
+# Sizes in characters. A play may have hundreds of calls with answers of whole pages: what came last
+# counts most for what holds now, so that the oldest are left out first.
+_LONGEST_CALL = 2_000
+_ALL_CALLS = 20_000
+_LONGEST_WORLD = 20_000
+
+
+def imagining_by(judge: Judge) -> AbstractContextManager[None]:
+    """Have a judge's model answer for tools in what is played within the block."""
+
+    async def close() -> None:
+        ending = getattr(judge, "close", None)  # a judge of the user's own may have none
+        if ending is not None:
+            await ending()
+
+    return imagining(_imagine_by(judge), close)
+
+
+def _imagine_by(judge: Judge) -> Imagine:
+
+    async def imagine(wanted: Wanted) -> Answer:
+        given = (await judge.ask(_request(wanted))).value
+        text = given["result"]
+        if given["failed"]:
+            return Answer(error=text, by="llm")
+        return Answer(_value(text) if wanted.asked.kind == "tool" else text, by="llm")
+
+    return imagine
+
+
+def _request(wanted: Wanted) -> JudgeRequest:
+    asked = wanted.asked
+    blocks = [("call", f"{asked.name}\n{_json(asked.input)}")]
+    if wanted.schema is not None:
+        blocks.append(("result schema", _json(wanted.schema)))
+    if wanted.about is not None:
+        blocks.append(("world", clip(wanted.about, _LONGEST_WORLD).text))
+    if wanted.earlier:
+        blocks.append(("earlier calls", _earlier(wanted)))
+    safe = [(title, neutral(text)) for title, text in blocks]
+    return JudgeRequest(
+        rubric="stand_in",
+        version=_VERSION,
+        instructions=_AGENT if asked.kind == "agent" else _INSTRUCTIONS,
+        content=fenced_neutral(safe),
+        schema=_ANSWER,
+    )
+
+
+def _earlier(wanted: Wanted) -> str:
+    told: list[str] = []
+    left = _ALL_CALLS
+    for number, each in reversed(list(enumerate(wanted.earlier, 1))):
+        came = f"error: {each.error}" if each.error is not None else _json(each.result)
+        text = clip(f"{number}. {each.name} {_json(each.input)}\n-> {came}", _LONGEST_CALL).text
+        left -= len(text)
+        if left < 0:
+            told.append(f"({number} earlier calls are left out)")
+            break
+        told.append(text)
+    return "\n".join(reversed(told))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, enc_hook=repr).decode("utf-8", "replace")
+
+
+def _value(text: str) -> Any:
+    """Return an answer as data where it is JSON, else as the text that it is."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
