@@ -9,7 +9,7 @@ BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -110,6 +110,9 @@ bench-server: $(VENV)/.dev postgres ## Measure `baton serve` against its aims; F
 
 docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
 	$(BIN)/python -m tests.docs.site
+
+blame: $(VENV)/.dev ## Measure blame on seeded faults; DATA=FOLDER on public failed runs beside floors, JUDGE=PROVIDER:NAME with a judge.
+	cd benchmarks && ../$(BIN)/python blame.py $(abspath $(DATA)) $(if $(JUDGE),--judge $(JUDGE))
 
 accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
 	cd benchmarks && ../$(BIN)/python -m accuracy --write

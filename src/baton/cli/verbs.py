@@ -205,6 +205,16 @@ TABLE = {
             Example("baton issues --show 3f2a", "one issue of the newest evaluation"),
         ),
     ),
+    "blame": Verb(
+        "decide",
+        "Say which agent, at which step, by which fault made a run fail.",
+        (
+            Example("baton blame examples/claude/scope_bleed", "a recording", 0),
+            Example(
+                "baton blame --judge openai:gpt-4o-mini", "what failed in the newest evaluation"
+            ),
+        ),
+    ),
     "serve": Verb(
         "live",
         "Receive spans and logs of agents, keep them, and score them as they arrive.",

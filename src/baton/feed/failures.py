@@ -6,7 +6,7 @@ what follows: the same fault of the same run is the same failure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -129,6 +129,20 @@ def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
         )
     if not named:
         yield msgspec.structs.replace(failure, subject=subject_of(details))
+
+
+# A dispatch to an agent that does not exist is refused: the refusal is no fault of its own.
+_FOLLOWS = {"refused": {"unknown_target", "misspelt_target", "refused_target"}}
+
+
+def causes(failures: Iterable[Failure]) -> Iterator[Failure]:
+    """Leave out what only follows from another fault of the same dispatch."""
+    listed = list(failures)
+    faults = {(each.dispatch, each.fault) for each in listed}
+    for each in listed:
+        of = _FOLLOWS.get(each.fault or "", ())
+        if not any((each.dispatch, cause) in faults for cause in of):
+            yield each
 
 
 # What a fault is about, by the names that findings and evaluators give it. Values that differ from

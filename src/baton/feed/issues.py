@@ -18,7 +18,7 @@ import msgspec
 from baton.model import Trace, known
 from baton.stats.intervals import Estimate, share
 
-from .failures import NOBODY, Failure
+from .failures import NOBODY, Failure, causes
 from .groups import LEAST, group_texts, keep_names, middle_of
 from .signature import UNTOLD, Signature, mask, signature_of
 from .taxonomy import Subtype, subtype_named, subtype_of
@@ -213,7 +213,7 @@ class Collector:
         dispatch are one failure of it.
         """
         seen: set[tuple[Signature, str, str | None]] = set()
-        for failure in _causes(failures):
+        for failure in causes(failures):
             self.failures += 1
             signature = signature_of(failure, self.project)
             counted = self._counted.get(signature)
@@ -324,20 +324,6 @@ def title_of(subtype: Subtype, signature: Signature) -> str:
     if subtype.name == "other":
         of = f"`{signature.fault}` failed"
     return f"{of}: {signature.edge}{about}"
-
-
-# A dispatch to an agent that does not exist is refused: the refusal is no fault of its own.
-_FOLLOWS = {"refused": {"unknown_target", "misspelt_target", "refused_target"}}
-
-
-def _causes(failures: Iterable[Failure]) -> Iterator[Failure]:
-    """Leave out what only follows from another fault of the same dispatch."""
-    listed = list(failures)
-    faults = {(each.dispatch, each.fault) for each in listed}
-    for each in listed:
-        causes = _FOLLOWS.get(each.fault or "", ())
-        if not any((each.dispatch, cause) in faults for cause in causes):
-            yield each
 
 
 def _count(counted: Counted, failure: Failure, *, is_new: bool) -> None:

@@ -259,6 +259,8 @@ class FileReader:
             top.clear()
             document.data = b""
             yield from self._read_all((piece, kind) for piece in pieces)
+        elif first is not None and (whole := format_of(map(snake, first), whole=True)) is not None:
+            yield from self._read(document, whole)
 
     def _pieces(self, document: Document, raw: msgspec.Raw) -> Iterator[Document]:
         """Yield the values of a list one at a time, so that the rest stays the text it is."""

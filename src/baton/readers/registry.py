@@ -6,7 +6,7 @@ They are looked at where the reader of files knows a JSON object by none of its 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -22,13 +22,15 @@ class FileFormat(NamedTuple):
 
     An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object,
     the source that its traces name, the definitions of agents that are known, and the id of a
-    trace that names itself nowhere.
+    trace that names itself nowhere. With ``whole`` a list of such objects is read as one document,
+    and one of them alone is no trace.
     """
 
     name: str
     framework: str | None
     keys: frozenset[str]
     read: Callable[[Document, Source, Catalog, str], Iterator[Trace]]
+    whole: bool = False
 
 
 @cache
@@ -39,6 +41,8 @@ def formats() -> dict[str, FileFormat]:
     return {each.name: each for module in loaded for each in getattr(module, "FORMATS", ())}
 
 
-def format_of(keys: Collection[str]) -> str | None:
-    """Return the name of the format that an object with these keys has."""
-    return next((name for name, each in formats().items() if each.keys <= set(keys)), None)
+def format_of(keys: Iterable[str], *, whole: bool = False) -> str | None:
+    """Return the name of the format that an object with these keys has, or a list of such."""
+    names = set(keys)
+    found = (name for name, each in formats().items() if each.keys <= names)
+    return next((name for name in found if formats()[name].whole == whole), None)

@@ -14,11 +14,11 @@ from baton.feed.failures import failures_of
 from baton.feed.issues import STATES, Collector, Groups, Issue, Mark, State, with_marks
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import make_folder, naming, open_own
-from baton.model import InputError, Problem, suggestion
+from baton.model import CaseResult, InputError, Problem, suggestion
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
-from baton.store import latest_evaluation, read_evaluation
+from baton.store import FoundTrace, latest_evaluation, read_evaluation
 
 from .prepare import Note, PathLike, ScoreOptions, log_note
 from .report import STORED
@@ -72,21 +72,14 @@ def find_issues(
     known = Marks(Path(marks)).read()
     note = options.get("note", log_note)
     collector = Collector()
-    # A conversation counts once, whatever evaluations and recordings hold it.
-    seen: set[str] = set()
     traces = unread = 0
-    for evaluation in _evaluations(sources, evaluators, Path(stored), options):
-        for result, found in evaluation.with_traces():
-            if found.trace is None:
-                unread += 1
-                continue
-            id_ = f"{found.trace.id}\t{result.repeat}\t{result.content or ''}"
-            if id_ in seen:
-                continue
-            seen.add(id_)
-            traces += 1
-            collector.see(found.trace)
-            collector.add(failures_of(found.trace, result.scores))
+    for result, found in results_of(sources, evaluators, stored=stored, **options):
+        if found.trace is None:
+            unread += 1
+            continue
+        traces += 1
+        collector.see(found.trace)
+        collector.add(failures_of(found.trace, result.scores))
     if unread:
         note(f"{unread} results have no trace any more, and are in no issue")
     issues = _in_groups(collector, Path(groups), note)
@@ -114,6 +107,36 @@ def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
             with open_own(path, "wb") as file:
                 file.write(after)
     return issues
+
+
+def results_of(
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    stored: PathLike = STORED,
+    **options: Unpack[ScoreOptions],
+) -> Iterator[tuple[CaseResult, FoundTrace]]:
+    """Yield what was scored, each conversation once, whatever evaluations and recordings hold it.
+
+    Args:
+        sources: folders of evaluations, and recordings, which are scored first; the newest
+            evaluation when left out.
+        evaluators: what recordings are scored by.
+        stored: where evaluations are stored.
+        options: for recordings, as for :func:`baton.score`.
+
+    Raises:
+        InputError: an option or file with faults, or nothing that could be read.
+    """
+    seen: set[str] = set()
+    for evaluation in _evaluations(sources, evaluators, Path(stored), options):
+        for result, found in evaluation.with_traces():
+            if found.trace is not None:
+                id_ = f"{found.trace.id}\t{result.repeat}\t{result.content or ''}"
+                if id_ in seen:
+                    continue
+                seen.add(id_)
+            yield result, found
 
 
 def _evaluations(

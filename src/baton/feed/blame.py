@@ -1,0 +1,418 @@
+"""Blame: which agent, at which step, by which fault made a run fail.
+
+First what the record proves: the earliest fault whose effect reaches the end of the run along its
+dispatches. Where nothing is proven, a judge is asked in the form of abduction, action and
+prediction (after A2P, arXiv 2509.10401): what could explain the failure, what had to be done
+otherwise there, and would the run have succeeded then. It reads every step in short, with what is
+proven marked, and answers with the ids of steps, so that it cannot name what is not there. Three
+answers make a ranked list with votes. Otherwise the answer is "can't tell".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.judges.prompts import RULE, fenced
+from baton.model import (
+    AgentRun,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Judge,
+    JudgeError,
+    JudgeRequest,
+    Said,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+from .failures import Failure, causes
+from .taxonomy import SUBTYPES, subtype_of
+
+How = Literal["proven", "judged", "can't tell"]
+RANKED = 3
+"""Suspects of an answer: several changes may repair one run, so that one name says too much."""
+VOTES = 3
+_MOST = 60_000
+"""Characters of a run that a judge reads; each step gets an equal share of what is left."""
+_LEAST_STEP, _LONGEST_STEP = 80, 1_500
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who may have made a run fail.
+
+    Attributes:
+        agent: the agent.
+        step: the id of the step, or of the run where no step is known.
+        fault: the kind of finding, or a subtype of :mod:`baton.feed.taxonomy`.
+        says: why, in a sentence.
+        dispatch: the dispatch that it is part of.
+        evidence: ids that prove it.
+        votes: how many answers of the judge named it; 0 for what is proven.
+    """
+
+    agent: str
+    step: str
+    fault: str
+    says: str
+    dispatch: str | None = None
+    evidence: list[str] = []
+    votes: int = 0
+
+
+class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What made a run fail: up to three suspects, the likeliest first.
+
+    ``how`` says how that is known; ``why`` says why nobody can tell, or what a judge could not
+    answer. ``recovered`` are proven faults that did not reach the end of the run. ``asked`` are the
+    answers of the judge.
+    """
+
+    trace: str
+    how: How
+    suspects: list[Suspect] = []
+    recovered: list[Suspect] = []
+    why: str | None = None
+    asked: int = 0
+    cost_usd: float | None = None
+
+
+class _Place(NamedTuple):
+    """A step, or a run, in the order in which a run went on."""
+
+    order: int
+    turn: Turn
+    run: AgentRun
+    step: Step | None
+
+
+def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], list[Suspect]]:
+    """Return what is proven to have made a run fail, the earliest first, and what was recovered.
+
+    A fault of a dispatch does not reach the end where the same agent asked the same one again
+    afterwards, and nothing is wrong with that.
+
+    Args:
+        trace: the record.
+        failures: of it, as :func:`baton.feed.failures.failures_of` gives them; what no finding
+            proves is left out.
+    """
+    places = _places(trace)
+    faults = [each for each in causes(failures) if each.fault is not None and not each.judged]
+    faulty = {each.dispatch for each in faults if each.dispatch is not None}
+    dispatches = {made.id: made for turn in trace.turns for made in turn.dispatches}
+    reached: list[tuple[int, Suspect]] = []
+    recovered: list[tuple[int, Suspect]] = []
+    seen: set[tuple[str, str]] = set()
+    for failure in faults:
+        made = dispatches.get(failure.dispatch or "")
+        suspect = _suspect(failure, made, places)
+        if suspect is None or (suspect.step, suspect.fault) in seen:
+            continue
+        seen.add((suspect.step, suspect.fault))
+        order = places[suspect.step].order
+        # A loop, or a result that is not used, is no better for being done again.
+        repairable = subtype_of(suspect.fault).category in ("choosing", "asking", "working")
+        done_again = (
+            repairable
+            and made is not None
+            and any(
+                later.id != made.id
+                and later.id not in faulty
+                and later.status == "completed"
+                and (later.from_agent, later.to_agent) == (made.from_agent, made.to_agent)
+                and _order_of(later, places) > _order_of(made, places)
+                for later in dispatches.values()
+            )
+        )
+        (recovered if done_again else reached).append((order, suspect))
+    by_order = lambda row: row[0]  # noqa: E731 - used twice, and no more than that
+    return (
+        [suspect for _, suspect in sorted(reached, key=by_order)],
+        [suspect for _, suspect in sorted(recovered, key=by_order)],
+    )
+
+
+async def blame(
+    trace: Trace,
+    failures: Sequence[Failure],
+    *,
+    failed: str | None = None,
+    judge: Judge | None = None,
+    votes: int = VOTES,
+) -> Blame:
+    """Say what made a run fail.
+
+    Args:
+        trace: the record of a run that failed.
+        failures: what is known to be wrong in it.
+        failed: in words, what is wrong with its end: an expected answer, a person's reason.
+        judge: asked where nothing is proven.
+        votes: how many answers are asked for.
+    """
+    found, recovered = proven(trace, failures)
+    answer = Blame(trace=trace.id, how="proven", suspects=found[:RANKED], recovered=recovered)
+    if found:
+        return answer
+    answer.how, answer.why = "can't tell", "nothing is proven: ask a judge (`--judge`)"
+    if judge is None:
+        return answer
+    steps = _steps(trace)
+    if not steps:
+        answer.why = "the record holds no step"
+        return answer
+    request = _question(trace, steps, recovered, failed)
+    answers: list[list[Suspect]] = []
+    problems: list[str] = []
+    for sample in range(votes):
+        try:
+            response = await judge.ask(request, sample=sample)
+        except JudgeError as error:
+            problems.append(str(error))
+            continue
+        answer.asked += 1
+        if response.cost_usd is not None:
+            answer.cost_usd = (answer.cost_usd or 0.0) + response.cost_usd
+        answers.append(_read(response.value, steps))
+    answer.suspects = _ranked(answers)
+    if answer.suspects:
+        answer.how, answer.why = "judged", None
+    elif problems:
+        answer.why = f"the judge gave no answer: {problems[0]}"
+    else:
+        answer.why = "the judge cannot tell"
+    return answer
+
+
+def _suspect(
+    failure: Failure, made: Dispatch | None, places: Mapping[str, _Place]
+) -> Suspect | None:
+    """Say who is to blame for a fault, and where: whoever chose, asked, worked or used."""
+    subtype = subtype_of(failure.fault or "")
+    steps = [id_ for id_ in failure.evidence if id_ in places and places[id_].step is not None]
+    runs = [id_ for id_ in failure.evidence if id_ in places and places[id_].step is None]
+    agent = failure.receiver
+    if made is not None:
+        own = set(made.runs)
+        of_receiver = [id_ for id_ in steps if places[id_].run.id in own]
+        of_sender = [id_ for id_ in steps if places[id_].run.id == made.from_run]
+        # Whoever works is the receiver; choosing, asking and using are the sender's.
+        if subtype.category == "working":
+            agent, steps = made.to_agent, of_receiver
+            runs = [id_ for id_ in made.runs if id_ in places] or of_sender or runs
+        else:
+            agent = made.from_agent or failure.receiver
+            handed = _handed_over(made, places)
+            # What is done with a result is shown by the sender's last step of the evidence.
+            steps = of_sender[-1:] if subtype.category == "using" else handed or of_sender
+            steps = steps or handed
+            runs = [made.from_run] if made.from_run is not None else runs
+    elif steps:
+        agent = places[steps[0]].run.agent
+    found = next(iter([*steps, *runs]), None)
+    if found is None or agent is None:
+        return None
+    return Suspect(
+        agent=agent,
+        step=found,
+        fault=failure.fault or subtype.name,
+        says=failure.says,
+        dispatch=failure.dispatch,
+        evidence=failure.evidence,
+    )
+
+
+def _handed_over(made: Dispatch, places: Mapping[str, _Place]) -> list[str]:
+    if made.call is not None and made.call in places:
+        return [made.call]
+    return [
+        id_
+        for id_, place in places.items()
+        if isinstance(place.step, HandedOff) and place.step.dispatch == made.id
+    ]
+
+
+def _order_of(made: Dispatch, places: Mapping[str, _Place]) -> int:
+    return next((places[id_].order for id_ in _handed_over(made, places)), -1)
+
+
+def _places(trace: Trace) -> dict[str, _Place]:
+    """Number runs and steps in the order in which the work went on: a run's inside of its call."""
+    places: dict[str, _Place] = {}
+
+    def walk(turn: Turn, run: AgentRun) -> None:
+        if run.id in places:
+            return
+        places[run.id] = _Place(len(places), turn, run, None)
+        started = {made.id: made for made in turn.dispatches}
+        for step in run.steps:
+            places[step.id] = _Place(len(places), turn, run, step)
+            if isinstance(step, HandedOff) and step.dispatch in started:
+                for child in turn.runs:
+                    if child.id in started[step.dispatch].runs:
+                        walk(turn, child)
+
+    for turn in trace.turns:
+        for run in turn.runs:
+            walk(turn, run)
+    return places
+
+
+class _Shown(NamedTuple):
+    agent: str
+    run: AgentRun
+    text: str
+
+
+def _steps(trace: Trace) -> dict[str, _Shown]:
+    """Return what happened, by the id of the step, in its order."""
+    results = {
+        made.id: made.result for turn in trace.turns for made in turn.dispatches if made.result
+    }
+    prompts = {made.id: made for turn in trace.turns for made in turn.dispatches}
+    shown: dict[str, _Shown] = {}
+    for id_, place in _places(trace).items():
+        step = place.step
+        if isinstance(step, Said):
+            text = ("thought: " if step.thought else "said: ") + step.content.plain()
+        elif isinstance(step, ToolCall):
+            # A call that hands work over is shown by its `HandedOff`.
+            if step.dispatch is not None:
+                continue
+            result = step.result.plain() if step.result is not None else step.error or step.status
+            arguments = msgspec.json.encode(step.arguments).decode("utf-8", "replace")
+            text = f"called {step.name}({arguments}) and got: {result}"
+        elif isinstance(step, HandedOff):
+            made = prompts.get(step.dispatch)
+            prompt = made.prompt.plain() if made is not None and made.prompt is not None else ""
+            text = f"handed to {made.to_agent if made is not None else '?'}: {prompt}"
+        elif isinstance(step, GotBack):
+            back = results.get(step.dispatch)
+            text = f"got back: {back.plain() if back is not None else ''}"
+        else:
+            continue
+        shown[id_] = _Shown(place.run.agent, place.run, " ".join(text.split()))
+    return shown
+
+
+_TASK = """\
+A run of several agents failed. Find out which agent, at which step, made it fail.
+
+1. Abduction: name up to three steps that could each explain the failure. The right step is the \
+earliest one that, had it been right, would have let the run succeed: not where the fault shows, \
+but where it was made.
+2. Action: say for each what should have been done there instead.
+3. Prediction: follow the run from there with that change. Would it have succeeded? Rank what you \
+believe most first, and leave out what would not have helped.
+
+Steps are given by their numbers. Faults that are marked as proven did happen, but the run went on \
+after them. If the record does not let you tell, answer with no suspects."""
+
+
+def _question(
+    trace: Trace, steps: Mapping[str, _Shown], recovered: Sequence[Suspect], failed: str | None
+) -> JudgeRequest:
+    marks = {each.step: f" [proven: {each.says}]" for each in recovered}
+    share = min(_LONGEST_STEP, max(_LEAST_STEP, _MOST // max(len(steps), 1)))
+    lines = [
+        f"step {number}, {shown.agent}: {_short(shown.text, share)}{marks.get(id_, '')}"
+        for number, (id_, shown) in enumerate(steps.items(), 1)
+    ]
+    # The first steps set the course, and the last show the failure: the middle gives way.
+    while sum(map(len, lines)) > _MOST and len(lines) > 2:
+        del lines[len(lines) // 2]
+    asked = "\n\n".join(turn.input.plain() for turn in trace.turns if turn.input is not None)
+    ended = next((turn.output for turn in reversed(trace.turns) if turn.output), None)
+    blocks = [
+        ("What was asked", _short(asked, _MOST // 10)),
+        ("What happened", "\n".join(lines)),
+        ("The answer", _short(ended.plain() if ended is not None else "none", _MOST // 10)),
+    ]
+    if failed:
+        blocks.append(("What is wrong", _short(failed, _MOST // 10)))
+    faults = ", ".join(each.name for each in SUBTYPES if each.name != "infrastructure")
+    suspect = {
+        "type": "object",
+        "properties": {
+            "step": {"type": "integer", "minimum": 1, "maximum": len(steps)},
+            "fault": {"type": "string", "description": f"One of: {faults}."},
+            "why": {"type": "string"},
+            "instead": {"type": "string"},
+        },
+        "required": ["step", "fault", "why", "instead"],
+        "additionalProperties": False,
+    }
+    schema = {
+        "type": "object",
+        "properties": {
+            "thinking": {"type": "string"},
+            "suspects": {"type": "array", "items": suspect},
+        },
+        "required": ["thinking", "suspects"],
+        "additionalProperties": False,
+    }
+    return JudgeRequest(
+        rubric="blame",
+        version="1",
+        instructions=f"{_TASK}\n\n{RULE}",
+        content=fenced(blocks),
+        schema=schema,
+    )
+
+
+def _short(text: str, most: int) -> str:
+    """Keep the beginning and the end of a long text: what is asked, and what came of it."""
+    if len(text) <= most:
+        return text
+    half = max((most - 5) // 2, 1)
+    return f"{text[:half]} [...] {text[-half:]}"
+
+
+def _read(value: Mapping[str, Any], steps: Mapping[str, _Shown]) -> list[Suspect]:
+    """Take the suspects of an answer, by the numbers of steps; what is no step is left out."""
+    ids = list(steps)
+    found: list[Suspect] = []
+    for each in value.get("suspects", ()):
+        number = each.get("step")
+        if not isinstance(number, int) or not 1 <= number <= len(ids):
+            continue
+        id_ = ids[number - 1]
+        fault = subtype_name(str(each.get("fault", "")))
+        says = f"{each.get('why', '')} Instead: {each.get('instead', '')}".strip()
+        found.append(Suspect(agent=steps[id_].agent, step=id_, fault=fault, says=says, votes=1))
+    return found[:RANKED]
+
+
+def subtype_name(name: str) -> str:
+    """Return the name of a subtype that a judge wrote, or ``other``."""
+    plain = name.strip().casefold().replace(" ", "_")
+    return next((each.name for each in SUBTYPES if each.name == plain), "other")
+
+
+def _ranked(answers: Sequence[Sequence[Suspect]]) -> list[Suspect]:
+    """Merge answers: each gives its suspects 1, 1/2 and 1/3 of a point; ties by votes and order."""
+    points: defaultdict[str, float] = defaultdict(float)
+    votes: defaultdict[str, int] = defaultdict(int)
+    first: dict[str, Suspect] = {}
+    for answer in answers:
+        for place, suspect in enumerate(_each_once(answer), 1):
+            points[suspect.step] += 1 / place
+            votes[suspect.step] += 1
+            first.setdefault(suspect.step, suspect)
+    order = list(first)
+    ranked = sorted(order, key=lambda step: (-points[step], -votes[step], order.index(step)))
+    return [msgspec.structs.replace(first[step], votes=votes[step]) for step in ranked[:RANKED]]
+
+
+def _each_once(suspects: Sequence[Suspect]) -> Iterator[Suspect]:
+    seen: set[str] = set()
+    for suspect in suspects:
+        if suspect.step not in seen:
+            seen.add(suspect.step)
+            yield suspect

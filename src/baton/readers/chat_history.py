@@ -1,0 +1,294 @@
+"""Runs of teams as lists of messages: Who&When, AgentRx, and what Magentic-One logs.
+
+A message says who spoke. ``Orchestrator (-> WebSurfer)`` hands work to an agent, whose next message
+is its answer; ``Orchestrator (thought)`` was said to nobody. In a group chat each speaker follows
+the one before, and nothing says who chose it. Steps have the places of their messages in their
+ids (``m4`` is the fifth), by which labels of such runs point at them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+from .catalog import Catalog
+from .registry import FileFormat
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """One message; who spoke is its ``name``, or else its ``role``."""
+
+    content: str | None = None
+    role: str | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+
+class FailedRun(msgspec.Struct, kw_only=True):
+    """A run of Who&When; what people said of its failure belongs to its attributes."""
+
+    history: list[Message]
+    question: str = ""
+    question_id: str | None = msgspec.field(name="question_ID", default=None)
+    ground_truth: Any = None
+    mistake_agent: str | None = None
+    mistake_step: int | str | None = None
+    mistake_reason: str | None = None
+
+
+class Trajectory(msgspec.Struct, kw_only=True):
+    """A run of one agent with its tools, as tau-bench writes it."""
+
+    traj: list[Message]
+    task_id: int | str
+    reward: float | None = None
+
+
+class _Spoken(NamedTuple):
+    place: int
+    agent: str
+    text: str
+    to: str | None
+    thought: bool
+
+
+_ROLE = re.compile(r"(?P<agent>.+?) \((?:-> (?P<to>.+)|(?P<aside>.+))\)\Z")
+_PEOPLE = frozenset({"human", "user"})
+# What runs the code of a group chat's messages has no model, and says what came of it.
+_OF_ONE_AGENT = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_SIGNS_OFF = frozenset({"TERMINATE", ""})
+
+
+def _read_failed_run(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
+    run = document.decode(FailedRun)
+    known = {"mistake_agent": run.mistake_agent, "mistake_step": run.mistake_step}
+    trace = _of_messages(run.history, run.question_id or id_, source, run.question)
+    if trace is not None:
+        trace.attributes |= {name: str(value) for name, value in known.items() if value is not None}
+        if run.mistake_reason is not None:
+            trace.attributes["mistake_reason"] = run.mistake_reason
+        yield trace
+
+
+def _read_messages(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
+    messages = document.decode(list[Message])
+    # A list of messages of one agent is of many tools, and says nothing of who spoke.
+    if {message.role for message in messages} <= _OF_ONE_AGENT:
+        return
+    trace = _of_messages(messages, id_, source, "")
+    if trace is not None:
+        yield trace
+
+
+def _of_messages(
+    messages: Sequence[Message], id_: str, source: Source, question: str
+) -> Trace | None:
+    spoken = [_spoken(place, message) for place, message in enumerate(messages)]
+    asked = question or next((each.text for each in spoken if each.agent in _PEOPLE), "")
+    agents = [each for each in spoken if each.agent not in _PEOPLE or _is_named(messages, each)]
+    if not agents:
+        return None
+    turn = Turn(id="turn1", input=Content(text=asked) if asked else None)
+    if not asked:
+        turn.unknown.append("input")
+    runs: dict[str, AgentRun] = {}  # of an agent that handed work over and waits for the answer
+    before: AgentRun | None = None
+    open_: Dispatch | None = None
+    for each in agents:
+        run = runs.get(each.agent)
+        if run is None and before is not None and before.agent == each.agent:
+            run = before
+        if run is None:
+            run = _begun(turn, each, before, open_)
+        step = f"m{each.place}"
+        if open_ is not None and each.agent == open_.to_agent:
+            _answered(turn, open_, run, each, step)
+            open_ = None
+        elif each.to is not None:
+            if open_ is not None and open_.to_agent == each.to:
+                open_.basis = "order"  # the next answer may be to either
+            open_ = _handed_over(turn, run, each, step)
+            runs[each.agent] = run
+        else:
+            run.steps.append(Said(id=step, content=Content(text=each.text), thought=each.thought))
+            if not each.thought and each.text.strip() not in _SIGNS_OFF:
+                run.output = Content(text=each.text)
+        before = run
+    last = [each for each in agents if not each.thought and each.text.strip() not in _SIGNS_OFF]
+    if last:
+        turn.output = Content(text=last[-1].text)
+    else:
+        turn.unknown.append("output")
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        source=source,
+        turns=[turn],
+        unknown=[
+            *("state", "usage", "turn.state", "turn.started", "turn.ended"),
+            *("run.context", "run.tools_offered", "run.model", "run.usage", "run.started"),
+            *("run.ended", "run.steps.tool_call", "dispatch.tools_allowed"),
+            *("dispatch.tools_source", "dispatch.description", "dispatch.started"),
+            "dispatch.ended",
+        ],
+    )
+
+
+def _spoken(place: int, message: Message) -> _Spoken:
+    who = message.name or message.role or "agent"
+    text = message.content or ""
+    match = _ROLE.match(who)
+    if match is None:
+        return _Spoken(place, who, text, None, thought=False)
+    aside = match["aside"]
+    return _Spoken(place, match["agent"], text, match["to"], thought=aside is not None)
+
+
+def _is_named(messages: Sequence[Message], spoken: _Spoken) -> bool:
+    """Tell an agent that a team calls `user` from the person: it has a name of its own."""
+    return messages[spoken.place].name is not None
+
+
+def _begun(
+    turn: Turn, spoken: _Spoken, before: AgentRun | None, open_: Dispatch | None
+) -> AgentRun:
+    run = AgentRun(id=f"run{len(turn.runs) + 1}", agent=spoken.agent, unknown=["input"])
+    turn.runs.append(run)
+    if open_ is not None and open_.to_agent == spoken.agent:
+        run.input, run.unknown = open_.prompt, []
+    elif before is None:
+        run.input, run.unknown = turn.input, list(turn.unknown)
+    else:
+        # The next speaker of a group chat: only the order of the messages says so.
+        dispatch = Dispatch(
+            id=f"dispatch{spoken.place}",
+            kind="sequence",
+            basis="order",
+            from_run=before.id,
+            from_agent=before.agent,
+            to_agent=spoken.agent,
+            runs=[run.id],
+            status="completed",
+            unknown=["prompt", "result"],
+        )
+        turn.dispatches.append(dispatch)
+        run.started_by = [dispatch.id]
+    return run
+
+
+def _handed_over(turn: Turn, run: AgentRun, spoken: _Spoken, step: str) -> Dispatch:
+    dispatch = Dispatch(
+        id=f"dispatch{spoken.place}",
+        kind="delegate",
+        from_run=run.id,
+        from_agent=run.agent,
+        to_agent=spoken.to or "",
+        prompt=Content(text=spoken.text),
+        # Logs of Magentic-One lack some answers, and have some behind the next message: what has
+        # none is not known to be unanswered.
+        status="unknown",
+        depth=1,
+        unknown=["status", "result", "runs"],
+    )
+    turn.dispatches.append(dispatch)
+    run.steps.append(HandedOff(id=step, dispatch=dispatch.id))
+    return dispatch
+
+
+def _answered(turn: Turn, dispatch: Dispatch, run: AgentRun, spoken: _Spoken, step: str) -> None:
+    content = Content(text=spoken.text)
+    run.steps.append(Said(id=step, content=content))
+    run.output = content
+    if dispatch.id not in run.started_by:
+        run.started_by.append(dispatch.id)
+    dispatch.runs = [run.id]
+    dispatch.result, dispatch.status, dispatch.unknown = content, "completed", []
+    sender = next(each for each in turn.runs if each.id == dispatch.from_run)
+    sender.steps.append(GotBack(id=f"{step}-back", dispatch=dispatch.id))
+
+
+def _read_trajectory(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
+    read = document.decode(Trajectory)
+    turns: list[Turn] = []
+    calls: dict[str, ToolCall] = {}
+    for place, message in enumerate(read.traj):
+        if message.role == "system":
+            continue
+        if message.role == "user" or not turns:
+            number = len(turns) + 1
+            said = Content(text=message.content) if message.content else None
+            run = AgentRun(id=f"run{number}", agent="assistant", input=said)
+            turns.append(Turn(id=f"turn{number}", input=said, runs=[run]))
+            if message.role == "user":
+                continue
+        turn, run = turns[-1], turns[-1].runs[0]
+        if message.role == "tool":
+            call = calls.get(message.tool_call_id or "")
+            if call is not None:
+                call.result, call.status = Content(text=message.content or ""), "ok"
+                call.unknown = []
+            continue
+        if message.content:
+            run.output = turn.output = Content(text=message.content)
+            run.steps.append(Said(id=f"m{place}", content=run.output))
+        for number, made in enumerate(message.tool_calls or ()):
+            call = _call(made, f"m{place}" if not message.content and not number else None, place)
+            run.steps.append(call)
+            calls[str(made.get("id"))] = call
+    if turns:
+        yield Trace(
+            schema_version=SCHEMA_VERSION,
+            id=f"{id_}-{read.task_id}",
+            source=source,
+            turns=turns,
+            unknown=[
+                *("state", "usage", "turn.state", "turn.started", "turn.ended", "run.context"),
+                *("run.tools_offered", "run.model", "run.usage", "run.started", "run.ended"),
+            ],
+            attributes={} if read.reward is None else {"reward": read.reward},
+        )
+
+
+def _call(made: dict[str, Any], id_: str | None, place: int) -> ToolCall:
+    function = made.get("function")
+    named = function if isinstance(function, dict) else {}
+    written = named.get("arguments")
+    try:
+        arguments = msgspec.json.decode(written) if isinstance(written, str) else written
+    except msgspec.DecodeError:
+        arguments = written
+    return ToolCall(
+        id=id_ or f"m{place}-{made.get('id')}",
+        name=str(named.get("name") or "tool"),
+        arguments=arguments,
+        status="unanswered",
+        unknown=["result"],
+    )
+
+
+FORMATS = (
+    FileFormat(
+        "who-and-when", None, frozenset({"history", "question", "mistake_agent"}), _read_failed_run
+    ),
+    FileFormat("tau-trajectory", None, frozenset({"task_id", "traj", "reward"}), _read_trajectory),
+    FileFormat("team-messages", None, frozenset({"content", "role"}), _read_messages, whole=True),
+)
