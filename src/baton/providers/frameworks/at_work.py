@@ -43,6 +43,16 @@ def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Ite
         _AT_WORK.reset(token)
 
 
+def now() -> AtWork | None:
+    """Return who is at work."""
+    return _AT_WORK.get()
+
+
+def put(at: AtWork | None) -> None:
+    """Say who is at work from here on, for a generator, whose block may end in another context."""
+    _AT_WORK.set(at)
+
+
 def begin(agent: str) -> None:
     """Say who is at work for the rest of this context."""
     _AT_WORK.set(AtWork(agent))

@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
-from .base import KEPT, Framework, Session
+import msgspec
+
+from baton.model import Message
+from baton.stand_ins import current
+
+from .at_work import agents_used_by, content
+from .base import KEPT, Framework, Session, Text, is_a
+from .strands_calls import agent_of, install, receiver
+
+_LOCKS: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _alone() -> asyncio.Lock:
+    """Return the lock of this loop: an agent of Strands answers one request at a time.
+
+    It is shared by all cases, as are those that it asks, and keeps what was said. Cases side by
+    side are for `workers: process`.
+    """
+    return _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 async def _ask_agent(agent: Any, message: Any, session: Session) -> Any:
-    # The object is shared by all cases, and keeps what was said.
-    if not session.get(KEPT):
-        agent.messages.clear()
-        _begin_state(agent, session)
-        session[KEPT] = True
-    return str(await agent.invoke_async(message)).strip()
+    async with _alone():
+        if KEPT not in session:
+            _begin_state(agent, session)
+        agent.messages[:] = session.get(KEPT, ())
+        answer = str(await agent.invoke_async(message)).strip()
+        session[KEPT] = list(agent.messages)
+    return answer
 
 
-async def _ask_team(team: Any, message: Any, session: Session) -> None:
-    for agent in _agents_of(team):
-        _begin_state(agent, session)
-    # Its result has one for each node; which of them is the answer its spans say.
-    await team.invoke_async(message)
+async def _ask_team(team: Any, message: Any, session: Session) -> str | None:
+    async with _alone():
+        for agent in _agents_of(team):
+            _begin_state(agent, session)
+        # Its result has one for each node; which of them is the answer its spans say. Of an agent
+        # that a stand-in answered for there are none.
+        result = await team.invoke_async(message)
+    return _answer_of_stand_in(result)
+
+
+def _answer_of_stand_in(result: Any) -> str | None:
+    """Return the answer of the last node, where a stand-in gave it."""
+    play = current()
+    nodes = getattr(result, "node_history", None) or getattr(result, "execution_order", None)
+    if play is None or not nodes:
+        return None
+    last = nodes[-1]
+    given = [each.asked.name for each in play.given if each.asked.kind == "agent"]
+    if getattr(last.executor, "name", None) not in given:
+        return None
+    return str(result.results[last.node_id].result).strip()
 
 
 class _States(NamedTuple):
@@ -73,8 +110,123 @@ def _agents_of(team: Any) -> Iterator[Any]:
             yield executor
 
 
+class Member(NamedTuple):
+    """An agent of a swarm: what it is told of the others the swarm says."""
+
+    swarm: Any
+    agent: Any
+
+
 class Strands(Framework):
     """Agents, swarms and graphs of Strands."""
 
     package = "strands"
     asks: ClassVar = {("strands", "Agent"): _ask_agent, ("strands", "MultiAgentBase"): _ask_team}
+
+    def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
+        """Yield an agent, those of a swarm or graph, and those that their tools ask."""
+        return _agents(value, set())
+
+    def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
+        """Return system prompts, descriptions of agents, and descriptions of tools."""
+        texts: dict[str, Text] = {}
+        for name, each in agents.items():
+            agent = each.agent if isinstance(each, Member) else each
+            if isinstance(agent.system_prompt, str):
+                write = partial(setattr, agent, "system_prompt")
+                texts[f"agent:{name}"] = Text(partial(getattr, agent, "system_prompt"), write)
+            if isinstance(agent.description, str) and isinstance(each, Member):
+                write = partial(setattr, agent, "description")
+                texts[f"description:{name}"] = Text(partial(getattr, agent, "description"), write)
+            for tool in agent.tool_registry.registry.values():
+                if is_a(tool, "strands", "_AgentAsTool"):
+                    text = Text(partial(_described, tool), partial(setattr, tool, "_description"))
+                elif hasattr(tool, "_tool_spec"):
+                    text = Text(partial(_described, tool), partial(_describe, tool))
+                else:
+                    continue
+                texts.setdefault(f"tool:{tool.tool_name}", text)
+                to = receiver(tool, None)
+                if to is not None:
+                    texts.setdefault(f"description:{to}", text)
+        return texts
+
+    async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
+        """Let an agent go on from what was said; one of a swarm is told of the others by it."""
+        swarm = agent.swarm if isinstance(agent, Member) else None
+        agent = agent.agent if isinstance(agent, Member) else agent
+        history = _history(messages)
+        async with _alone():
+            _begin_state(agent, session)
+            if swarm is not None and len(history) == 1:
+                first, swarm.entry_point = swarm.entry_point, agent
+                try:
+                    result = await swarm.invoke_async(messages[0].text or "")
+                finally:
+                    swarm.entry_point = first
+                last = result.node_history[-1].node_id if result.node_history else agent.name
+                return str(result.results[last].result).strip()
+            said = history.pop()["content"] if messages[-1].role == "user" else None
+            agent.messages[:] = history
+            answer = str(await agent.invoke_async(said)).strip()
+            session[KEPT] = list(agent.messages)
+        return answer
+
+    def stand_in(self) -> None:
+        """Have calls of tools and agents ask; raises ProviderError where they cannot."""
+        install()
+
+
+def _agents(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if is_a(value, "strands", "MultiAgentBase"):
+        for node in value.nodes.values():
+            executor = node.executor
+            if is_a(value, "strands", "Swarm") and agent_of(executor) is not None:
+                yield executor.name, Member(value, executor)
+            yield from _agents(executor, seen)
+    if agent_of(value) is None:
+        return
+    yield value.name, value
+    for tool in value.tool_registry.registry.values():
+        if is_a(tool, "strands", "_AgentAsTool"):
+            yield from _agents(tool.agent, seen)
+        elif (function := getattr(tool, "_tool_func", None)) is not None:
+            for found in agents_used_by(function, agent_of).values():
+                yield from _agents(found, seen)
+
+
+def _described(tool: Any) -> str:
+    return str(tool.tool_spec["description"])
+
+
+def _describe(tool: Any, text: str) -> None:
+    tool.tool_spec = {**tool.tool_spec, "description": text}
+
+
+def _history(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return what was said as messages of Strands; calls get ids of their own."""
+    history: list[dict[str, Any]] = []
+    for place, message in enumerate(messages, 1):
+        if message.role == "user":
+            history.append({"role": "user", "content": [{"text": message.text or ""}]})
+            continue
+        spoken: list[Any] = [{"text": message.text}] if message.text else []
+        came: list[Any] = []
+        for number, call in enumerate(message.calls, 1):
+            id_ = f"call_{place}_{number}"
+            use = {"toolUseId": id_, "name": call.name, "input": call.arguments or {}}
+            is_bad = call.status in ("failed", "refused")
+            result = call.error if is_bad and call.result is None else content(call.result)
+            text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+            status = "error" if is_bad else "success"
+            spoken.append({"toolUse": use})
+            came.append(
+                {"toolResult": {"toolUseId": id_, "status": status, "content": [{"text": text}]}}
+            )
+        history.append({"role": "assistant", "content": spoken})
+        if came:
+            history.append({"role": "user", "content": came})
+    return history
