@@ -259,3 +259,28 @@ def test_a_dataset_that_is_too_large_to_be_shown_is_listed_with_the_reason(
     assert large.problem is not None
     assert "larger than 32 MB" in large.problem
     assert "`baton eval` plays it" in large.problem
+
+
+def test_a_list_does_not_wait_for_a_file_of_many_cases(
+    datasets: DatasetFolders, folder: Path
+) -> None:
+    assert len(datasets.dataset(NAME).cases) == 2
+    many = "".join(f"- {{id: c{n}, input: hello {n}}}\n" for n in range(3000))
+    (folder / "many.yaml").write_text("cases:\n" + many)
+    rows = {row.name: row for row in datasets.datasets(0)}
+    assert (rows["cases/many.yaml"].reading, rows["cases/many.yaml"].cases) == (True, [])
+    assert not rows[NAME].reading  # what has not changed is not read again
+    assert datasets.dataset("cases/many.yaml", 0).reading
+    read = datasets.dataset("cases/many.yaml")
+    assert (read.reading, len(read.cases), read.cases[-1].id) == (False, 3000, "c2999")
+    assert not any(row.reading for row in datasets.datasets(0))
+
+
+@pytest.mark.parametrize("start", ["", "// of March\n", "\ufeff"])
+def test_json_is_read_with_and_without_comments(
+    datasets: DatasetFolders, folder: Path, start: str
+) -> None:
+    (folder / "a.json").write_text(start + '{"cases": [{"id": "a", "input": "http://x // y"}]}')
+    value, hash_ = datasets.case_value("cases/a.json", "a")
+    assert value == {"id": "a", "input": "http://x // y"}
+    assert [case.hash for case in datasets.dataset("cases/a.json").cases] == [hash_]

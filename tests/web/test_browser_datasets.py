@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,3 +105,36 @@ def test_a_case_that_changed_meanwhile_is_asked_for(
         page.wait_for_selector("dialog.ask", state="detached")
     assert "Where was my refund?" in file.read_text()
     assert "response: Soon." in file.read_text()
+
+
+def test_a_dataset_of_50000_cases_is_there_while_it_is_read(
+    browser: Browser, desk: tuple[str, Path]
+) -> None:
+    from .browsing import axe_violations, tab
+
+    address, file = desk
+    turn = {
+        "user_content": {"parts": [{"text": "Where is my refund?"}]},
+        "final_response": {"parts": [{"text": "On its way."}]},
+    }
+    cases = [{"eval_id": f"case {n}", "conversation": [turn]} for n in range(50_000)]
+    large = file.with_name("large.evalset.json")
+    large.write_text(json.dumps({"eval_set_id": "large", "eval_cases": cases}))
+    with tab(browser, address) as (page, wrong):
+        page.goto("/datasets")
+        page.wait_for_selector("[data-reading]")
+        assert axe_violations(page) == []
+        page.wait_for_selector("tr[data-row] >> text=50,000")  # without being asked again
+        page.goto("/datasets/cases/large.evalset.json")
+        page.wait_for_selector("#cases >> text=The first 200")
+        # A change from outside: what is shown stays until the file is read again.
+        cases[0]["eval_id"] = "first of all"
+        large.write_text(json.dumps({"eval_set_id": "large", "eval_cases": cases}))
+        page.fill("#cases input[type=search]", "first of")
+        page.wait_for_selector(".case-tools >> text=reading the file")
+        assert page.locator("#cases tbody tr").count() == 200
+        page.wait_for_selector(".case-tools >> text=1 of 50,000 cases")
+        page.wait_for_selector("#cases >> text=Run 1 filtered")
+        assert axe_violations(page) == []
+        assert wrong == []
+    large.unlink()

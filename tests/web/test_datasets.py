@@ -139,6 +139,29 @@ def test_a_case_is_changed_checked_and_never_written_over(visitor: Visitor, tmp_
     assert "id: late" not in file.read_text()
 
 
+def test_nothing_waits_for_a_file_that_takes_long_to_read(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    many = "".join(
+        f"- {{id: c{n}, input: hello {n}, agents: [a{n % 9}], tags: [t]}}\n" for n in range(9000)
+    )
+    (tmp_path / "cases" / "many.yaml").write_text("cases:\n" + many)
+    name = "cases/many.yaml"
+    assert "reading the file" in visitor.get("/datasets").text
+    assert "The file is large and being read" in visitor.get(f"/datasets/{name}").text
+    assert looked(visitor, f"/data/datasets/cases?name={name}") == {"reading": True}
+    form = {"name": name, "agent": "desk", "case": ["c7"], "evaluator": ["agent_chain"]}
+    status, made = told(visitor, "/do/datasets/run", form)
+    assert status == 200, made
+    assert looked(visitor, f"/data/datasets/run?id={made['id']}&name={name}")["results"] == {}
+    assert told(visitor, "/do/datasets/run", {**form, "name": "cases/none.yaml"})[0] == 404
+    until = time.monotonic() + 60
+    while "reading" in (seen := looked(visitor, f"/data/datasets/cases?name={name}")):
+        assert time.monotonic() < until
+    assert (seen["total"], len(seen["cases"])) == (9000, 200)
+    assert "being read" not in visitor.get(f"/datasets/{name}").text
+
+
 def test_datasets_are_made_renamed_and_deleted(visitor: Visitor, tmp_path: Path) -> None:
     new = {"place": "cases", "title": "../April!", "kind": "adk"}
     assert told(visitor, "/do/datasets/create", new)[1]["name"] == "cases/April.evalset.json"

@@ -241,6 +241,7 @@ def _one(visit: Visit) -> View:
 
 
 def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow:
+    """Return a dataset; with 0 for ``within`` only that it is there, where it is not read yet."""
     try:
         return folders(visit).dataset(name, within)
     except KeyError:
@@ -250,7 +251,9 @@ def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow
 
 def _cases(visit: Visit) -> Response:
     """Answer with cases: those that a text, an agent, a tag and a result leave."""
-    dataset = _dataset(visit, visit.query("name") or "")
+    dataset = _dataset(visit, visit.query("name") or "", WAIT)
+    if dataset.reading:
+        return visit.json({"reading": True})
     last, numbers = last_results(visit, dataset.path)
     chosen = _chosen(dataset, last, visit.query)
     shown = [
@@ -350,7 +353,7 @@ def _save(visit: Visit) -> Response:
     """Save a case that was edited as a form or as YAML; a new one has no ``id`` yet."""
     need_run(visit)
     name, case_id = visit.value("name"), visit.value("id")
-    _dataset(visit, name)
+    _dataset(visit, name, 0)
     datasets = folders(visit)
     if not case_id:
         return _saved(visit, datasets.add_case(name, case_of_yaml(visit.value("yaml"))))
@@ -376,7 +379,7 @@ def _saved(visit: Visit, notes: list[str]) -> Response:
 def _remove(visit: Visit) -> Response:
     need_run(visit)
     name = visit.value("name")
-    _dataset(visit, name)
+    _dataset(visit, name, 0)
     hashes = dict(zip(visit.form.get("id", []), visit.form.get("hash", []), strict=False))
     try:
         return _saved(visit, folders(visit).delete_cases(name, hashes))
@@ -398,8 +401,9 @@ def _run(visit: Visit) -> Response:
     """Start the evaluation that `baton eval` would start; pressed twice, it starts once."""
     need_run(visit)
     name = visit.value("name")
-    dataset = _dataset(visit, name)
     form = visit.form
+    # Which cases a filter leaves is known when the file is read; else a worker reads it anyway.
+    dataset = _dataset(visit, name, None if "filtered" in form else 0)
 
     def number(field: str) -> int | None:
         text = (form.get(field) or [""])[-1].strip()
@@ -461,7 +465,7 @@ def _run_status(visit: Visit) -> Response:
         rows = list(rows_of(jobs.folder_of(store, project, job.id)))
     except (KeyError, InputError):
         rows = []  # it has no folder yet
-    dataset = _dataset(visit, visit.query("name") or "")
+    dataset = _dataset(visit, visit.query("name") or "", 0)
     last, _ = last_results(visit, dataset.path)
     shown = {case.id for case in _chosen(dataset, last, visit.query)[:_ROWS]}
     results: dict[str, str] = {}

@@ -121,8 +121,17 @@ export class CasePanel {
 
   async load() {
     const name = this.name;
-    const data = await load(at(this.about, "/data/datasets/cases", { name, ...this.filter }));
-    if (name !== this.name) return;
+    const turn = (this.turn = (this.turn || 0) + 1);
+    let data = { reading: true };
+    while (data.reading) {
+      data = await load(at(this.about, "/data/datasets/cases", { name, ...this.filter }));
+      if (name !== this.name || turn !== this.turn) return;
+      // A large file that changed is read again; what is shown stays meanwhile.
+      if (data.reading) {
+        fill(this.count, "reading the file…");
+        await new Promise((done) => setTimeout(done, 300));
+      }
+    }
     this.data = data;
     const there = new Set(data.cases.map((one) => one.id));
     for (const id of this.chosen) if (!there.has(id)) this.chosen.delete(id);
@@ -273,6 +282,7 @@ export class CasePanel {
 
   // Runs the cases of some ids, or all that the filter leaves.
   async run(ids) {
+    if (!this.data) return;
     const filtered = ids ? null : this.data.matches !== this.data.total ? { filtered: "1" } : {};
     if (filtered && filtered.filtered) for (const [field, value] of Object.entries(this.filter)) filtered["only_" + field] = value;
     const thresholds = this.picked().map((name) => [name, this.evaluators.get(name).limit]).filter(([, limit]) => limit && limit.value).map(([name, limit]) => `${name}=${limit.value}`);

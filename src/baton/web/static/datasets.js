@@ -46,10 +46,11 @@ if (node) {
   document.addEventListener("baton:evaluated", () => { document.getElementById("stale").hidden = false; });
   document.getElementById("write")?.addEventListener("click", () => panel.write());
   document.getElementById("rename")?.addEventListener("click", () => askName("Rename the dataset", "Name", { value: title, save: "Rename", hint: "The file is named after it; its folder stays." }, async (text) => {
-    const renamed = await send(at(about, "/do/datasets/rename"), { name, title: text, hash: panel.data.hash || hash });
+    const renamed = await send(at(about, "/do/datasets/rename"), { name, title: text, hash: panel.data?.hash || hash });
     go("/datasets/" + renamed.name.split("/").map(encodeURIComponent).join("/"));
   }));
   document.getElementById("delete")?.addEventListener("click", () => {
+    if (!panel.data) return;
     const box = ask(`Delete ${title}?`, el("p", {}, `The file ${panel.data.path} is deleted, with ${panel.data.total} cases. Evaluations that played it stay.`), [
       el("button", { type: "button", onclick: () => box.close() }, "Cancel"),
       el("button", { type: "button", class: "danger", onclick: async () => {
