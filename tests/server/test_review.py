@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import update
 
 import baton
 from baton.evaluators.judged import Judged
@@ -17,7 +19,8 @@ from baton.model import InputError
 from baton.server.access import Caller, create_key
 from baton.server.labels import add_label, labels_of
 from baton.server.review import LEASE, Asked, Item, review, skip, take
-from baton.server.store import Store
+from baton.server.schema import label
+from baton.server.store import Store, open_store
 from baton.testing.build import delegate, run, trace, turn
 
 from .seeding import START, add_conversation, add_score
@@ -254,3 +257,35 @@ def test_right_or_wrong_and_labels_of_the_rubric_go_together(store: Store) -> No
     assert pair.agreement.value == pytest.approx(2 / 3)
     assert (seen.disputed, seen.unknown) == (1, 0)
     assert waiting(store) == [("c2", "disputed")]
+
+
+def test_labels_of_other_processes_are_seen_in_whatever_order_they_are_committed(
+    store: Store, tmp_path: Path
+) -> None:
+    fill(store, 4)
+    say(store, "c0", "correct", "ann")
+    assert review(store, 1, evaluator(), asked(), "kim").by == {"ann": 1}
+    other = open_store(tmp_path / "server")
+    try:
+        say(other, "c1", "correct", "bob")
+        say(other, "c0", "wrong", "ann")  # the same one again: the last counts
+        seen = review(store, 1, evaluator(), asked(people=2), "kim")
+        assert (seen.labelled, seen.by) == (2, {"ann": 1, "bob": 1})
+        # A transaction that took its number first and is committed last, as in PostgreSQL.
+        with other.write() as connection:
+            moved = update(label).where(label.c.project == 1, label.c.by == "bob")
+            connection.execute(moved.values(id=99))
+        say(other, "c2", "correct", "cid")
+        assert review(store, 1, evaluator(), asked(), "kim").by == {"ann": 1, "bob": 1, "cid": 1}
+        with other.write() as connection:
+            late = update(label).where(label.c.project == 1, label.c.by == "cid")
+            connection.execute(late.values(id=50))
+        say(other, "c3", "correct", "dan")
+        with other.write() as connection:
+            moved = update(label).where(label.c.project == 1, label.c.by == "dan")
+            connection.execute(moved.values(id=60))
+        seen = review(store, 1, evaluator(), asked(), "kim")
+        assert seen.by == {"ann": 1, "bob": 1, "cid": 1, "dan": 1}
+        assert [one.dispatch.conversation for one in seen.items] == []
+    finally:
+        other.close()

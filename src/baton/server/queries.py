@@ -604,8 +604,11 @@ def dispatches_among(
 
     ``keys`` are some hundred numbers of conversations, each with the id of a dispatch.
     """
+    # Without the numbers by themselves, SQLite reads all dispatches of the project.
     query = select(dispatch).where(
-        dispatch.c.project == project, tuple_(dispatch.c.conversation, dispatch.c.id).in_(keys)
+        dispatch.c.project == project,
+        dispatch.c.conversation.in_({number for number, _ in keys}),
+        tuple_(dispatch.c.conversation, dispatch.c.id).in_(keys),
     )
     with store.read() as connection:
         condition, _ = _of_dispatches(connection, project, chosen)

@@ -9,10 +9,13 @@ again, overwrites nothing.
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Annotated, Any, NamedTuple, get_args
+from weakref import WeakKeyDictionary
 
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
@@ -54,8 +57,8 @@ _COUNTED = 50
 
 Key = tuple[int, str]
 """The number of a conversation, and the id of a dispatch in it."""
-Labels = Mapping[Key, Mapping[str, Given]]
-"""What people say of each thing, by person: the last they said."""
+Labels = Mapping[Key, Mapping[str, str]]
+"""What people say of each thing, by person: the last they said, as JSON."""
 
 
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -108,23 +111,18 @@ def review(
     queue = Queue(store, project, evaluator, asked, by, now)
     items = list(queue.waiting(_COUNTED))
     counts = {why: sum(one.why == why for one in items) for why in queue.reasons}
-    labels = queue.labels
-    by_person: dict[str, int] = {}
-    for each in labels.values():
-        for name in each:
-            by_person[name] = by_person.get(name, 0) + 1
-    pairs, unknown = agreement(evaluator, labels)
+    people = queue.people
     return Review(
         rubric=evaluator.type,
         items=items[:limit],
         more=len(items) > limit,
         waiting=counts,
         counted=_COUNTED,
-        labelled=len(labels),
-        by=dict(sorted(by_person.items(), key=lambda one: (-one[1], one[0]))),
-        disputed=len(_disputed(evaluator, labels)),
-        unknown=unknown,
-        agreement=pairs,
+        labelled=len(queue.labels),
+        by=people.by,
+        disputed=len(people.disputed),
+        unknown=people.unknown,
+        agreement=people.agreement,
     )
 
 
@@ -195,7 +193,8 @@ class Queue:
         self._chosen = Filter(terms=(*asked.chosen.terms, *about))
         with store.read() as connection:
             self._holds = _holds(connection, project, evaluator.type)
-            self.labels = labels_by(connection, project, evaluator)
+            said = _said(store, connection, project, names_of(evaluator.shape))
+        self.labels, self.people = said.labels, said.people(terms_of(evaluator))
         self._judged: tuple[list[Key], list[Key]] | None = None
 
     @property
@@ -207,11 +206,12 @@ class Queue:
         """Yield what waits for the person, each once; of each reason no more than ``most``."""
         seen: set[Key] = set()
         for why in self.reasons:
-            waiting = self._waiting(why, seen)
-            yield from waiting if most is None else islice(waiting, most)
+            # Without a number, mostly the next one alone is asked for.
+            waiting = self._waiting(why, seen, 8 if most is None else most)
+            yield from islice(waiting, most)
 
-    def _waiting(self, why: Why, seen: set[Key]) -> Iterator[Queued]:
-        for some in _batches(self._keys(why)):
+    def _waiting(self, why: Why, seen: set[Key], first: int) -> Iterator[Queued]:
+        for some in _batches(self._keys(why), first):
             waiting = [key for key in some if key not in seen and self._waits(key, why)]
             seen.update(some)
             for row in self._rows(waiting):
@@ -248,8 +248,8 @@ class Queue:
                 name = func.hashtext("baton review")
                 connection.execute(select(func.pg_advisory_xact_lock(name, self._project)))
             self._holds = _holds(connection, self._project, rubric)
-            given = labels_by(connection, self._project, self._evaluator, key[0])
-            self.labels = {**self.labels, key: given.get(key, {})}
+            names = names_of(self._evaluator.shape)
+            self.labels = _said(self._store, connection, self._project, names).labels
             if not self._waits(key, one.why):
                 return False
             until = self._now + LEASE
@@ -293,7 +293,7 @@ class Queue:
                 if _in_sample(key, self._asked.share):
                     yield key
         elif why == "disputed":
-            yield from _disputed(self._evaluator, self.labels)
+            yield from self.people.disputed
         else:
             if self._judged is None:
                 self._judged = _of_judges(self._store, self._project, self._evaluator)
@@ -318,9 +318,8 @@ class Queue:
         return sorted(rows, key=lambda row: place[row.conversation_id, row.id])
 
 
-def _batches(keys: Iterator[Key]) -> Iterator[list[Key]]:
-    """Take some at a time: few at first, as mostly the next one alone is asked for."""
-    size = 8
+def _batches(keys: Iterator[Key], size: int) -> Iterator[list[Key]]:
+    """Take some at a time: ``size`` at first, and more where these were not enough."""
     while some := list(islice(keys, size)):
         yield some
         size = min(2 * size, _PAGE)
@@ -359,14 +358,83 @@ def _hold(
     connection.execute(insert(review_hold).values(row))
 
 
-def labels_by(
-    connection: Connection, project: int, evaluator: Judged, conversation_id: int | None = None
+class _People(NamedTuple):
+    """What labels say together.
+
+    How many each person gave, on what they differ, how far every two agree, and how many labels
+    the rubric does not have (any more).
+    """
+
+    by: dict[str, int]
+    disputed: list[Key]
+    agreement: list[Together]
+    unknown: int
+
+
+class _Said:
+    """The labels of a rubric: the first ``count`` ones, up to the number ``last``."""
+
+    def __init__(self, count: int, last: int, labels: Labels) -> None:
+        self.count, self.last, self.labels = count, last, labels
+        self._people: tuple[Terms, _People] | None = None
+
+    def people(self, terms: Terms) -> _People:
+        """Return what they say together, worked out once for the answers of a rubric."""
+        if self._people is None or self._people[0] != terms:
+            self._people = terms, _people(self.labels, terms)
+        return self._people[1]
+
+
+_SAID: WeakKeyDictionary[Store, OrderedDict[tuple[int, frozenset[str]], _Said]] = (
+    WeakKeyDictionary()
+)
+_RUBRICS = 8
+"""Rubrics of which labels are kept in memory: some MB for 40,000 labels."""
+_LOCK = threading.Lock()
+
+
+def _said(store: Store, connection: Connection, project: int, names: Iterable[str]) -> _Said:
+    """Return what each person said last of each dispatch, by a rubric under any of its names.
+
+    Labels are only added, and a person who labels asks for all of them after each one: they are
+    kept, and what is new is read. Where others committed a lower number later (PostgreSQL gives
+    numbers before a commit), all are read again.
+    """
+    chosen = label.c.project == project, label.c.rubric.in_(sorted(names))
+    how_many = select(func.count(), func.max(label.c.id)).where(*chosen)
+    count, last = connection.execute(how_many).one()
+    key = project, frozenset(names)
+    with _LOCK:
+        kept = _SAID.setdefault(store, OrderedDict())
+        known = kept.get(key) or _Said(0, 0, {})
+    if (known.count, known.last) != (count, last or 0):
+        read = (label.c.id, label.c.conversation, label.c.subject, label.c.by, label.c.value)
+        query = select(*read).where(*chosen).order_by(label.c.id)
+        rows = connection.execute(query.where(label.c.id > known.last)).all()
+        if known.count + len(rows) != count:
+            known, rows = _Said(0, 0, {}), connection.execute(query).all()
+        labels = dict(known.labels)  # others look at what was known
+        for _, number, subject, by, value in rows:
+            labels[number, subject] = {**labels.get((number, subject), {}), by: value}
+        last = rows[-1].id if rows else known.last
+        known = _Said(known.count + len(rows), last, labels)
+    with _LOCK:
+        kept[key] = known
+        kept.move_to_end(key)
+        if len(kept) > _RUBRICS:
+            kept.popitem(last=False)
+    return known
+
+
+def labels_of_dispatches(
+    connection: Connection, project: int, evaluator: Judged, conversations: Iterable[int]
 ) -> dict[Key, dict[str, Given]]:
-    """Return what each person said last of each dispatch, by a rubric under any of its names."""
-    names = names_of(evaluator.shape)
-    query = select(label).where(label.c.project == project, label.c.rubric.in_(names))
-    if conversation_id is not None:
-        query = query.where(label.c.conversation == conversation_id)
+    """Return what each person said last of each dispatch of some conversations, by a rubric."""
+    query = select(label).where(
+        label.c.project == project,
+        label.c.rubric.in_(names_of(evaluator.shape)),
+        label.c.conversation.in_(set(conversations)),
+    )
     given: dict[Key, dict[str, Given]] = {}
     for row in connection.execute(query.order_by(label.c.id)):
         given.setdefault((row.conversation, row.subject), {})[row.by] = Given(
@@ -378,7 +446,7 @@ def labels_by(
 def labels_of_dispatch(store: Store, project: int, evaluator: Judged, key: Key) -> dict[str, Given]:
     """Return what each person said last of one dispatch, by a rubric."""
     with store.read() as connection:
-        return labels_by(connection, project, evaluator, key[0]).get(key, {})
+        return labels_of_dispatches(connection, project, evaluator, key[:1]).get(key, {})
 
 
 class Verdict(NamedTuple):
@@ -496,37 +564,41 @@ def _is_close(details: str) -> bool:
     return isinstance(votes, dict) and len(votes) > 1
 
 
-def agreement(evaluator: Judged, labels: Labels) -> tuple[list[Together], int]:
-    """Return how far every two people agree, and how many labels the rubric does not have."""
-    classes = _classes(evaluator, labels)
-    raters: dict[str, dict[tuple[str, str], str]] = {}
-    for key, by_person in classes.items():
-        for by, said in by_person.items():
-            raters.setdefault(by, {})[str(key[0]), key[1]] = said
-    unknown = sum(map(len, labels.values())) - sum(map(len, classes.values()))
-    return [pair for pair in together(raters) if pair.n], unknown
+def _people(labels: Labels, terms: Terms) -> _People:
+    """Return what labels say together, in the words that ``baton calibrate`` compares.
 
-
-def _classes(evaluator: Judged, labels: Labels) -> dict[Key, dict[str, str]]:
-    """Return what each person says of each thing, in the words that ``baton calibrate`` compares.
-
-    These are the labels of the rubric, or passed and failed where people use them. Labels that the
-    rubric does not have (any more) are left out.
+    These are the labels of the rubric, or passed and failed where people use them.
     """
-    terms = terms_of(evaluator)
-    opinions: list[tuple[Key, str, Opinion]] = []
-    for key, by_person in labels.items():
-        for by, given in by_person.items():
-            stated = opinion_of(given.value, terms)
-            if stated is not None:
-                opinions.append((key, by, stated))
-    scheme = scheme_of([opinion for _, _, opinion in opinions], terms)
-    classes: dict[Key, dict[str, str]] = {}
-    for key, by, opinion in opinions:
-        said = people_class(opinion, scheme, terms)
-        if said is not None:
-            classes.setdefault(key, {})[by] = said
-    return classes
+    given = Counter(chain.from_iterable(labels.values()))
+    # There are few different answers, and many labels.
+    values = {value for each in labels.values() for value in each.values()}
+    opinions = {
+        value: stated
+        for value in values
+        if (stated := opinion_of(msgspec.json.decode(value), terms)) is not None
+    }
+    scheme = scheme_of(list(opinions.values()), terms)
+    classes = {
+        value: said
+        for value, opinion in opinions.items()
+        if (said := people_class(opinion, scheme, terms)) is not None
+    }
+    unknown = sum(value not in classes for each in labels.values() for value in each.values())
+    raters: dict[str, dict[tuple[str, str], str]] = {by: {} for by in given}
+    disputed = []
+    for key, each in labels.items():
+        if len(each) > 1:
+            said_by = {by: classes[value] for by, value in each.items() if value in classes}
+            for by, word in said_by.items():
+                raters[by][str(key[0]), key[1]] = word
+            if len(said_by) > 1 and majority(list(said_by.values())) is None:
+                disputed.append(key)
+    return _People(
+        by=dict(sorted(given.items(), key=lambda one: (-one[1], one[0]))),
+        disputed=disputed,
+        agreement=[pair for pair in together(raters) if pair.n],
+        unknown=unknown,
+    )
 
 
 def opinion_of(value: str | float, terms: Terms) -> Opinion | None:
@@ -535,12 +607,3 @@ def opinion_of(value: str | float, terms: Terms) -> Opinion | None:
         return Opinion(label=value) if isinstance(value, str) else Opinion(score=terms.score(value))
     except ValueError:
         return None
-
-
-def _disputed(evaluator: Judged, labels: Labels) -> list[Key]:
-    """Return what several people labelled, and no majority alike."""
-    return [
-        key
-        for key, said in _classes(evaluator, labels).items()
-        if len(said) > 1 and majority(list(said.values())) is None
-    ]

@@ -34,7 +34,7 @@ from .conversations import record_of
 from .database import EVERY_PROJECT
 from .judging import ReadRecord, spend, spent
 from .paging import at_of
-from .review import Key, labels_by
+from .review import Key, labels_of_dispatches
 from .rubrics import known_rubrics, rubric_of_text
 from .schema import conversation, label, rubric_trial, score
 from .settings import Settings
@@ -201,8 +201,9 @@ def trial_of(store: Store, project: int, number: int) -> Trial:
         kept = msgspec.json.decode(row["request"], type=_Kept)
         evaluator = Judged(rubric_of_text(kept.text))
         shape = msgspec.structs.replace(evaluator.shape, aliases=[kept.labels])
-        given = labels_by(connection, project, Judged(shape))
         answers = msgspec.json.decode(row["answers"], type=list[TrialAnswer])
+        about = {each.conversation_id for each in answers}
+        given = labels_of_dispatches(connection, project, Judged(shape), about)
         before = _before(connection, project, evaluator.type, answers)
     changed = 0
     for each in answers:
