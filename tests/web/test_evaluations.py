@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.reports.desk import write_desk
 
+from baton.cli import main
 from baton.model import CaseResult, Hop
 from baton.server.access import create_key
 from baton.server.jobs import add_folder, job_of, submit
@@ -212,3 +214,26 @@ def test_a_folder_that_is_gone_says_so(tmp_path: Path, store: Store, address: st
     assert page.status == 200
     assert "no longer exists" in page.text
     assert ask(f"{address}/evaluations").status == 200
+
+
+def test_a_case_of_recorded_traces_shows_what_the_recording_says_now(
+    tmp_path: Path, store: Store, address: str
+) -> None:
+    main([*write_desk(tmp_path, 30), "--show", "0"])
+    (folder,) = (tmp_path / "out").iterdir()
+    number = add_folder(store, 1, folder, "ann")
+    visitor = Visitor(address)
+
+    def runs(position: int) -> str:
+        told = answer_of(visitor, f"/data/evaluations/{number}/cases/{position}")
+        return json.dumps(told.get("trace")) + (told["untold"] or "")
+
+    first = runs(0)
+    assert "billing_agent" in first
+    assert runs(29) != first
+    assert runs(0) == first
+    file = tmp_path / "runs.jsonl"
+    file.write_text(file.read_text().replace("billing_agent", "money_agent"))
+    assert "money_agent" in runs(0)
+    file.unlink()
+    assert "could not be found again" in runs(0)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+import weakref
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
@@ -105,6 +108,8 @@ class StoredEvaluation:
         self.traces = list(traces)
         self.agents = agents
         self._opened = opened
+        self._reading = threading.Lock()
+        self._recorded: tuple[list[tuple[Path, int, int]], _RecordedAgain] | None = None
         if self.damage:
             problems = self.header.problems
             self._count()
@@ -165,13 +170,20 @@ class StoredEvaluation:
                 yield self._with_trace(bodies, row, recorded)
 
     def result_with_trace(self, row: IndexRow) -> tuple[CaseResult, FoundTrace]:
-        """Return the result of one row with its trace; all recorded ones are read again for it."""
+        """Return the result of one row with its trace.
+
+        All recorded traces are read again for the first one, and kept in a temporary file for those
+        that come after it, until a file of them changes.
+        """
         with open_regular(self.folder / BODIES) as bodies:
             body = self._body(bodies, row)
             if bytes(body.trace) or body.recorded is None:
                 return self._with_trace(bodies, row, None)
-            with _RecordedAgain(self) as recorded:
-                return self._with_trace(bodies, row, recorded)
+            with self._reading:
+                marks = _marks(recordings_of(self).paths)
+                if self._recorded is None or self._recorded[0] != marks:
+                    self._recorded = marks, _RecordedAgain(self)
+                return self._with_trace(bodies, row, self._recorded[1])
 
     def _with_trace(
         self, bodies: BinaryIO, row: IndexRow, recorded: _RecordedAgain | None
@@ -301,6 +313,16 @@ class Recordings(NamedTuple):
     are_elsewhere: bool = True
 
 
+def _marks(paths: Sequence[Path]) -> list[tuple[Path, int, int]]:
+    """Return what changes when one of some files or folders does."""
+    marks = []
+    for path in paths:
+        with suppress(OSError):  # it was removed: that is a change, too
+            state = path.stat()
+            marks.append((path, state.st_mtime_ns, state.st_size))
+    return marks
+
+
 def recordings_of(evaluation: StoredEvaluation) -> Recordings:
     """Return where the traces of an evaluation are, as far as the folder can be trusted.
 
@@ -373,14 +395,15 @@ class _RecordedAgain:
     """Recorded traces, read once more.
 
     One recording may be spread over several files, so all are read together and kept in a
-    temporary file until this is left. A trace is found by its id, its file and its
+    temporary file until this is left or forgotten. A trace is found by its id, its file and its
     number: the repeat of its case, or without cases the place in which traces were read. Where the
     user named recordings that were moved, their place does not count.
     """
 
     def __init__(self, evaluation: StoredEvaluation) -> None:
         self._places: dict[tuple[int, str, str | None], tuple[int, int] | None] = {}
-        self._file = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - closed at the exit
+        self._file = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - closed below
+        self._close = weakref.finalize(self, self._file.close)
         self._has_cases = bool(evaluation.header.dataset)
         self._were_named = bool(evaluation.traces)
         self._why = "it could not be found again where it was read from"
@@ -418,7 +441,7 @@ class _RecordedAgain:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._close()
 
     def of(self, row: IndexRow, trace_id: str, location: str | None) -> FoundTrace:
         """Return the trace of a result, or why there is none."""
