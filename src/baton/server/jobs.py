@@ -159,7 +159,8 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 def _dataset(settings: Settings, name: str) -> DatasetRow:
     """Find a dataset in the folders that the server was started with."""
     try:
-        return DatasetFolders([Path(each) for each in settings.datasets]).dataset(name)
+        # Only where it is: who plays it reads it anyway.
+        return DatasetFolders([Path(each) for each in settings.datasets]).dataset(name, 0)
     except KeyError:
         message = f"there is no dataset `{name}`"
         raise InputError(Problem(path="datasets", message=message)) from None
@@ -631,11 +632,13 @@ def _played(
 ) -> StoredEvaluation:
     """Have an agent play cases, as `baton eval` does with a config or with an agent by itself."""
     agent = settings.agents[str(request.agent)]
-    options: EvaluateOptions = {"name": request.name or request.agent, "repeat": request.repeat}
+    options: EvaluateOptions = {"repeat": request.repeat}
     # A config has a judge of its own, or none, as for `baton eval`.
     is_own = request.judge is None and is_configured(agent)
     judge = None if is_own else _judge(settings, request.judge)
     given = {
+        # Without a name, one of a dataset in the folders is called as `baton eval` calls it.
+        "name": request.name or (None if request.datasets else request.agent),
         "judge": judge,
         "gate": request.gate or None,
         "concurrency": request.concurrency,

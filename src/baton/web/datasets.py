@@ -28,7 +28,6 @@ from baton.session.dataset_folders import (
     ChangedMeanwhile,
     DatasetFolders,
     DatasetRow,
-    slug_of,
 )
 from baton.store import rows_of
 
@@ -430,7 +429,6 @@ def _run(visit: Visit) -> Response:
         left = _chosen(dataset, last, lambda field: (form.get(f"only_{field}") or [""])[-1])
         cases = [case.id for case in left]
     request: dict[str, Any] = {
-        "name": (dataset.title or slug_of(name, "baton"))[:100],
         "agent": visit.value("agent"),
         "datasets": [name],
         "cases": cases,
