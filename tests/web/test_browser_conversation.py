@@ -124,6 +124,34 @@ def test_2000_steps_are_seen_at_once_and_the_last_can_be_reached(
         assert wrong == []
 
 
+def test_of_10000_steps_the_last_texts_are_loaded_when_they_are_opened(
+    browser: Browser, shared: tuple[str, Store]
+) -> None:
+    from .browsing import tab
+
+    number = add_conversation(shared[1], long_conversation(10_000, "longest"))
+    with tab(browser, shared[0]) as (page, wrong):
+        opened(page, f"/conversations/{number}")
+        loaded = page.evaluate(
+            "['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind))"
+            ".filter(one => !new URL(one.name).pathname.startsWith('/static/'))"
+            ".reduce((sum, one) => sum + one.decodedBodySize, 0)"
+        )
+        assert loaded < 1_000_000
+        page.evaluate("location.hash = 's-r480c9'")
+        call = page.locator("[data-part=r480c9]")
+        call.locator(".labelled").first.wait_for()  # it is open, as the address is its own
+        assert "part 480" not in call.inner_text()
+        for part in call.locator(".labelled").all():
+            part.get_by_role("button", name="show all").click()
+        call.locator(".labelled", has_text="part 480, item 9").wait_for()
+        call.locator(".labelled", has_text="9 places in src/m9.py").wait_for()
+        page.keyboard.press("l")
+        page.wait_for_selector(".lane-ticks path")
+        assert page.locator(".lane-ticks path >> nth=0").get_attribute("d").count("M") > 9000
+        assert wrong == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_page_keeps_nobody_out(browser: Browser, shared: tuple[str, Store], dark: bool) -> None:
     from .browsing import axe_violations, scrolls_sideways, tab

@@ -36,6 +36,8 @@ _LARGEST = 600_000
 """Characters of all texts that a page loads before "show all"."""
 _MOST = (20_000, 4_000, 1_000, 250, 60)
 """Characters of one text, of which the first is taken that keeps all texts to that."""
+_CALLS = 1_000
+"""Tool calls whose texts a page loads: those of others come when they are opened."""
 _SCORES = 2_000
 _NOTE = 10_000
 _RIGHT_BY = "dispatch_correctness"
@@ -166,7 +168,9 @@ def _plain(visit: Visit, one: Conversation, record: Trace) -> Plain:
     }
     at_fault = {id_ for row in rows if row.status == "failed" for id_ in row.subject}
     return about | {
-        "trace": trace_view(record, most=_fitting(record), failed=at_fault, cards="runs")
+        "trace": trace_view(
+            record, most=_fitting(record), calls=_CALLS, failed=at_fault, cards="runs"
+        )
     }
 
 

@@ -57,18 +57,24 @@ _BAD = ("failed", "refused", "unanswered")
 
 
 def trace_view(
-    trace: Trace, *, most: int = MOST, failed: Collection[str] = (), cards: Cards = "whole"
+    trace: Trace,
+    *,
+    most: int = MOST,
+    calls: int | None = None,
+    failed: Collection[str] = (),
+    cards: Cards = "whole",
 ) -> Plain:
     """Return all that is drawn of a trace; empty fields are left out.
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its beginning, how many characters ``more`` it has, and where it is (``at``, see
-    :func:`text_at`). What of a result came up again takes most of the time that a card takes; where
+    :func:`text_at`). Of more than ``calls`` tool calls, arguments and results are left out (``cut``).
+    What of a result came up again takes most of the time that a card takes; where
     a page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
     seconds from the beginning of the trace.
     """
     with indexed(trace):
-        drawn = _Drawn(trace, most)
+        drawn = _Drawn(trace, most, calls)
         return told(
             id=trace.id,
             turns=[drawn.turn(turn) for turn in trace.turns],
@@ -149,9 +155,10 @@ def _seconds(started: float | None, ended: float | None) -> float | None:
 class _Drawn:
     """A trace being written down as a tree."""
 
-    def __init__(self, trace: Trace, most: int) -> None:
+    def __init__(self, trace: Trace, most: int, calls: int | None) -> None:
         self.trace = trace
         self.most = most
+        self.left = calls
         self.dispatches = index_of(trace).dispatches
         self.costs = dispatch_costs(trace)
         self.zero = min(_times(trace), default=None)
@@ -231,13 +238,19 @@ class _Drawn:
                 at=self.at(step.at),
             )
         if isinstance(step, ToolCall):
+            whole = self.left is None or self.left > 0
+            if self.left is not None:
+                self.left -= 1
             return told(
-                type="call",
+                type="call" if whole else None,  # it is `cut`, which only a call is
                 id=step.id,
                 name=step.name,
-                arguments=_json(step.arguments, self.most, f"{step.id}/arguments"),
-                result=self.text(step.result, step.id, "result"),
-                status=step.status,
+                cut=not whole or None,
+                arguments=_json(step.arguments, self.most, f"{step.id}/arguments")
+                if whole
+                else None,
+                result=self.text(step.result, step.id, "result") if whole else None,
+                status=step.status if step.status != "ok" else None,
                 refused_by=step.refused_by,
                 error=step.error,
                 at=self.at(step.at),

@@ -30,12 +30,22 @@ function addRun(index, run, turn) {
   index.turnOf.set(run.id, turn);
   for (const one of run.arrivals || []) addDispatch(index, one, turn);
   for (const step of run.steps || []) {
+    if (step.type === "call" || step.cut) complete(step);
     index.steps.set(step.id, step);
     index.order.push(step.id);
     if (step.type === "dispatch") addDispatch(index, step.dispatch, turn);
     if (step.run) addRun(index, step.run, turn);
   }
   for (const one of run.runs || []) addRun(index, one, turn);
+}
+
+// A call went well where nothing else is said; the texts of one that is cut are loaded when asked for.
+function complete(call) {
+  call.type = "call";
+  call.status ??= "ok";
+  if (!call.cut) return;
+  call.arguments ??= { text: "", more: 1, at: call.id + "/arguments" };
+  call.result ??= { text: "", more: 1, at: call.id + "/result" };
 }
 
 function addDispatch(index, dispatch, turn) {

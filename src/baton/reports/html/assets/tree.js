@@ -3,7 +3,7 @@
 import { add, agent, duration, el, heading, hue, line, prose, textOf } from "./dom.js";
 import { BAD, callOf, groupKey } from "./record.js";
 
-const AT_ONCE = 250; // steps that are drawn before the page is shown
+const AT_ONCE = 80; // steps that are drawn before the page is shown
 const SLICE = 12; // ms that drawing the others takes before the page may answer again
 
 // Draws the tree of a trace. What is long is drawn a part at a time: `whole` is kept with the rest.
