@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice, product
 from typing import Any, get_args
@@ -423,6 +423,15 @@ def conversation_sums(
         cost_usd=cost,
         seconds=None if seconds is None else float(seconds),
     )
+
+
+def previews(store: Store, project: int, ids: Collection[int]) -> dict[int, str]:
+    """Return the first words of some conversations, by their numbers, where there are any."""
+    query = select(conversation.c.id, conversation.c.preview).where(
+        conversation.c.project == project, conversation.c.id.in_(ids)
+    )
+    with store.read() as connection:
+        return {row.id: row.preview for row in connection.execute(query) if row.preview}
 
 
 def newest_conversation(store: Store, project: int) -> int:

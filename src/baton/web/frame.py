@@ -251,7 +251,14 @@ class Web:
             return _with_headers(request, Response(data, status_code, media_type=_JSON))
         template = self.templates.get_template("error.html")
         text = template.render(
-            title=title, said=said, advice=advice, status=status_code, nav=[], version=__version__
+            title=title,
+            said=said.removesuffix("."),
+            advice=advice.removesuffix("."),
+            status=status_code,
+            # Who has to sign in first, or wait, is not led anywhere else.
+            nav=[] if status_code in (401, 503) else [(each, False) for each in self._nav],
+            link=lambda path: path,
+            version=__version__,
         )
         response = Response(text, status_code, media_type="text/html")
         if status_code == 503:

@@ -6,6 +6,7 @@ written with ``exact``, as an escape would change it when it is saved.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -50,6 +51,7 @@ def environment(asset: Callable[[str], str]) -> Environment:
         plain_json=json_attribute,
         line=lambda text: escape(visible_line(str(text))),
         exact=escape,
+        prose=prose_text,
         hue=hue_of,
         agent=agent_element,
     )
@@ -60,6 +62,15 @@ def _shown(value: Any) -> Any:
     if isinstance(value, Markup):
         return value
     return visible(value) if isinstance(value, str) else value
+
+
+def prose_text(text: str) -> Markup:
+    """Write a sentence of Baton: with a capital, and what stands in backticks as code."""
+    escaped = str(escape(visible(text[:1].upper() + text[1:])))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped))  # noqa: S704 - escaped before
+
+
+_CODE = re.compile(r"`([^`]+)`")
 
 
 def time_element(at: datetime | float | None, missing: str = "–") -> Markup:

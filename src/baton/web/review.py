@@ -193,6 +193,11 @@ def _queue(visit: Visit) -> View:
         "total": sum(seen.waiting.values()),
         "full": any(count == seen.counted for count in seen.waiting.values()),
         "needed": LEAST_ITEMS,
+        "previews": queries.previews(
+            visit.state.store,
+            visit.caller.project,
+            {one.dispatch.conversation_id for one in seen.items},
+        ),
         "item_link": lambda one: _link(visit, one.dispatch.conversation_id, one.dispatch.id, state),
         "command_line": _calibrate(visit, evaluator),
         "done": visit.query("done") is not None,

@@ -68,9 +68,9 @@ def trace_view(
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its beginning, how many characters ``more`` it has, and where it is (``at``, see
-    :func:`text_at`). Of more than ``calls`` tool calls, arguments and results are left out (``cut``).
-    What of a result came up again takes most of the time that a card takes; where
-    a page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
+    :func:`text_at`). Of the tool calls after the first ``calls``, arguments and results are left
+    out (``cut``). What of a result came up again takes most of the time that a card takes; where a
+    page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
     seconds from the beginning of the trace.
     """
     with indexed(trace):

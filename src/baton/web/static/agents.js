@@ -91,14 +91,24 @@ function path(points) {
   return line;
 }
 
-function edgeNode(about, most) {
+// A loop from a side of a box around its label and back: dagre has a straight line there, which touches nothing.
+function loop(box, { x, y }) {
+  const beside = Math.abs(x - box.x) * box.height > Math.abs(y - box.y) * box.width;
+  const at = (along, across) => (beside ? `${across},${box.y + along}` : `${box.x + along},${across}`);
+  const side = beside ? box.x + (Math.sign(x - box.x) * box.width) / 2 : box.y + (Math.sign(y - box.y) * box.height) / 2;
+  const top = ((beside ? x : y) - 0.25 * side) / 0.75; // so that its middle is behind the label
+  return `M${at(-14, side)}C${at(-44, top)} ${at(44, top)} ${at(14, side)}`;
+}
+
+function edgeNode(graph, { v, w, name }, most) {
+  const about = graph.edge({ v, w, name });
   const { edge, parts, points, x, y } = about;
   const words = parts.map(([, each]) => each).join(" · ");
   const said = `${words}: ${edge.from === null ? "user" : edge.from} to ${edge.to}, ${edge.count} dispatches` +
     (edge.passed + edge.failed ? `, ${edge.passed} scores passed, ${edge.failed} failed` : "");
   const link = svg("a", { href: edge.href, class: "graph-edge" + (isBad(edge) ? " faults" : ""), "aria-label": shown(said) });
   const thick = (1 + 2.6 * Math.sqrt(edge.count / most)).toFixed(2);
-  const line = svg("path", { d: path(points), "stroke-width": thick, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" });
+  const line = svg("path", { d: v === w ? loop(graph.node(v), about) : path(points), "stroke-width": thick, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" });
   const title = svg("title", {});
   title.textContent = shown(said);
   const label = svg("text", { x, y: y + 4, "text-anchor": "middle" });
@@ -136,11 +146,12 @@ function draw(data, place) {
   const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and their dispatches" });
   root.append(svg("defs", {}, head("head", "var(--faint)"), head("head-bad", "var(--failed)")));
   const most = Math.max(1, ...data.edges.map((edge) => edge.count));
-  for (const id of graph.edges()) root.append(edgeNode(graph.edge(id), most));
+  for (const id of graph.edges()) root.append(edgeNode(graph, id, most));
   for (const id of graph.nodes()) root.append(agentNode(graph.node(id)));
   place.replaceChildren(root);
-  // Who begins stands at the left, or in the middle of the top.
-  place.scrollLeft = narrow ? (place.scrollWidth - place.clientWidth) / 2 : 0;
+  // Who begins stands at the left, or at the top: there the busiest one is shown first.
+  const first = data.agents.find((one) => data.edges.some((edge) => edge.from === one.name));
+  place.scrollLeft = narrow && first ? graph.node(idOf(first.name)).x - place.clientWidth / 2 : 0;
 }
 
 const place = document.getElementById("graph");
