@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import select, update
 
@@ -476,6 +479,33 @@ def test_over_the_api_it_is_done_by_the_worker(store: Store, tmp_path: Path) -> 
         (one,) = connect(url).rescores()
     assert (one.state, one.conversations, one.added) == ("done", 2, 4)
     assert server.figures == {"dispatch_target_known": (4, 0)}
+
+
+def test_over_the_api_the_backend_of_the_settings_computes(store: Store, tmp_path: Path) -> None:
+    server = Server(store, tmp_path / "server")
+    server.arrives(*(f"c{n}" for n in range(60)))
+    server.follow(DONE)
+    settings = msgspec.structs.replace(server.settings, backend={"type": "local", "workers": 2})
+    number = ask(store, 1, "ann", RescoreRequest(rule="done"), settings).id
+    work = Rescores(store, settings)
+    most = 0
+    until = time.monotonic() + 200
+    while rescore_of(store, 1, number).state != "done" and time.monotonic() < until:
+        work.work(time.time())
+        most = max(most, len(_below(os.getpid())))
+        time.sleep(0.02)
+    work.stop()
+    assert rescore_of(store, 1, number).added == 120
+    assert most >= 3  # the one that reads and writes, and two that score
+
+
+def _below(pid: int) -> list[int]:
+    """Return the processes that one started, and those that they started."""
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in file.read_text().split()]
+    return [*found, *(each for child in found for each in _below(child))]
 
 
 def test_a_server_that_stops_goes_on_with_the_next_start(store: Store, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,21 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, line: int | None, what
     assert raised.value.problems[0].line == line
 
 
+@pytest.mark.parametrize(
+    ("stated", "what"),
+    [
+        ("rey", "unknown backend `rey`"),
+        ("{type: local, workrs: 2}", "did you mean `workers`"),
+        ("own:backend", "rescores have the backends local and ray"),
+    ],
+)
+def test_a_wrong_backend_is_told_at_the_start(tmp_path: Path, stated: str, what: str) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text(f"backend: {stated}\n")
+    with pytest.raises(InputError, match=re.escape(what)):
+        load_settings(file)
+
+
 def test_a_port_that_is_none_is_refused_as_an_option_too() -> None:
     with pytest.raises(InputError, match="--port: ports are 0 to 65535, not 99999"):
         load_settings(None, {"port": 99999})
@@ -112,3 +128,32 @@ def test_agents_and_folders_of_the_start_join_those_of_the_file(tmp_path: Path) 
     assert load_settings(None, {}).may_run
     with pytest.raises(InputError, match="there is no folder missing"):
         load_settings(None, {"datasets": ["missing"]})
+
+
+def test_rules_are_read_again_when_the_file_of_a_rubric_changes(tmp_path: Path) -> None:
+    rubric = tmp_path / "polite.yaml"
+    rubric.write_text(
+        "name: polite\nsummary: whether it is polite\nunit: dispatch\nversion: '1'\nthreshold: 1\n"
+        "inputs: [call]\nprompt: Is it polite?\n"
+        "answer: {choices: {yes_: {score: 1, means: it is}, no_: {score: 0, means: it is not}}}\n"
+    )
+    file = _write(
+        tmp_path,
+        "judges: {j: {model: 'anthropic:claude-haiku-4-5'}}\nrules: [{name: a, evaluators: [{type: polite.yaml, judge: j}]}]\n",
+    )
+    live = LiveSettings(file, {}, lambda _: None)
+
+    def version() -> list[str]:
+        (rule,) = live.now.live_rules.rules
+        return [
+            planned.evaluator.version for part in rule.judged for planned in part.plan.evaluators
+        ]
+
+    first = live.now.live_rules
+    assert version() == ["1"]
+    assert live.now.live_rules is first  # read once while nothing changes
+    rubric.write_text(rubric.read_text().replace("version: '1'", "version: '2'"))
+    assert version() == ["2"]
+    rubric.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        _ = live.now.live_rules

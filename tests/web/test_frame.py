@@ -59,7 +59,7 @@ def test_the_start_leads_to_the_conversations(address: str) -> None:
 def test_a_browser_gets_a_page_for_what_there_is_not_and_a_program_json(address: str) -> None:
     page = ask(address + "/nothing")
     assert page.status == 404
-    assert "there is nothing at /nothing" in page.text
+    assert "There is nothing at /nothing" in page.text
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
     data = ask(address + "/nothing", accept="*/*")
     assert (data.status, json.loads(data.text)["error"]) == (404, "there is nothing at /nothing")
@@ -68,7 +68,7 @@ def test_a_browser_gets_a_page_for_what_there_is_not_and_a_program_json(address:
 def test_an_error_says_what_is_wrong_and_what_to_do(address: str) -> None:
     page = ask(address + "/conversations?project=nonsense")
     assert page.status == 404
-    assert "there is no project `nonsense`" in page.text
+    assert "There is no project <code>nonsense</code>" in page.text
     assert "Name one of those that baton serve keys list shows." in page.text
 
 

@@ -156,7 +156,7 @@ def test_a_choice_is_saved_as_a_view_for_all(visitor: Visitor) -> None:
     assert "Refunds &lt;b&gt;" in page
     assert 'aria-current="true" title="Saved by local"' in page
     wrong = visitor.post("/review/views", {"name": "w", "query": f"rubric={RUBRIC}&filter=depht:2"})
-    assert (wrong.status, "did you mean `depth`" in wrong.text) == (400, True)
+    assert (wrong.status, "did you mean <code>depth</code>" in wrong.text) == (400, True)
     (number,) = set(re.findall(r"/review/views/(\d+)/delete", page))
     assert visitor.post(f"/review/views/{number}/delete", {}).status == 303
     assert "Refunds &lt;b&gt;" not in visitor.get("/review").text

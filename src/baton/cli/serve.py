@@ -181,7 +181,7 @@ def rescore(
     until: str | None = None,
     filter: str | None = None,
     project: str | None = None,
-    backend: Literal["local", "ray"] = "local",
+    backend: Annotated[Literal["local", "ray"] | None, Parameter(show_default=False)] = None,
     jobs: Whole | None = None,
     db: Database = None,
     folder: Folder = None,
@@ -207,9 +207,10 @@ def rescore(
     project
         Only this project; every one that the rule is for if nothing else is said.
     backend
-        Where scores are computed: local (processes), or ray.
+        Where scores are computed: local (processes), or ray; `backend:` of the settings if nothing
+        else is said, and else local.
     jobs
-        How many processes compute, or workers of Ray.
+        How many processes compute, or workers of Ray; one if nothing else is said.
     db
         The database of the server.
     folder
@@ -224,9 +225,11 @@ def rescore(
         stand_back()
         stated = load_settings(settings, given)
         request = RescoreRequest(rule=rule, since=since, until=until, filter=filter)
-        spec: dict[str, Any] = {"type": backend}
-        if jobs is not None or backend == "local":
-            spec["workers"] = jobs or 1
+        spec = stated.rescore_backend
+        if backend is not None and backend != spec["type"]:
+            spec = {"type": backend, **({"workers": 1} if backend == "local" else {})}
+        if jobs is not None:
+            spec = {**spec, "workers": jobs}
         noted = time.monotonic()
 
         def tell(counts: Counts) -> None:

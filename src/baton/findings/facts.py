@@ -20,6 +20,7 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge
 
+from .kept import kept
 from .quantities import (
     MONTH_WORDS,
     extra_keys,
@@ -412,7 +413,7 @@ def _read_one(text: str) -> Reading:
     return _read_again(text) if len(text) <= _KEPT else _read(text)
 
 
-@lru_cache(maxsize=4096)
+@kept
 def _read_again(text: str) -> Reading:
     return _read(text)
 

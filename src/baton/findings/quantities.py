@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from .kept import kept
 from .notations import written_out
 from .words import MONTHS, Spelled
 
@@ -312,7 +313,7 @@ _DOTTED_TIME = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
+@kept
 def _again_in_digits(text: str) -> str:
     return _rewritten(text)
 

@@ -38,7 +38,6 @@ _ATTEMPTS = 3
 """Times that one is begun without getting on: then it has failed."""
 _NICE = 15
 """How much rescores stand back: receiving, reading and answering get the processor first."""
-_HERE = {"type": "local", "workers": 1}
 
 
 def ask(
@@ -308,7 +307,7 @@ def _rescore(settings: Settings, number: int) -> None:
     stand_back()
     store = open_store(settings.store)
     try:
-        run_rescore(store, settings, number, _HERE)
+        run_rescore(store, settings, number, settings.rescore_backend)
     except InputError as error:
         _set(store, number, state="failed", error=str(error), ended=time.time())
     finally:

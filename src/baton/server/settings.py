@@ -23,6 +23,7 @@ from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
+from baton.runner.backends.registry import backend_spec
 
 from .access import AccessSettings, Right, is_loopback, network_of
 from .alerts import NOWHERE, Addresses, read_addresses
@@ -77,10 +78,11 @@ class Settings(_Strict, dict=True):
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
     `baton submit`, and talked to in pages; ``rubrics`` is a folder with rubrics of one's own,
     ``datasets`` are folders with cases that pages show and change. Paths start where this file is.
-    Trying rubrics may cost what ``trials`` says, in each project. Where other machines reach the
-    server, pages run agents and change files only with ``allow_run``. Results go to the
-    OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record proves
-    is scored. ``file`` is that of the settings, where paths in rules start.
+    Trying rubrics may cost what ``trials`` says, in each project. ``backend`` computes rescores, as
+    that of a config computes scores: one process of this machine if nothing is stated. Where other
+    machines reach the server, pages run agents and change files only with ``allow_run``. Results go
+    to the OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record
+    proves is scored. ``file`` is that of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -107,6 +109,7 @@ class Settings(_Strict, dict=True):
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     rubrics: str | None = None
     trials: Budget = Budget(cost_usd=1.0)
+    backend: str | dict[str, Any] | None = None
     datasets: list[str] = msgspec.field(default_factory=list)
     allow_run: bool = False
     otlp: str | None = None
@@ -132,6 +135,17 @@ class Settings(_Strict, dict=True):
     def body_redaction(self) -> Redaction:
         """What is redacted in bodies before they are kept: nothing, unless `redact:` is there."""
         return OFF if self.redact is None else self.redaction
+
+    @property
+    def rescore_backend(self) -> dict[str, Any]:
+        """What computes rescores; raises InputError for one that there is not."""
+        if self.backend is None:
+            return {"type": "local", "workers": 1}
+        spec = backend_spec(self.backend)
+        if ":" in spec["type"]:
+            message = f"`{spec['type']}`: rescores have the backends local and ray"
+            raise InputError(Problem(path="type", message=message))
+        return spec
 
     @property
     def alert_addresses(self) -> Addresses:
@@ -284,6 +298,7 @@ def load_settings(
     for name, check in (
         ("redact", lambda: settings.redaction),
         ("trusted_proxies", lambda: [network_of(text) for text in settings.trusted_proxies]),
+        ("backend", lambda: settings.rescore_backend),
     ):
         try:
             check()
