@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 
+import baton
 from baton.datasets import load_dataset
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.own import own_yaml
+from baton.datasets.recorded_dispatches import as_made
 from baton.model import AgentCard, ExpectedHandling, InputError, Trace
 from baton.model.trace import DEFINED
 from baton.testing.build import call, content, delegate, run, said, trace, turn
@@ -164,3 +167,40 @@ def test_a_record_that_was_changed_by_hand_so_that_it_does_not_hold_together_is_
 def test_a_dispatch_that_is_not_there_is_named_with_the_one_that_was_meant() -> None:
     with pytest.raises(InputError, match="no dispatch `d11`; did you mean `d1`"):
         dispatch_case(desk(), "d11")
+
+
+TWO = """
+    import baton
+
+
+    @baton.agent("researcher")
+    def researcher(task):
+        return "it is 40"
+
+
+    @baton.agent("refunds")
+    def refunds(task):
+        return "paid 40"
+
+
+    @baton.agent("desk")
+    def desk(message):
+        researcher("Look up 7")
+        return refunds("Refund order 7")
+"""
+
+
+def test_a_function_that_begins_anew_gets_the_answers_to_what_it_had_handed_on_before(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shop.py").write_text(dedent(TWO))
+    (tmp_path / "cases.yaml").write_text("cases: [{id: a, input: refund order 7}]")
+    target = {"type": "python", "target": f"{tmp_path}/shop.py:desk"}
+    (whole,) = baton.evaluate(tmp_path / "cases.yaml", target, ["dispatch_completed"]).results
+    assert whole.trace is not None
+    second = whole.trace.turns[0].dispatches[1]
+    case = dispatch_case(whole.trace, second.id, expected=as_made(whole.trace, second))
+    (again,) = baton.evaluate([case], target, ["dispatch_routing"]).results
+    assert [(s.status, s.reason) for s in again.scores] == [
+        ("passed", "turn 1: handed to `refunds` as expected")
+    ]

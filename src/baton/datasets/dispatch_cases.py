@@ -349,6 +349,7 @@ def answers_of(dispatch: DispatchCase) -> StandIns:
     ]
     call = dispatch.call
     agents = {}
+    recorded += _made_before(dispatch)
     if call.result is not None:
         recorded.append(
             RecordedAnswer(
@@ -358,6 +359,28 @@ def answers_of(dispatch: DispatchCase) -> StandIns:
         if dispatch.form == "integration":
             agents = {call.to: StandIn(mode="replay")}
     return StandIns(mode="replay", recorded=recorded, agents=agents)
+
+
+def _made_before(dispatch: DispatchCase) -> list[RecordedAnswer]:
+    """Return the answers to what the sender had handed on before, as far as it is recorded.
+
+    A plain function begins anew and hands that on again: it is answered then.
+    """
+    if dispatch.record is None or dispatch.at is None:
+        return []
+    index = index_of(dispatch.record)
+    made, turn = index.dispatches[dispatch.at], index.turn_of[dispatch.at]
+    return [
+        RecordedAnswer(
+            kind="agent",
+            name=each.to_agent,
+            input=_plain(each.prompt),
+            result=_plain(each.result),
+            before=True,
+        )
+        for each in turn.dispatches[: turn.dispatches.index(made)]
+        if each.from_run == made.from_run and each.kind == "delegate" and each.result is not None
+    ]
 
 
 def _messages(specs: Sequence[MessageSpec]) -> list[Message]:

@@ -106,7 +106,10 @@ class StandIn(Part, kw_only=True):
 
 
 class RecordedAnswer(Part, kw_only=True):
-    """What a tool, or an agent, answered in a recorded run; ``input`` are arguments or a prompt."""
+    """What a tool, or an agent, answered in a recorded run; ``input`` are arguments or a prompt.
+
+    ``before`` marks the answer to a dispatch that was made before the one that a case is.
+    """
 
     kind: Literal["tool", "agent"] = "tool"
     name: str
@@ -115,6 +118,7 @@ class RecordedAnswer(Part, kw_only=True):
     result: Any = None
     error: str | None = None
     refused: bool = False
+    before: bool = False
 
 
 class StandIns(Part, kw_only=True):

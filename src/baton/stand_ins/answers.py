@@ -64,6 +64,18 @@ class Recordings:
             raise NoAnswer("the recording has no call of it with these arguments")
         return self._take(fresh, "replay in order")
 
+    def made_before(self, name: str, input: Any) -> Answer | None:
+        """Return the answer to a dispatch that was made before the one that play ends at.
+
+        Only to the same agent with the same prompt: any other is what play was begun for.
+        """
+        wanted = _comparable(input)
+        for place, each in enumerate(self._recorded):
+            same = each.before and each.name == name and _comparable(each.input) == wanted
+            if same and place not in self._used:
+                return self._take(place, "replay")
+        return None
+
     def _take(self, place: int, by: str) -> Answer:
         self._used.add(place)
         each = self._recorded[place]

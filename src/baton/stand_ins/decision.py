@@ -55,6 +55,8 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
     inputs = {(each.name, each.id): each.input for each in play.asked if each.kind == "tool"}
     made = {(each.tool, each.id) for each in play.asked if each.kind == "agent" and each.id}
     for number, asked in enumerate(play.asked, 1):
+        if asked.kind == "agent" and id(asked) in answers:
+            continue  # it was made before the moment of the case, and answered as then
         if asked.kind == "agent":
             ran = inputs.get((asked.tool or "", asked.id)) if asked.id is not None else None
             arguments = ran if asked.arguments is None else asked.arguments

@@ -199,6 +199,8 @@ class Play:
         """
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
+            if (earlier := self._recordings.made_before(asked.name, asked.input)) is not None:
+                return Held(asked, 1, earlier)
             await asyncio.sleep(_SIBLINGS)
             self.decided = True
             raise Decided
@@ -220,6 +222,8 @@ class Play:
         """Do what :meth:`tool` does for a program that does not await; raises the same."""
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
+            if (earlier := self._recordings.made_before(asked.name, asked.input)) is not None:
+                return self._ended(asked, Held(asked, 1, earlier), earlier)
             time.sleep(_SIBLINGS)
             self.decided = True
             raise Decided
