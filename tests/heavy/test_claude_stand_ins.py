@@ -443,7 +443,8 @@ def test_a_recorded_session_is_copied_and_cut_before_the_call(
     opened: Callable[[Any], Desk],
 ) -> None:
     d = opened(desk)
-    recorded = d.play("cases: [{id: wrong, input: refund order 7}]")
+    told: dict[str, Any] = {"system_prompt": "You are a front desk."}
+    recorded = d.play("cases: [{id: wrong, input: refund order 7}]", **told)
     (file,) = [each for each in (d.folder / "config").rglob("*.jsonl") if "agent" not in each.name]
     before = file.read_bytes()
     origin = f"origin: {{trace: {file.stem}}}\n    call: {{from: main, to: warehouse"
@@ -451,10 +452,17 @@ def test_a_recorded_session_is_copied_and_cut_before_the_call(
     short = short.replace("call: {from: main, to: warehouse", origin)
     # What the case holds is less than the session: that is seen to be read from there.
     short = short.replace("order 7: 40 EUR", "order 7: 40 EUR, of the case")
-    trace = d.play(short)
+    trace = d.play(short, **told)
     assert [each.to_agent for each in trace.turns[0].dispatches] == ["warehouse"]
     assert recorded.id == file.stem
     heard = d.server.requests[-1].text
     assert "really look_up" in heard
     assert "of the case" not in heard
+    for texts in (
+        {"agent:main": "You are a front desk. Money goes to refunds."},
+        {"description:refunds": "Refunds of any kind."},
+    ):
+        changed = d.play(short, texts, **told)
+        assert [each.to_agent for each in changed.turns[0].dispatches] == ["refunds"]
+        assert "really look_up" in d.server.requests[-1].text
     assert file.read_bytes() == before

@@ -109,7 +109,15 @@ def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | No
     if is_asked:
         asked = [n for n, each in enumerate(kept) if _is_prompt(each)]
         kept = kept[: asked[-1]] if asked else []
-    return kept
+    # A session also keeps the system prompt, the listing of agents and CLAUDE.md as they were, and
+    # Claude Code would take them from there: what is said there is not changed by a changed text.
+    last: str | None = None
+    messages: Entries = []
+    for each in kept:
+        if each.get("type") in ("user", "assistant") and not each.get("isMeta"):
+            messages.append({**each, "parentUuid": last})
+            last = each.get("uuid")
+    return messages
 
 
 def _message_of(entry: Any) -> dict[str, Any]:
