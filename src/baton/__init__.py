@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from baton.session.export import export_recordings
     from baton.session.label import label
     from baton.session.pull import pull_traces
+    from baton.session.replay import replay
     from baton.session.report import report
     from baton.session.rubrics import try_rubrics
     from baton.session.score import score
@@ -82,6 +83,7 @@ __all__ = [
     "record_agent",
     "record_dispatch",
     "record_turn",
+    "replay",
     "report",
     "resume",
     "score",
@@ -115,6 +117,7 @@ _MODULES = {
     "record_agent": "baton.providers.recorder",
     "record_dispatch": "baton.providers.recorder",
     "record_turn": "baton.providers.recorder",
+    "replay": "baton.session.replay",
     "report": "baton.session.report",
     "resume": "baton.session.evaluate",
     "score": "baton.session.score",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from textwrap import dedent
 
@@ -180,3 +183,73 @@ def test_a_server_takes_changed_texts_from_a_header() -> None:
     assert prompts.get("agent:desk", "Be kind.") == "Be kind."
     with pytest.raises(InputError, match="is not base64"), prompts.handed_over("Be brief."):
         pass
+
+
+class Chat(BaseHTTPRequestHandler):
+    """A server of an agent: it takes texts from the header, or from its requests."""
+
+    def do_POST(self) -> None:
+        """Answer with the instructions that hold for this request."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with prompts.handed_over(self.headers.get(prompts.HEADER)):
+            told = prompts.get("agent:desk", "Be kind.")
+        told = asked.get("prompts", {}).get("agent:desk", told)
+        answer = json.dumps({"reply": told}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def chat() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Chat)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/chat"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "request_", ["{message: '{input}'}", "{m: '{input}', prompts: '{prompts}'}"]
+)
+def test_a_server_plays_with_a_changed_text(desk: Path, chat: str, request_: str) -> None:
+    (desk / "desk.md").write_text("Be kind.\n")
+    (desk / "cases.yaml").write_text(dedent(CASES.replace("response: kind", "response: Be kind.")))
+    provider = f"{{type: http, url: '{chat}', request: {request_}, answer: $.reply,"
+    (desk / "baton.yaml").write_text(
+        "dataset: cases.yaml\nevaluators: [{type: response}]\nproviders:\n"
+        f"- {provider} prompts: {{agent:desk: desk.md}}}}\n"
+    )
+    assert baton.evaluate(config="baton.yaml").status == "passed"
+    changed = baton.evaluate(config="baton.yaml", texts={"agent:desk": "Be brief."})
+    assert changed.status == "failed"
+    assert changed.results[0].trace is not None
+    output = changed.results[0].trace.turns[0].output
+    assert output is not None
+    assert output.text == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("prompts: {agent:desk: gone.md}", "gone.md"),
+        ("prompts: {desk: desk.md}", "names no component"),
+        ("prompts_to: environment", "a server gets a header"),
+        ("prompts_to: 'store:take'", "name some"),
+    ],
+)
+def test_a_mistake_in_prompts_is_named(desk: Path, options: str, says: str) -> None:
+    (desk / "desk.md").write_text("Be kind.\n")
+    (desk / "baton.yaml").write_text(
+        "providers:\n- {type: http, url: 'http://127.0.0.1:9/', request: '{input}', "
+        f"answer: $.reply, {options}}}\n"
+    )
+    with pytest.raises(InputError, match=says):
+        baton.list_components("baton.yaml")

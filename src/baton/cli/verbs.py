@@ -115,6 +115,17 @@ TABLE = {
             ),
         ),
     ),
+    "replay": Verb(
+        "score",
+        "Play recorded dispatches again, with one thing changed, and show what differs.",
+        (
+            Example("baton replay app.py:desk runs/ --dispatch d1", "one dispatch, as it was"),
+            Example(
+                "baton replay cases.yaml --with agent:desk=new.md --repeat 5",
+                "cases, with the agents of baton.yaml, and with new instructions",
+            ),
+        ),
+    ),
     "components": Verb(
         "score",
         "List the texts of agents that may be changed, with their hashes.",

@@ -22,6 +22,7 @@ from baton.model import (
     Form,
     GotBack,
     HandedOff,
+    InputError,
     MadeCall,
     MadeDispatch,
     MadeRun,
@@ -62,6 +63,27 @@ def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
     more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(ids[:10])}{more}"
     return f"no dispatch `{dispatch_id}`; {hint}"
+
+
+def find_dispatch(asked: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]:
+    """Find the one dispatch that is meant: by its id, or by ``TRACE/ID`` where several have that.
+
+    Raises:
+        InputError: there is none, or several.
+    """
+    found = [
+        (trace, made)
+        for trace in traces
+        for turn in trace.turns
+        for made in turn.dispatches
+        if asked in (made.id, f"{trace.id}/{made.id}")
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(no_dispatch(asked, traces))
+    listed = ", ".join(f"`{trace.id}/{asked}`" for trace, _ in found[:5])
+    raise InputError(f"{len(found)} traces have a dispatch `{asked}`: name one, as {listed}")
 
 
 def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:

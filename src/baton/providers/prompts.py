@@ -10,8 +10,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from baton import components
 from baton.formats.document import read_bytes
 from baton.model import InputError, Problem, ProviderError, suggestion
@@ -41,10 +39,10 @@ class Prompts:
                 components.check_name(name)
                 self.texts[name] = read_text(around.folder / file)
             except InputError as error:
-                problems += [
-                    msgspec.structs.replace(problem, path=f"prompts.{name}")
-                    for problem in error.problems
-                ]
+                where = f"prompts.{name}"
+                for problem in error.problems:
+                    place = f"{problem.file}: " if problem.file is not None else ""
+                    problems.append(Problem(path=where, message=f"{place}{problem.message}"))
         if problems:
             raise InputError(problems)
         self._function = None if options.prompts_to == ENVIRONMENT else options.prompts_to

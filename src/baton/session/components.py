@@ -10,12 +10,13 @@ import msgspec
 
 from baton import components as rules
 from baton.config.trust import Trust, trust_of
-from baton.model import ChangedText, InputError, ProviderError, suggestion, text_hash
+from baton.model import ChangedText, InputError, suggestion, text_hash
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
 from baton.providers.prompts import read_text
 from baton.readers import load_catalog
-from baton.runner.loop import entered, run_anywhere
+from baton.replays.play import texts_of
+from baton.runner.loop import run_anywhere
 
 from .agents import build_agent, find_target, variant_names, variants_of
 from .prepare import PathLike, TrustLike
@@ -107,27 +108,6 @@ def changes_in(words: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{option('with')}: `{name}` is given twice")
         texts[name] = read_text(Path(file))
     return texts
-
-
-async def texts_of(provider: ConfiguredProvider[Any]) -> tuple[dict[str, str], set[str]]:
-    """Return the components of a provider that is not entered yet, and the names of its tools.
-
-    Raises:
-        InputError: it has none that can be changed; with what to do.
-    """
-    async with entered(provider):
-        try:
-            texts = await provider.components()
-        except ProviderError as error:
-            raise InputError(str(error)) from error
-        tools = await provider.tools()
-    if not texts:
-        raise InputError(
-            "the program has no texts that can be changed: have it ask for them, as in "
-            '`baton.prompts.get("agent:desk", "You are ...")`, or name files by `prompts:`'
-        )
-    named = (name.removeprefix("tool:") for name in texts if name.startswith("tool:"))
-    return texts, {*tools, *named}
 
 
 async def checked(

@@ -13,7 +13,7 @@ from baton.datasets.convert import convert as converted_as
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.draft import draft_yaml
 from baton.datasets.evalset import initial_session as read_session
-from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, no_dispatch
+from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, find_dispatch
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, Trace
@@ -156,17 +156,11 @@ def draft_dispatches(
     problems: list[str] = []
     cases: dict[str, Case] = {}
     for asked in dispatches:
-        found = [
-            (trace, made)
-            for trace in recorded
-            for turn in trace.turns
-            for made in turn.dispatches
-            if asked in (made.id, f"{trace.id}/{made.id}")
-        ]
-        if len(found) != 1:
-            problems.append(_not_one(asked, [trace for trace, _ in found], recorded))
+        try:
+            trace, made = find_dispatch(asked, recorded)
+        except InputError as error:
+            problems.append(str(error))
             continue
-        trace, made = found[0]
         case = dispatch_case(
             trace,
             made.id,
@@ -182,13 +176,6 @@ def draft_dispatches(
     if problems:
         raise InputError([Problem(message=text) for text in problems])
     return list(cases.values())
-
-
-def _not_one(asked: str, found: Sequence[Trace], recorded: Sequence[Trace]) -> str:
-    if not found:
-        return no_dispatch(asked, recorded)
-    listed = ", ".join(f"`{trace.id}/{asked}`" for trace in found[:5])
-    return f"{len(found)} traces have a dispatch `{asked}`: name one, as {listed}"
 
 
 def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:

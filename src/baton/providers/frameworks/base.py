@@ -39,11 +39,14 @@ class Framework:
 
     Attributes:
         package: the module by which a program uses it.
+        needs_tool: whether an agent goes on from the call of a tool, in an integration; one that
+            goes through its work again needs none.
         asks: how its objects are asked, by the package and the name of their class. The first
             class of an object's ancestors that is listed counts.
     """
 
     package: ClassVar[str]
+    needs_tool: ClassVar[bool] = True
     asks: ClassVar[Mapping[tuple[str, str], Ask]] = {}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:  # noqa: ARG002

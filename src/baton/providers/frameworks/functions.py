@@ -20,6 +20,7 @@ class Functions(Framework):
     """
 
     package = "baton"
+    needs_tool = False
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
         """Yield the function that is an agent."""

@@ -124,8 +124,10 @@ class Program:
         """
         if case.dispatch is None:
             return await self.target.call(message, case, session)
-        name, messages = asked_of(case)
+        name, messages = asked_of(case, needs_tool=False)
         framework, agent = self._agent(name)
+        if framework.needs_tool:
+            name, messages = asked_of(case)
         try:
             return plain(await framework.go_on(agent, messages, session))
         except asyncio.CancelledError:
@@ -215,12 +217,13 @@ class Program:
         raise InputError(f"`{self._spec}` has no component `{name}`; {_known(name, known)}")
 
 
-def asked_of(case: Case) -> tuple[str, list[Message]]:
+def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]]:
     """Return whom a dispatch case is played with, and what that agent is put before.
 
     For a ``decision`` it is the sender with what it had before; for a ``child`` the receiver with
     the prompt, or with all that was said where a transfer handed over just that; for an
-    ``integration`` the sender, the call it made and its result.
+    ``integration`` the sender, the call it made and its result. Where no tool made the dispatch,
+    and none is needed, that is left to the stand-in of the receiver.
 
     Raises:
         ProviderError: the case does not hold what its form needs.
@@ -242,6 +245,8 @@ def asked_of(case: Case) -> tuple[str, list[Message]]:
     if call.sender is None:
         raise ProviderError("the case does not say who made the dispatch: it has no `from`")
     if dispatch.form == "decision":
+        return call.sender, list(dispatch.context)
+    if call.tool is None and call.result is not None and not needs_tool:
         return call.sender, list(dispatch.context)
     if call.tool is None or call.result is None:
         missing = "the tool that made the dispatch" if call.tool is None else "its result"

@@ -1,0 +1,1 @@
+"""Recorded moments played again: dispatch cases, conversations, with texts changed."""

@@ -1,0 +1,410 @@
+"""Plays recorded moments again, as they are and with texts changed, and compares case by case.
+
+:func:`replay` is what a fix is proven with, what an optimiser asks, and what `baton replay` shows::
+
+    moments = Moments(cases, make, plan)
+    as_it_is = await replay(moments)
+    changed = await replay(moments, {"agent:desk": "You are ..."})
+
+The unchanged play is made once for all changes of the same moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from baton.components import changes_of
+from baton.datasets.recorded_dispatches import recorded_trace
+from baton.gate.baseline import SnapshotBuilder
+from baton.model import (
+    Case,
+    CaseResult,
+    ChangedText,
+    Dataset,
+    Evaluation,
+    InputError,
+    Location,
+    ProviderError,
+    Status,
+    suggestion,
+)
+from baton.model.option_names import option
+from baton.providers.base import ConfiguredProvider
+from baton.runner.live import evaluate_in_memory
+from baton.runner.loop import entered
+from baton.runner.plan import Plan, RunOptions
+from baton.runner.recorded import score_in_memory
+from baton.stats.comparison import PASSED, Comparison, compare_all
+from baton.stats.intervals import Estimate, share
+from baton.store import row_of
+
+from .cases import answered_tools, safe, states_something
+from .seen import Seen, differences, recorded_in, seen_in
+
+MakeProvider = Callable[[Mapping[str, str]], ConfiguredProvider[Any]]
+"""Builds what plays, with some texts changed; a new one each time, not entered yet."""
+
+CaseOutcome = Literal["fixed", "broken", "passes", "fails", "no verdict", "error"]
+"""What became of a case. ``fixed``: it fails unchanged, and passes changed in each repeat.
+``broken``: it passes unchanged in each repeat, and fails changed. ``passes`` and ``fails``: both
+sides alike, or there is one side alone. ``no verdict``: nothing says what should have happened.
+``error``: a play of it broke, on either side; it counts in no rate."""
+
+
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """``count`` of so many cases, and the share with its 95 % interval; ``None`` of no cases."""
+
+    count: int
+    of: int
+    share: Estimate | None
+
+    @classmethod
+    def among(cls, count: int, of: int) -> Counted:
+        """Count some of ``of`` cases."""
+        return cls(count=count, of=of, share=share(count, of))
+
+    def __str__(self) -> str:
+        if self.share is None:
+            return f"{self.count} of {self.of}"
+        return f"{self.count} of {self.of} [{self.share.low:.2f}, {self.share.high:.2f}]"
+
+
+class ReplayedCase(msgspec.Struct, kw_only=True):
+    """A case in all its plays, each repeat by itself, and what came of it in the recording.
+
+    ``differs`` says of each repeat of the side that is judged in what it differs from the
+    recording; an empty text is none. It is ``None`` where the recording does not tell, or the play
+    broke.
+    """
+
+    id: str
+    form: str
+    outcome: CaseOutcome
+    where: Location | None = None
+    tags: list[str] = msgspec.field(default_factory=list)
+    recorded: Seen | None = None
+    unchanged: list[Seen] = msgspec.field(default_factory=list)
+    changed: list[Seen] = msgspec.field(default_factory=list)
+    differs: list[str | None] = msgspec.field(default_factory=list)
+
+
+class Replayed(msgspec.Struct, kw_only=True):
+    """What came of playing moments again.
+
+    Args:
+        changes: the texts that were changed; none where they were played as they are.
+        cases: each case, in order.
+        fixed: of the cases that fail unchanged, in some repeat at least, those that pass changed in
+            each repeat.
+        broke: of the cases that pass unchanged in each repeat, those that fail changed in some.
+        as_recorded: of the cases whose recording tells, those that the unchanged play repeats in
+            each of its repeats.
+        comparison: the two sides, axis by axis, paired by case; ``None`` without a change, or where
+            no case has a verdict on both.
+        unchanged: the results of playing as it is, with traces and scores.
+        changed: the results of playing with the change.
+    """
+
+    changes: list[ChangedText]
+    cases: list[ReplayedCase]
+    fixed: Counted
+    broke: Counted
+    as_recorded: Counted
+    comparison: Comparison | None
+    unchanged: Evaluation
+    changed: Evaluation | None = None
+
+    @property
+    def errors(self) -> list[ReplayedCase]:
+        """The cases of which a play broke."""
+        return [case for case in self.cases if case.outcome == "error"]
+
+    @property
+    def status(self) -> Status:
+        """The verdict on the side that was asked for: the changed one, where something is changed.
+
+        An error outranks a failure; ``skipped`` where no case has a verdict.
+        """
+        if self.errors or not self.cases:
+            return "error"
+        judged = [case.unchanged if self.changed is None else case.changed for case in self.cases]
+        if any(map(_fails, judged)):
+            return "failed"
+        return "passed" if any(map(_passes, judged)) else "skipped"
+
+
+class Moments:
+    """Cases to play again, and how; what is played unchanged is kept for all changes.
+
+    Args:
+        cases: dispatch cases, conversations (see :mod:`baton.replays.cases`), or any other case. No
+            tool of theirs runs but ``live_tools``.
+        make: builds what plays them, with some texts changed.
+        plan: what scores them.
+        options: repeats, how many at once, the time for a case. ``max_agent_cost`` is for all plays
+            of these moments together.
+        name: of the evaluations.
+        live_tools: tools that really run.
+        recorded: what was recorded of cases that do not hold it themselves, by id.
+        by_cases: the plan was chosen by what the cases state. One that states nothing can fail by
+            what its record proves, and passing it tells nothing: it has no verdict then.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        make: MakeProvider,
+        plan: Plan,
+        options: RunOptions | None = None,
+        *,
+        name: str = "replay",
+        live_tools: Sequence[str] = (),
+        recorded: Mapping[str, Seen] | None = None,
+        by_cases: bool = False,
+    ) -> None:
+        self.cases = list(cases)
+        self.dataset = Dataset([safe(case, live_tools) for case in cases], name=name)
+        self.make = make
+        self.plan = plan
+        self.options = options or RunOptions()
+        self.live_tools = list(live_tools)
+        self.recorded = dict(recorded or {})
+        self.silent = {case.id for case in self.cases if by_cases and not states_something(case)}
+        self.spent = 0.0
+        self._unchanged: Evaluation | None = None
+        self._texts: tuple[dict[str, str], set[str]] | None = None
+        self._scored: dict[int, CaseResult] | None = None
+
+    async def texts(self) -> dict[str, str]:
+        """Return the texts that may be changed, as they are, by name.
+
+        Raises:
+            InputError: there are none; with what to do.
+        """
+        texts, _ = await self._known()
+        return texts
+
+    async def check(self, changed: Mapping[str, str]) -> list[ChangedText]:
+        """Check changes, and the names of tools that really run, before anything is played.
+
+        Raises:
+            InputError: there is no such text or tool, or a text breaks something.
+        """
+        if self.live_tools:
+            await self._check_tools()
+        if not changed:
+            return []
+        texts, tools = await self._known()
+        return changes_of(texts, changed, tools)
+
+    async def play(self, changed: Mapping[str, str]) -> Evaluation:
+        """Play and score all cases with some texts changed; the unchanged play is made once."""
+        if not changed and self._unchanged is not None:
+            return self._unchanged
+        limit = self.options.max_agent_cost
+        left = None if limit is None else max(limit - self.spent, 0.0)
+        options = msgspec.structs.replace(self.options, max_agent_cost=left)
+        provider = self.make(changed)
+        played = await evaluate_in_memory(
+            self.plan, provider, self.dataset, options, self.dataset.name
+        )
+        costs = (each.efficiency.cost_usd for each in played.results if each.efficiency is not None)
+        self.spent += sum(cost for cost in costs if cost is not None)
+        if not changed:
+            self._unchanged = played
+        return played
+
+    def scored(self) -> dict[int, CaseResult]:
+        """Score what was recorded of dispatch cases, by their places; made once.
+
+        No judge is asked about it: where the plan needs one, there is nothing.
+        """
+        if self._scored is None:
+            moments = [case for case in self.cases if case.dispatch is not None]
+            self._scored = {}
+            if moments and not self.plan.needs_judge:
+                traces = [recorded_trace(case) for case in moments]
+                results = score_in_memory(self.plan, traces, self.dataset, self.dataset.name)
+                found = (each for each in results.results if each.trace is not None)
+                self._scored = {each.position: each for each in found}
+        return self._scored
+
+    async def _known(self) -> tuple[dict[str, str], set[str]]:
+        if self._texts is None:
+            texts, tools = await texts_of(self.make({}))
+            self._texts = texts, tools | answered_tools(self.cases)
+        return self._texts
+
+    async def _check_tools(self) -> None:
+        async with entered(provider := self.make({})):
+            tools = await provider.tools()
+        known = tools | answered_tools(self.cases)
+        for name in self.live_tools:
+            if name not in known:
+                hint = suggestion(name, known) or "the recording has none"
+                raise InputError(f"{option('live_tools')}: no tool `{name}`; {hint}")
+
+
+async def replay(moments: Moments, changed: Mapping[str, str] | None = None) -> Replayed:
+    """Play moments again, as they are and with texts changed, and compare the two case by case.
+
+    Every tool is answered from the recording; a play that asks for another one is an error, which
+    names the tool. The two sides are played one after the other; repeats of a case stay together.
+
+    Args:
+        moments: what to play, and how.
+        changed: new texts by the name of the component; without any, only the unchanged side is
+            played.
+
+    Raises:
+        InputError: there is no such text, or the change breaks something; or the cases cannot be
+            played with this provider. Nothing is played then.
+    """
+    texts = dict(changed or {})
+    changes = await moments.check(texts)
+    unchanged = await moments.play({})
+    other = await moments.play(texts) if texts else None
+    return _compared(moments, changes, unchanged, other)
+
+
+async def texts_of(provider: ConfiguredProvider[Any]) -> tuple[dict[str, str], set[str]]:
+    """Return the components of a provider that is not entered yet, and the names of its tools.
+
+    Raises:
+        InputError: it has none that can be changed; with what to do.
+    """
+    async with entered(provider):
+        try:
+            texts = await provider.components()
+        except ProviderError as error:
+            raise InputError(str(error)) from error
+        tools = await provider.tools()
+    if not texts:
+        raise InputError(
+            "the program has no texts that can be changed: have it ask for them, as in "
+            '`baton.prompts.get("agent:desk", "You are ...")`, or name files by `prompts:`'
+        )
+    named = (name.removeprefix("tool:") for name in texts if name.startswith("tool:"))
+    return texts, {*tools, *named}
+
+
+def _compared(
+    moments: Moments,
+    changes: list[ChangedText],
+    unchanged: Evaluation,
+    changed: Evaluation | None,
+) -> Replayed:
+    before, after = _by_case(unchanged), _by_case(changed) if changed is not None else {}
+    scored = moments.scored()
+    cases = [
+        _case(
+            case,
+            recorded_in(case, scored.get(place)) or moments.recorded.get(case.id),
+            before.get(place, []),
+            after.get(place, []) if changed is not None else None,
+            is_silent=case.id in moments.silent,
+        )
+        for place, case in enumerate(moments.cases)
+    ]
+    outcomes = [case.outcome for case in cases]
+    failing = sum(_fails(each.unchanged) for each in cases if each.outcome != "error")
+    passing = sum(_passes(each.unchanged) for each in cases if each.outcome != "error")
+    told = [each for each in cases if each.recorded is not None and each.unchanged]
+    same = [_as_recorded(each) for each in told]
+    left_out = {case.id for case in cases if case.outcome in ("error", "no verdict")}
+    return Replayed(
+        changes=changes,
+        cases=cases,
+        fixed=Counted.among(outcomes.count("fixed"), failing),
+        broke=Counted.among(outcomes.count("broken"), passing),
+        as_recorded=Counted.among(same.count(True), len(same) - same.count(None)),
+        comparison=None if changed is None else _paired(unchanged, changed, moments.plan, left_out),
+        unchanged=unchanged,
+        changed=changed,
+    )
+
+
+def _by_case(evaluation: Evaluation) -> dict[int, list[CaseResult]]:
+    found: dict[int, list[CaseResult]] = {}
+    for result in evaluation.results:
+        found.setdefault(result.position, []).append(result)
+    return found
+
+
+def _case(
+    case: Case,
+    recorded: Seen | None,
+    before: Sequence[CaseResult],
+    after: Sequence[CaseResult] | None,
+    *,
+    is_silent: bool,
+) -> ReplayedCase:
+    unchanged = [seen_in(case, result) for result in before]
+    changed = [seen_in(case, result) for result in after or ()]
+    judged = unchanged if after is None else changed
+    for seen in (*unchanged, *changed, *([recorded] if recorded is not None else [])):
+        if is_silent and seen.status == "passed":
+            seen.status = "skipped"
+    return ReplayedCase(
+        id=case.id,
+        form=case.dispatch.form if case.dispatch is not None else "conversation",
+        outcome=_outcome(unchanged, None if after is None else changed),
+        where=case.where,
+        tags=case.tags,
+        recorded=recorded,
+        unchanged=unchanged,
+        changed=changed,
+        differs=[None if recorded is None else differences(recorded, each) for each in judged],
+    )
+
+
+def _passes(plays: Sequence[Seen]) -> bool:
+    return bool(plays) and all(each.status == "passed" for each in plays)
+
+
+def _fails(plays: Sequence[Seen]) -> bool:
+    return any(each.status == "failed" for each in plays)
+
+
+def _outcome(unchanged: Sequence[Seen], changed: Sequence[Seen] | None) -> CaseOutcome:
+    sides = [unchanged] if changed is None else [unchanged, changed]
+    if any(not side or any(each.status == "error" for each in side) for side in sides):
+        return "error"
+    last = sides[-1]
+    if not any(_passes(side) or _fails(side) for side in sides):
+        return "no verdict"
+    if changed is not None and _fails(unchanged) and _passes(last):
+        return "fixed"
+    if changed is not None and _passes(unchanged) and _fails(last):
+        return "broken"
+    if _fails(last):
+        return "fails"
+    return "passes" if _passes(last) else "no verdict"
+
+
+def _as_recorded(case: ReplayedCase) -> bool | None:
+    """Tell whether every unchanged repeat did what was recorded; ``None`` where one cannot tell."""
+    assert case.recorded is not None  # noqa: S101 - the caller has looked
+    found = [differences(case.recorded, each) for each in case.unchanged]
+    if any(text is None for text in found):
+        return None
+    return not any(found)
+
+
+def _paired(
+    unchanged: Evaluation, changed: Evaluation, plan: Plan, left_out: set[str]
+) -> Comparison | None:
+    """Compare both sides over the cases that have a verdict in every repeat of both."""
+    sides = []
+    for side in (unchanged, changed):
+        builder = SnapshotBuilder()
+        for result in side.results:
+            if result.case_id not in left_out:
+                builder.add(row_of(result))
+        sides.append({each.id: each.values() for each in builder.cases()})
+    lower = frozenset(plan.gate.lower)
+    compared = compare_all(*sides, lower_is_better=lower)
+    return compared if any(axis.axis.name == PASSED for axis in compared.axes) else None

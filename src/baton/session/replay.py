@@ -1,0 +1,320 @@
+"""Playing recorded dispatches and conversations again, with one thing changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+import msgspec
+
+from baton.config import Config
+from baton.datasets.filter import choose
+from baton.formats.evaluation_folder import is_evaluation
+from baton.model import (
+    Case,
+    Dataset,
+    ExpectedHandling,
+    InputError,
+    Trace,
+)
+from baton.model import (
+    Evaluation as Played,
+)
+from baton.model.option_names import option
+from baton.providers.base import ConfiguredProvider
+from baton.providers.python import PythonOptions
+from baton.readers import load_traces
+from baton.replays.cases import Played as Form
+from baton.replays.cases import conversation_cases, dispatch_cases, in_form
+from baton.replays.play import MakeProvider, Moments, Replayed
+from baton.replays.play import replay as play_again
+from baton.replays.seen import Seen, recorded_conversation
+from baton.runner.loop import run_anywhere
+from baton.runner.plan import RunOptions, Specs
+from baton.runner.prices import read_prices
+
+from .agents import agent_spec, build_agent, find_target, variant_names, variants_of
+from .evaluate import EvaluateOptions, run_options
+from .evaluation import Evaluation
+from .file_kinds import cases_in, is_kind
+from .prepare import (
+    Inputs,
+    Note,
+    PathLike,
+    ScoreOptions,
+    each_once,
+    folder_header,
+    inputs_of,
+    log_note,
+    prepare,
+    refuse_unknown,
+    trust_in,
+)
+from .recordings import recordings_in
+
+MomentsLike = Trace | Dataset | Sequence[Trace | Case | PathLike] | PathLike
+"""What is played again: traces, cases, or the paths of either."""
+
+
+def replay(
+    moments: MomentsLike,
+    target: str | Mapping[str, Any] | None = None,
+    evaluators: Specs | None = None,
+    *,
+    dispatch: str | Sequence[str] = (),
+    form: Form | None = None,
+    expect: Sequence[str] = (),
+    app: str | None = None,
+    variant: str | None = None,
+    keyword: str | None = None,
+    limit: int | None = None,
+    save: PathLike | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Replayed:
+    """Play recorded dispatches again, as they are and with texts changed, and compare them.
+
+    Every tool is answered from the recording: nothing is paid, sent or deleted again. A tool that
+    the recording has no answer for is refused by name, which makes its case an error.
+
+    Args:
+        moments: recorded traces, of which each dispatch is played again; or cases: dispatch cases,
+            or any others. Or the paths of either.
+        target: the agent, as `baton eval` takes it, or the spec of a provider; that of ``config``
+            when left out.
+        evaluators: what scores; by what the cases expect when left out.
+        dispatch: the id of the only dispatch of the traces to play, or of several; ``TRACE/ID``
+            where several traces have one with that id.
+        form: ``decision``, ``child`` or ``integration``; ``conversation`` plays all messages of a
+            trace again. As a case says, else ``decision``.
+        expect: whom the dispatch should go to, where ``dispatch`` names one.
+        app: the app of an ADK server.
+        variant: which of a config's providers plays.
+        keyword: only cases that this expression fits, as for `-k` of `baton eval`.
+        limit: at most so many cases.
+        save: a new folder for both plays, ``unchanged`` and ``changed``, as evaluations.
+        options: as for :func:`baton.evaluate`. ``texts`` are those that are changed;
+            ``live_tools`` alone really run.
+
+    Raises:
+        InputError: a file with faults, no such agent, dispatch, text or tool, or a change that
+            breaks a text. Nothing is played then.
+    """
+    known = [*ScoreOptions.__annotations__, *EvaluateOptions.__annotations__]
+    refuse_unknown("`baton.replay`", options, [*known, "live_tools"])
+    given: dict[str, Any] = {**options}
+    note = options.get("note", log_note)
+    agent = _agent_of(target, options, app, variant)
+    options["config"] = agent.config
+    some = [dispatch] if isinstance(dispatch, str) else list(dispatch)
+    chosen = _chosen(moments, agent, some, form, expect, options)
+    dataset = choose(Dataset(chosen.cases, name=chosen.name), [], limit, keyword)
+    options["by_cases"] = True
+    inputs = inputs_of(options, dataset)
+    player = agent.make({}).options
+    plan = prepare(
+        inputs,
+        evaluators,
+        options,
+        player_prices=read_prices(player.custom_pricing or {}, "custom_pricing"),
+        player_model=player.model,
+    )
+    how = run_options(agent.config.run if agent.config else RunOptions(), options)
+    ready = Moments(
+        list(dataset),
+        agent.make,
+        plan,
+        how,
+        name=options.get("name") or chosen.name,
+        live_tools=given.get("live_tools") or (),
+        recorded=chosen.recorded,
+        by_cases=evaluators is None and not (agent.config and agent.config.evaluators),
+    )
+    for text in dataset.notes:
+        note(text)
+    if save is not None and Path(save).exists():
+        raise InputError(f"{option('save')}: {save} is there already: name a new folder")
+    replayed = run_anywhere(play_again(ready, options.get("texts")))
+    if save is not None:
+        _save(Path(save), replayed, inputs, ready, player.type)
+    return replayed
+
+
+class _Agent(NamedTuple):
+    config: Config | None
+    make: MakeProvider
+
+
+def _agent_of(
+    target: str | Mapping[str, Any] | None,
+    options: EvaluateOptions,
+    app: str | None,
+    variant: str | None,
+) -> _Agent:
+    """Find who plays: one agent, or one provider of a config; raises InputError."""
+    config, spec = options.get("config"), None
+    if isinstance(target, Mapping):
+        spec = dict(target)
+        loaded = inputs_of(options, Dataset([])).config
+    else:
+        words = [target] if target is not None else []
+        if target is None and config is not None and not isinstance(config, Config):
+            words, config = [os.fspath(config)], None
+        given = None if config is None or isinstance(config, Config) else os.fspath(config)
+        if target is None and isinstance(config, Config):
+            loaded = config
+        else:
+            found = find_target(words, trust_in(options), app, config=given)
+            loaded, spec = config if isinstance(config, Config) else found.config, found.provider
+    places = variants_of(loaded if spec is None else None, variant)
+    if len(places) > 1 and loaded is not None:
+        names = ", ".join(f"`{name}`" for name in variant_names(loaded))
+        raise InputError(
+            f"the config has several providers ({names}): name one by {option('variant')}"
+        )
+    options["config"] = loaded
+    catalog = inputs_of(options, Dataset([])).catalog or {}
+    apart, spec = _apart(loaded), None if spec is None else _spec_apart(spec)
+
+    def make(texts: Mapping[str, str]) -> ConfiguredProvider[Any]:
+        return build_agent(apart, spec, places[0], catalog, texts)
+
+    return _Agent(loaded, make)
+
+
+def _spec_apart(spec: dict[str, Any]) -> dict[str, Any]:
+    """Have a program run in a process of its own: what is compared is played in the same way.
+
+    With changed texts it does so anyway.
+    """
+    return {**spec, "workers": "process"} if spec.get("type") == "python" else spec
+
+
+def _apart(config: Config | None) -> Config | None:
+    if config is None:
+        return None
+    providers = [
+        msgspec.structs.replace(each, workers="process")
+        if isinstance(each, PythonOptions)
+        else each
+        for each in config.providers
+    ]
+    return msgspec.structs.replace(config, providers=providers)
+
+
+class _Chosen(NamedTuple):
+    cases: list[Case]
+    recorded: dict[str, Seen]
+    name: str
+
+
+def _chosen(
+    moments: MomentsLike,
+    agent: _Agent,
+    dispatches: Sequence[str],
+    form: Form | None,
+    expect: Sequence[str],
+    options: EvaluateOptions,
+) -> _Chosen:
+    """Make or read the cases to play; raises InputError."""
+    if isinstance(moments, Trace | str | os.PathLike):
+        some: list[Trace | Case | PathLike] = [moments]
+    elif isinstance(moments, Dataset):
+        some = list(moments)
+    else:
+        some = list(moments)
+    paths = each_once(
+        [os.fspath(each) for each in some if isinstance(each, str | os.PathLike)],
+        options.get("note", log_note),
+    )
+    cases = [each for each in some if isinstance(each, Case)]
+    traces = [each for each in some if isinstance(each, Trace)]
+    with_cases = [path for path in paths if _holds_cases(path)]
+    recordings = [path for path in paths if path not in with_cases]
+    if not some and agent.config is not None and agent.config.dataset:
+        with_cases = list(agent.config.dataset)
+    if not some and not with_cases:
+        raise InputError("name recordings or dispatch cases to play again")
+    if (with_cases or cases) and (recordings or traces):
+        raise InputError("these are recordings and cases: play the one or the other")
+    if with_cases or cases:
+        if dispatches or expect:
+            what = option("dispatch") if dispatches else option("expect")
+            raise InputError(f"{what} is for recordings: a case says these things itself")
+        if with_cases:
+            dataset = inputs_of(options, with_cases).dataset
+            assert dataset is not None  # noqa: S101 - paths are named
+        else:
+            dataset = Dataset(cases)
+        return _Chosen(in_form(dataset, form), {}, dataset.name)
+    if expect and not dispatches:
+        raise InputError(f"{option('expect')} goes with {option('dispatch')}, which names one")
+    traces += _read(recordings, agent, options)
+    name = Path(recordings[0]).stem.partition(".")[0] if recordings else traces[0].id
+    if form == "conversation":
+        if dispatches:
+            message = f"{option('dispatch')} names one dispatch, and `conversation` plays them all"
+            raise InputError(message)
+        made = conversation_cases(traces)
+        pairs = zip(made, traces, strict=True)
+        recorded = {case.id: recorded_conversation(trace) for case, trace in pairs}
+        return _Chosen(made, recorded, name or "replay")
+    expected = ExpectedHandling(to=list(expect)) if expect else None
+    made = dispatch_cases(traces, dispatches=dispatches, form=form or "decision", expected=expected)
+    return _Chosen(made, {}, name or "replay")
+
+
+def _holds_cases(path: str) -> bool:
+    """Tell a dataset from recordings, by its content."""
+    place = Path(path)
+    if place.exists():
+        return not is_evaluation(place) and cases_in(place) == "only"
+    file = Path(path.rpartition(":")[0])
+    return file.is_file() and cases_in(file) is not None
+
+
+def _read(paths: Iterable[str], agent: _Agent, options: EvaluateOptions) -> list[Trace]:
+    note: Note = options.get("note", log_note)
+    listed = list(paths)
+    if not listed:
+        return []
+    read = recordings_in(listed, note)
+    agents = options.get("agents") or (agent.config.agents if agent.config else None)
+    redact = options.get("redact")
+    traces = load_traces(
+        [Path(path) for path in read.paths],
+        agents=agents or read.agents,
+        redact=True if redact is None else redact,
+    )
+    if not traces:
+        raise InputError(f"no trace in {', '.join(listed)}")
+    return list(traces)
+
+
+def _save(
+    folder: Path, replayed: Replayed, inputs: Inputs, moments: Moments, played_by: str
+) -> None:
+    sides: list[tuple[str, Played, bool]] = [("unchanged", replayed.unchanged, False)]
+    if replayed.changed is not None:
+        sides.append(("changed", replayed.changed, True))
+    for name, side, is_changed in sides:
+        about = folder_header(
+            moments.plan,
+            inputs,
+            played_by,
+            git=False,
+            changes=replayed.changes if is_changed else (),
+            planned=len(side.results),
+            repeats=moments.options.repeat,
+        )
+        side.notices += about.get("notices", [])
+        Evaluation.of(side, about, keep_traces=True).save(folder / name)
+
+
+def target_and_moments(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Tell the agent or config that is named first from what is played again."""
+    listed = list(words)
+    if listed and (agent_spec(listed[0]) is not None or is_kind(Path(listed[0]), "config")):
+        return listed[0], listed[1:]
+    return None, listed
