@@ -181,6 +181,7 @@ def safe(case: Case, live_tools: Sequence[str] = ()) -> Case:
         },
         recorded=over.recorded,
         live=list(live_tools),
+        about=over.about,
     )
     return msgspec.structs.replace(case, stand_ins=stand_ins)
 

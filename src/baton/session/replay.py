@@ -102,14 +102,15 @@ def replay(
             breaks a text. Nothing is played then.
     """
     known = [*ScoreOptions.__annotations__, *EvaluateOptions.__annotations__]
-    refuse_unknown("`baton.replay`", options, [*known, "live_tools"])
-    given: dict[str, Any] = {**options}
+    refuse_unknown("`baton.replay`", options, known)
     note = options.get("note", log_note)
     agent = _agent_of(target, options, app, variant)
     options["config"] = agent.config
     some = [dispatch] if isinstance(dispatch, str) else list(dispatch)
     chosen = _chosen(moments, agent, some, form, expect, options)
     dataset = choose(Dataset(chosen.cases, name=chosen.name), [], limit, keyword)
+    if agent.config is not None and agent.config.stand_ins is not None:
+        dataset = dataset.with_stand_ins(agent.config.stand_ins)
     options["by_cases"] = True
     inputs = inputs_of(options, dataset)
     player = agent.make({}).options
@@ -127,7 +128,7 @@ def replay(
         plan,
         how,
         name=options.get("name") or chosen.name,
-        live_tools=given.get("live_tools") or (),
+        live_tools=options.get("live_tools") or (),
         recorded=chosen.recorded,
         by_cases=evaluators is None and not (agent.config and agent.config.evaluators),
     )

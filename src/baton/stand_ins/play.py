@@ -366,7 +366,8 @@ class Play:
     ) -> ProviderError:
         what = "agent" if asked.kind == "agent" else "tool"
         way = (
-            f"`live: [{asked.name}]` of `stand_ins:` runs it{answered}"
+            f"`live: [{asked.name}]` of `stand_ins:` runs it, or `--live-tools {asked.name}`"
+            f"{answered}"
             if asked.kind == "tool"
             else "`stand_ins:` may answer for it"
         )
