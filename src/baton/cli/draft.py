@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
-from baton.datasets.own import own_yaml
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
-from baton.model import Case, Form, InputError
+from baton.model import Form, InputError
 from baton.model.option_names import option
 from baton.model.redact import ON
-from baton.session.convert import draft, draft_dispatches
+from baton.session.convert import (
+    dispatch_yaml,
+    draft,
+    draft_dispatches,
+    write_dispatch_cases,
+)
 
 from .messages import note, say
 from .options import AS_CONFIGURED, LATER, Flag, Output, Redacting, Whole, Words
@@ -71,30 +74,12 @@ def draft_command(
         redact=redact,
         note=note,
     )
-    if output is None or not (output.is_dir() or output.suffix == ""):
-        if output is not None:
-            refuse_overwriting([output], traces)
-        return _written(_DISPATCHES + own_yaml(cases), output)
-    files = {output / f"{_file_name(case)}.yaml": case for case in cases}
-    if len(files) < len(cases):
-        raise InputError(f"{output}: two cases have the same file name: write them into one file")
-    refuse_overwriting(list(files), traces)
-    make_folder(output)
-    for file, case in files.items():
-        with naming(file):
-            file.write_text(_DISPATCHES + own_yaml([case]), encoding="utf-8")
+    if output is None:
+        sys.stdout.write(dispatch_yaml(cases))
+        return 0
+    write_dispatch_cases(cases, output, traces)
     say(f"the cases are in {output}")
     return 0
-
-
-_DISPATCHES = """\
-# Drafted from recorded dispatches. `baton score` scores them as recorded, `baton eval` plays them.
-"""
-
-
-def _file_name(case: Case) -> str:
-    """Return the id of a case with what file names may not hold replaced."""
-    return re.sub(r"[^\w.-]+", "_", case.id).strip("._")[:120] or "case"
 
 
 def _written(text: str, output: Path | None) -> int:

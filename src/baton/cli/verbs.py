@@ -68,6 +68,17 @@ TABLE = {
             ),
         ),
     ),
+    "collect": Verb(
+        "score",
+        "Choose dispatches of production for a set of cases.",
+        (
+            Example("baton collect runs/ -o cases/", "100 of recordings, a file for each"),
+            Example(
+                "baton collect server://localhost:4318 --failing --count 20 -o failing.yaml",
+                "of a server, only what fails",
+            ),
+        ),
+    ),
     "convert": Verb(
         "score",
         "Write a dataset in another dialect, and list what is lost.",

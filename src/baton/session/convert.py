@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from baton.datasets.convert import convert as converted_as
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.draft import draft_yaml
 from baton.datasets.evalset import initial_session as read_session
+from baton.datasets.own import own_yaml
 from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, find_dispatch
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
@@ -176,6 +178,49 @@ def draft_dispatches(
     if problems:
         raise InputError([Problem(message=text) for text in problems])
     return list(cases.values())
+
+
+def dispatch_yaml(cases: Sequence[Case]) -> str:
+    """Return dispatch cases as a file that Baton reads."""
+    return _RECORDED + own_yaml(cases)
+
+
+_RECORDED = """\
+# Drafted from recorded dispatches. `baton score` scores them as recorded, `baton eval` plays them.
+"""
+
+
+def write_dispatch_cases(
+    cases: Sequence[Case], output: PathLike, inputs: Iterable[PathLike] = ()
+) -> list[Path]:
+    """Write dispatch cases into a file, or (without a suffix) into a folder, a file for each.
+
+    Args:
+        cases: the cases.
+        output: the file or folder.
+        inputs: what was read, and must not be overwritten.
+
+    Raises:
+        InputError: a file would be overwritten that was read, or two cases have one file name.
+    """
+    place = Path(output)
+    files = {place: list(cases)}
+    if place.is_dir() or place.suffix == "":
+        files = {place / f"{_file_name(case)}.yaml": [case] for case in cases}
+        if len(files) < len(cases):
+            message = "two cases have the same file name: write them into one file"
+            raise InputError(Problem(file=str(place), message=message))
+    refuse_overwriting(list(files), [os.fspath(each) for each in inputs])
+    for file, some in files.items():
+        make_folder(file.parent)
+        with naming(file):
+            file.write_text(dispatch_yaml(some), encoding="utf-8")
+    return list(files)
+
+
+def _file_name(case: Case) -> str:
+    """Return the id of a case with what file names may not hold replaced."""
+    return re.sub(r"[^\w.-]+", "_", case.id).strip("._")[:120] or "case"
 
 
 def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:

@@ -1,0 +1,120 @@
+"""``baton collect``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from baton.model import Form, InputError
+from baton.reports.text import one_line
+
+from .messages import say
+from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole, Words
+
+if TYPE_CHECKING:
+    from baton.feed.collect import Collected
+
+
+def collect_command(
+    *sources: str,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    count: Whole = 100,
+    filter: str | None = None,
+    edge: str | None = None,
+    since: str | None = None,
+    tag: Words = (),
+    failing: Flag = False,
+    seed: Annotated[Whole, LATER] = 0,
+    form: Annotated[Form, LATER] = "decision",
+    context_turns: Annotated[Whole, LATER] = 3,
+    evaluators: Evaluators = (),
+    config: ConfigPath = None,
+    scoring: Scoring = USUAL,
+    trust: Annotated[Paths, LATER] = (),
+) -> int:
+    """Choose dispatches of production for a set of cases: by receiver and verdict, no duplicates.
+
+    Parameters
+    ----------
+    sources
+        Folders of evaluations, recordings, which are scored first, and conversations of a server:
+        server://HOST/PROJECT. The newest evaluation when left out.
+    output
+        Write the cases into this file, or into this folder (`cases/`), a file for each.
+    count
+        How many cases: 40 to 200, or any number with --failing.
+    filter
+        Only dispatches that meet this: "to:refund-* depth:>=2".
+    edge
+        Only dispatches of SENDER:RECEIVER; either may be a glob.
+    since
+        Only dispatches that started then or later: a date or a time.
+    tag
+        Only results whose case has this tag. May be given several times.
+    failing
+        Only dispatches that fail.
+    seed
+        Another seed chooses another set.
+    form
+        How the cases are played: the sender chooses again (decision), the receiver gets the same
+        prompt (child), or the sender goes on from the result (integration).
+    context_turns
+        Of how many turns before and after a dispatch its case holds all that agents did.
+    evaluators
+        An evaluator to score recordings with. May be given several times.
+    config
+        A config by which recordings are scored.
+    trust
+        A folder whose files may name code. May be given several times.
+    """
+    from baton.session.collect import collect
+    from baton.session.convert import write_dispatch_cases
+
+    if output is None:
+        raise InputError("say where the cases go: -o cases/ (a file for each) or -o cases.yaml")
+    asked = scoring.options(trust, rehearsal=False)
+    asked["config"] = config
+    # What the user's own code prints is no part of what is listed.
+    with redirect_stdout(sys.stderr):
+        found = collect(
+            sources,
+            evaluators or None,
+            count=count,
+            seed=seed,
+            where=filter,
+            edge=edge,
+            since=since,
+            tags=tag,
+            failing=failing,
+            form=form,
+            context_turns=context_turns,
+            **asked,
+        )
+    write_dispatch_cases(found.cases, output, sources)
+    _print(found.collected)
+    say(f"the cases are in {output}")
+    return 0
+
+
+def _print(collected: Collected) -> None:
+    from rich.table import Table
+
+    from baton.reports.text import Text, console_for
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    titles = ("agent", "dispatches", "failing", "cases", "green")
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="right" if place else "left", no_wrap=True)
+    for each in collected.strata:
+        row = (each.dispatches, each.failing, each.chosen, each.chosen_green)
+        table.add_row(Text(one_line(each.agent, 60)), *(f"{number:,}" for number in row))
+    console_for(sys.stdout).print(table)
+    chosen = len(collected.chosen)
+    print(
+        f"{chosen} cases, {collected.green / chosen:.0%} green; "
+        f"{collected.duplicates} near-duplicates are left out"
+    )

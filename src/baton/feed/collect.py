@@ -1,0 +1,245 @@
+"""Choosing dispatches of production for a set of cases: by agent, by verdict, without duplicates.
+
+The set is to show what agents are asked, and to have enough that pass: a gate can only see a drop
+of what was green. Each receiver gets as many as its share of the traffic says, and no fewer than a
+least number; within each, about two thirds are green. The choice depends on ids and a seed alone,
+so that it is the same again, whatever order conversations are read in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from baton.model import Dispatch, Score, Trace
+from baton.model.filter import Filter
+from baton.model.subjects import subjects
+
+from .failures import Failure, failures_of
+from .signature import mask
+
+COUNT, FEWEST, MOST = 100, 40, 200
+"""Dispatches of a set: with fewer no drop is told from chance, and more are played for long."""
+LEAST = 8
+"""Dispatches of each receiver; with fewer its rate says next to nothing."""
+GREEN = 0.65
+"""The share that passes: 60 to 70 of 100."""
+_SPARE = 4
+"""How many times the wanted number is kept of each receiver, for what duplicates take away."""
+_ALIKE = 0.8
+"""The share of words that two prompts have in common, from which on they ask for the same: `Refund
+order 17 for Ana` and `Refund order 18 for Ana` have all of them, as numbers are masked."""
+
+Verdict = Literal["green", "failing"]
+# What a program writes to say that a conversation is not to be kept as a case.
+_CONSENT = ("baton.consent", "consent", "user.consent")
+_REFUSED = frozenset({"false", "no", "none", "denied", "refused", "opt-out", "opted_out", "0"})
+
+
+class Chosen(NamedTuple):
+    """A dispatch of the set, with what is wrong with it; nothing for one that passed."""
+
+    trace: Trace
+    dispatch: Dispatch
+    failures: list[Failure]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it passed."""
+        return "failing" if self.failures else "green"
+
+
+class Stratum(NamedTuple):
+    """What there is of one receiver, and what was chosen of it."""
+
+    agent: str
+    dispatches: int
+    green: int
+    failing: int
+    chosen_green: int
+    chosen_failing: int
+
+    @property
+    def chosen(self) -> int:
+        """How many were chosen."""
+        return self.chosen_green + self.chosen_failing
+
+
+class Collected(NamedTuple):
+    """The set, what it was chosen from, and what was left out.
+
+    ``unscored`` dispatches have no verdict, ``refused`` conversations no consent; ``duplicates``
+    ask for the same as one that was chosen.
+    """
+
+    chosen: list[Chosen]
+    strata: list[Stratum]
+    unscored: int
+    refused: int
+    duplicates: int
+
+    @property
+    def green(self) -> int:
+        """How many of the set passed."""
+        return sum(stratum.chosen_green for stratum in self.strata)
+
+
+class Pool:
+    """Reads conversations, and keeps what a set may be chosen from.
+
+    Args:
+        count: how many dispatches the set is to have.
+        seed: another seed gives another set.
+        where: what a dispatch has to meet, over ``FIELDS["dispatch"]`` of
+            :mod:`baton.model.subjects`.
+        failing: only dispatches that fail.
+        since: only those that started then or later, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        count: int = COUNT,
+        *,
+        seed: int = 0,
+        where: Filter | None = None,
+        failing: bool = False,
+        since: float | None = None,
+    ) -> None:
+        self._count, self._seed = count, seed
+        self._where, self._failing, self._since = where or Filter(), failing, since
+        self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, Chosen]]] = defaultdict(
+            list
+        )
+        self._there: Counter[tuple[str, Verdict]] = Counter()
+        self._unscored = self._refused = 0
+
+    def add(
+        self, trace: Trace, scores: Sequence[Score], versions: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the dispatches of a conversation."""
+        if _no_consent(trace):
+            self._refused += 1
+            return
+        meant = {each.id for each in subjects(trace, "dispatch", self._where)}
+        failed: defaultdict[str | None, list[Failure]] = defaultdict(list)
+        for failure in failures_of(trace, scores, versions):
+            failed[failure.dispatch].append(failure)
+        passed = {id_ for score in scores if score.status == "passed" for id_ in score.subject}
+        for turn in trace.turns:
+            for made in turn.dispatches:
+                started = made.started if made.started is not None else turn.started
+                is_late = self._since is None or (started is not None and started >= self._since)
+                if made.id not in meant or not is_late:
+                    continue
+                if not failed[made.id] and made.id not in passed:
+                    self._unscored += 1
+                    continue
+                self._keep(Chosen(trace, made, failed[made.id]))
+
+    def _keep(self, one: Chosen) -> None:
+        if self._failing and one.verdict == "green":
+            return
+        key = (one.dispatch.to_agent, one.verdict)
+        self._there[key] += 1
+        id_ = f"{one.trace.id}\t{one.dispatch.id}"
+        digest = hashlib.blake2b(f"{self._seed}\t{id_}".encode(errors="replace"), digest_size=8)
+        # Negative, as a heap gives its smallest first, and the largest hash is what goes.
+        entry = (-int.from_bytes(digest.digest()), id_, one)
+        heap = self._kept[key]
+        if len(heap) < _SPARE * self._count:
+            heapq.heappush(heap, entry)
+        elif entry[:2] > heap[0][:2]:
+            heapq.heapreplace(heap, entry)
+
+    def choose(self) -> Collected:
+        """Choose the set."""
+        agents = sorted({agent for agent, _ in self._there})
+        sizes = {a: self._there[a, "green"] + self._there[a, "failing"] for a in agents}
+        distinct: dict[tuple[str, Verdict], list[Chosen]] = {}
+        duplicates = 0
+        for key, heap in sorted(self._kept.items()):
+            ordered = [one for _, _, one in sorted(heap, key=lambda entry: (-entry[0], entry[1]))]
+            distinct[key] = _distinct(ordered)
+            duplicates += len(ordered) - len(distinct[key])
+        there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
+        quotas = share_out(sizes, there, self._count)
+        chosen: list[Chosen] = []
+        strata: list[Stratum] = []
+        for agent in agents:
+            green, failing = (distinct.get((agent, verdict), []) for verdict in _VERDICTS)
+            wanted = 0 if self._failing else round(quotas[agent] * GREEN)
+            # What one side lacks, the other fills.
+            least = quotas[agent] - len(failing)
+            most = min(len(green), max(wanted, least))
+            taken = [*green[:most], *failing[: quotas[agent] - most]]
+            chosen += taken
+            strata.append(
+                Stratum(
+                    agent=agent,
+                    dispatches=sizes[agent],
+                    green=self._there[agent, "green"],
+                    failing=self._there[agent, "failing"],
+                    chosen_green=most,
+                    chosen_failing=len(taken) - most,
+                )
+            )
+        return Collected(chosen, strata, self._unscored, self._refused, duplicates)
+
+
+_VERDICTS: tuple[Verdict, Verdict] = ("green", "failing")
+
+
+def share_out(traffic: Mapping[str, int], there: Mapping[str, int], count: int) -> dict[str, int]:
+    """Say how many of each receiver are chosen: the least number, and the rest by traffic.
+
+    Args:
+        traffic: dispatches of each receiver.
+        there: how many of them may be chosen.
+        count: how many are chosen in all, if there are so many.
+    """
+    least = min(LEAST, max(count // max(len(traffic), 1), 1))
+    # With more receivers than cases, those with most traffic get one.
+    served = sorted(traffic, key=lambda agent: (-traffic[agent], agent))[:count]
+    quotas = {agent: min(least, there[agent]) if agent in served else 0 for agent in traffic}
+    # One by one to whoever has fewest for its traffic: what is left over of one goes to the others.
+    left = min(count, sum(there.values())) - sum(quotas.values())
+    waiting = [
+        ((quotas[agent] + 1) / traffic[agent], agent)
+        for agent in traffic
+        if quotas[agent] < there[agent]
+    ]
+    heapq.heapify(waiting)
+    while left > 0 and waiting:
+        _, agent = heapq.heappop(waiting)
+        quotas[agent] += 1
+        left -= 1
+        if quotas[agent] < there[agent]:
+            heapq.heappush(waiting, ((quotas[agent] + 1) / traffic[agent], agent))
+    return quotas
+
+
+def _distinct(ordered: Iterable[Chosen]) -> list[Chosen]:
+    """Leave out what asks for the same as an earlier one, and went wrong in the same way."""
+    kept: list[Chosen] = []
+    words: list[tuple[frozenset[str], frozenset[str | None]]] = []
+    for one in ordered:
+        prompt = one.dispatch.prompt.plain() if one.dispatch.prompt is not None else ""
+        own = frozenset(mask(prompt).casefold().split())
+        faults = frozenset(failure.fault for failure in one.failures)
+        if not any(faults == theirs and _alike(own, other) for other, theirs in words):
+            kept.append(one)
+            words.append((own, faults))
+    return kept
+
+
+def _alike(first: frozenset[str], second: frozenset[str]) -> bool:
+    either = len(first | second)
+    return either > 0 and len(first & second) / either >= _ALIKE
+
+
+def _no_consent(trace: Trace) -> bool:
+    given = [trace.attributes[name] for name in _CONSENT if name in trace.attributes]
+    return any(each is None or str(each).strip().casefold() in _REFUSED for each in given)

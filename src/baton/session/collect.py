@@ -1,0 +1,139 @@
+"""Cases from production: dispatches of recordings, evaluations and servers, chosen for a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Unpack
+
+from baton.datasets.dispatch_cases import dispatch_case
+from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made
+from baton.feed.collect import COUNT, FEWEST, LEAST, MOST, Collected, Pool
+from baton.model import Case, Form, InputError
+from baton.model.filter import filter_of
+from baton.model.option_names import option
+from baton.model.subjects import FIELDS
+from baton.pull.store import moment
+from baton.runner.plan import Specs
+
+from .issues import results_of
+from .prepare import Note, PathLike, ScoreOptions, log_note
+from .report import STORED
+
+_NAMED = 10
+"""Agents with few cases that are named; the others are counted."""
+
+
+class CaseSet(NamedTuple):
+    """Cases, and how they were chosen."""
+
+    cases: list[Case]
+    collected: Collected
+
+
+def collect(
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    count: int = COUNT,
+    seed: int = 0,
+    where: str | None = None,
+    edge: str | None = None,
+    since: str | None = None,
+    tags: Sequence[str] = (),
+    failing: bool = False,
+    form: Form = "decision",
+    context_turns: int = CONTEXT_TURNS,
+    stored: PathLike = STORED,
+    **options: Unpack[ScoreOptions],
+) -> CaseSet:
+    """Choose dispatches for a set of cases, by receiver and verdict, and without duplicates.
+
+    A green dispatch becomes a case that expects what was done: its target and its tools. One that
+    fails has what was found as its failure modes, and expects nothing until somebody says what.
+
+    Args:
+        sources: folders of evaluations, recordings, and servers (``server://HOST/PROJECT``); the
+            newest evaluation when left out. Recordings are scored first.
+        evaluators: what recordings are scored by, as for :func:`baton.score`.
+        count: how many cases, 40 to 200; any number with ``failing``.
+        seed: another seed gives another set.
+        where: a filter of dispatches: ``"to:refund-* depth:>=2"``.
+        edge: who hands to whom, as ``SENDER:RECEIVER``; either may be a glob.
+        since: a date or a time: only dispatches that started then or later.
+        tags: only results whose case has one of these tags.
+        failing: only dispatches that fail.
+        form: how the cases are played.
+        context_turns: of how many turns before and after a dispatch a case holds all.
+        stored: where evaluations are stored.
+        options: as for :func:`baton.score`; ``redact`` and ``redact_kinds`` hold for the cases.
+
+    Raises:
+        InputError: an option or file with faults, or no dispatch that may be chosen.
+    """
+    if count < 1 or (not failing and not FEWEST <= count <= MOST):
+        raise InputError(
+            f"{option('count')} is from {FEWEST} to {MOST}: fewer cannot tell a drop from chance, "
+            "and more are played for a long time"
+        )
+    terms = [where] if where else []
+    if edge is not None:
+        sender, colon, receiver = edge.partition(":")
+        if not colon or not receiver:
+            raise InputError(f"{option('edge')} is SENDER:RECEIVER, not `{edge}`")
+        terms += [f'from:"{sender}"'] if sender not in ("", "*") else []
+        terms += [f'to:"{receiver}"'] if receiver != "*" else []
+    pool = Pool(
+        count,
+        seed=seed,
+        where=filter_of(" ".join(terms), FIELDS["dispatch"]),
+        failing=failing,
+        since=moment(since, "since").timestamp() if since is not None else None,
+    )
+    note = options.get("note", log_note)
+    unread = 0
+    for result, found in results_of(sources, evaluators, stored=stored, **options):
+        if tags and not set(tags) & set(result.tags):
+            continue
+        if found.trace is None:
+            unread += 1
+            continue
+        pool.add(found.trace, result.scores)
+    if unread:
+        note(f"{unread} results have no trace any more, and are not chosen from")
+    collected = pool.choose()
+    if not collected.chosen:
+        raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
+    _tell(collected, count, failing, note)
+    cases: dict[str, Case] = {}
+    for one in collected.chosen:
+        case = dispatch_case(
+            one.trace,
+            one.dispatch.id,
+            form=form,
+            context_turns=context_turns,
+            expected=None if one.failures else as_made(one.trace, one.dispatch),
+            failure_modes=[each.fault or each.type for each in one.failures],
+        )
+        case.tags = [one.verdict]
+        cases[case.id] = case
+    return CaseSet(list(cases.values()), collected)
+
+
+def _tell(collected: Collected, count: int, failing: bool, tell: Note) -> None:
+    """Say where the set is not as it should be."""
+    few = [each for each in collected.strata if each.chosen < LEAST]
+    for stratum in few[:_NAMED]:
+        tell(f"{stratum.agent}: {stratum.chosen} cases; {LEAST} or more would tell its rate")
+    if len(few) > _NAMED:
+        tell(f"{len(few) - _NAMED} more agents have fewer than {LEAST} cases")
+    chosen = len(collected.chosen)
+    if chosen < count:
+        tell(f"{chosen} of {count} cases: there are no more that differ")
+    share = collected.green / chosen
+    if not failing and not 0.6 <= share <= 0.7:
+        side = "green" if share > 0.7 else "failing"
+        tell(f"{share:.0%} are green, where 60 to 70 % are meant: there are too many {side} ones")
+    if collected.unscored:
+        tell(f"{collected.unscored} dispatches have no verdict, and are not chosen from")
+    if collected.refused:
+        tell(f"{collected.refused} conversations are left out: they have no consent")

@@ -1,0 +1,177 @@
+"""A set of cases from production: strata, share of green, duplicates, consent, seed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.conftest import ROOT, Baton
+
+from baton import score
+from baton.feed.collect import Pool, share_out
+from baton.model import Score, Trace
+from baton.model.filter import filter_of
+from baton.model.subjects import FIELDS
+from baton.session.collect import collect
+from baton.testing.build import delegate, run, trace, turn
+
+TASKS = [
+    "Refund the jacket that came too late",
+    "Where is the parcel with the lamp",
+    "Change the address of the next delivery",
+    "The invoice shows a wrong tax number",
+    "Cancel the subscription for the magazine",
+    "Send a copy of the warranty",
+    "Why was the card charged twice",
+    "Book a technician for the washing machine",
+    "Translate the manual into Polish",
+    "Find a cheaper offer for the same phone",
+    "Report a scratch on the new table",
+    "Merge the two customer accounts",
+]
+AGENTS = {"billing": 0.6, "shipping": 0.3, "legal": 0.09, "press": 0.01}
+
+
+def _day(count: int, seed: int = 0) -> list[tuple[Trace, list[Score]]]:
+    """Dispatches of a desk to four agents; one in ten fails."""
+    drawn = random.Random(seed)
+    made = []
+    for number in range(count):
+        agent = drawn.choices(list(AGENTS), list(AGENTS.values()))[0]
+        words = " ".join(drawn.choices(TASKS, k=2)).split()
+        drawn.shuffle(words)
+        prompt = f"{' '.join(words[:9])} {number}"
+        one = trace(
+            turn(prompt, run("desk", delegate(agent, prompt)), run(agent, output="Done.")),
+            id=f"c{number}",
+        )
+        fails = drawn.random() < 0.1
+        fault = {"findings": [{"kind": "failed", "says": "it died"}]}
+        score = Score(
+            evaluator="dispatch_completed",
+            type="dispatch_completed",
+            version="1",
+            unit="dispatch",
+            subject=[one.turns[0].dispatches[0].id],
+            status="failed" if fails else "passed",
+            value=0.0 if fails else 1.0,
+            details=fault if fails else {},
+        )
+        made.append((one, [score]))
+    return made
+
+
+def _pool(day: list[tuple[Trace, list[Score]]], **options: object) -> Pool:
+    pool = Pool(**options)  # type: ignore[arg-type]
+    for one, scores in day:
+        pool.add(one, scores)
+    return pool
+
+
+def test_a_hundred_of_three_thousand_have_strata_by_traffic_and_two_thirds_green() -> None:
+    collected = _pool(_day(3_000)).choose()
+    assert len(collected.chosen) == 100
+    assert 0.6 <= collected.green / 100 <= 0.7
+    chosen = {each.agent: each.chosen for each in collected.strata}
+    assert min(chosen.values()) >= 8
+    assert chosen["billing"] > chosen["shipping"] > chosen["legal"] >= chosen["press"]
+
+
+def test_near_duplicates_are_left_out() -> None:
+    day = _day(200)
+    doubled = []
+    for number, (one, scores) in enumerate(day):
+        copy = trace(*one.turns, id=f"again{number}")
+        doubled += [(one, scores), (copy, scores)]
+    chosen = _pool(doubled, count=60).choose()
+    prompts = Counter(
+        (one.dispatch.to_agent, one.verdict, frozenset(one.dispatch.prompt.plain().split()[:-1]))
+        for one in chosen.chosen
+        if one.dispatch.prompt is not None
+    )
+    assert max(prompts.values()) == 1
+    assert chosen.duplicates > 0
+
+
+def test_the_same_seed_chooses_the_same_in_any_order_and_another_seed_another_set() -> None:
+    day = _day(400)
+    ids = [one.trace.id for one in _pool(day).choose().chosen]
+    random.Random(9).shuffle(day)
+    assert [one.trace.id for one in _pool(day).choose().chosen] == ids
+    assert [one.trace.id for one in _pool(day, seed=1).choose().chosen] != ids
+
+
+def test_what_has_no_consent_or_no_verdict_is_not_chosen() -> None:
+    day = _day(100)
+    for number, (one, scores) in enumerate(day):
+        if number % 2:
+            one.attributes["baton.consent"] = "no"
+        elif number % 4 == 0:
+            scores.clear()
+    collected = _pool(day).choose()
+    assert (collected.refused, collected.unscored) == (50, 25)
+    assert len(collected.chosen) <= 25
+
+
+def test_only_failing_dispatches_of_an_edge_since_a_time() -> None:
+    day = _day(600)
+    for number, (one, _) in enumerate(day):
+        one.turns[0].dispatches[0].started = float(number)
+    where = filter_of("to:billing", FIELDS["dispatch"])
+    collected = _pool(day, count=20, failing=True, where=where, since=300.0).choose()
+    assert {one.dispatch.to_agent for one in collected.chosen} == {"billing"}
+    assert all(one.failures for one in collected.chosen)
+    assert all((one.dispatch.started or 0) >= 300 for one in collected.chosen)
+
+
+def test_with_more_receivers_than_cases_those_with_most_traffic_are_served() -> None:
+    traffic = {f"agent{n}": n + 1 for n in range(60)}
+    quotas = share_out(traffic, traffic, 40)
+    assert sum(quotas.values()) == 40
+    assert quotas["agent0"] == 0
+    assert quotas["agent59"] == 1
+
+
+def test_what_a_receiver_lacks_goes_to_the_others() -> None:
+    assert share_out({"a": 900, "b": 100}, {"a": 3, "b": 90}, 50) == {"a": 3, "b": 47}
+
+
+def test_cases_are_files_that_score_as_they_were_recorded(baton: Baton, tmp_path: Path) -> None:
+    recordings = ROOT / "tests/data/otel/strands"
+    outcome = baton("collect", recordings, "--count", "40", "-o", "cases")
+    assert outcome.code == 0
+    files = sorted((tmp_path / "cases").glob("*.yaml"))
+    assert f"{len(files)} cases" in outcome.out
+    assert "8 or more would tell its rate" in outcome.err
+    scored = score(tmp_path / "cases").results
+    assert len(scored) == len(files)
+    for result in scored:
+        failed = any(each.status == "failed" for each in result.scores)
+        assert failed == ("failing" in result.tags), result.case_id
+
+
+def test_a_case_of_a_green_dispatch_expects_what_was_done_and_a_failing_one_has_its_modes() -> None:
+    found = collect([ROOT / "tests/data/claude/current"], count=40)
+    green = [case for case in found.cases if case.tags == ["green"]]
+    failing = [case for case in found.cases if case.tags == ["failing"]]
+    assert green
+    assert failing
+    assert all(case.dispatch is not None and case.dispatch.expected.to for case in green)
+    assert all(case.dispatch is not None and case.dispatch.failure_modes for case in failing)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--count", "10", "-o", "x.yaml"], "is from 40 to 200"),
+        (["--edge", "desk", "-o", "x.yaml"], "is SENDER:RECEIVER"),
+        (["--filter", "too:x", "-o", "x.yaml"], "too:x`: unknown field; did you mean"),
+        (["--since", "soon", "-o", "x.yaml"], "is not a date or time"),
+        ([], "say where the cases go"),
+    ],
+)
+def test_a_wrong_option_stops_with_what_to_write(baton: Baton, words: list[str], said: str) -> None:
+    outcome = baton("collect", ROOT / "examples/claude/scope_bleed", *words)
+    assert (outcome.code, said in outcome.err) == (2, True), outcome.err
