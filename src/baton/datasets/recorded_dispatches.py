@@ -87,12 +87,18 @@ def find_dispatch(asked: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]
 
 
 def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:
-    """State what a dispatch did as what should come of it: its target and the tools it allowed."""
-    tools = dispatch.tools_allowed
+    """State what a dispatch did as what should come of it: its target and the tools it allowed.
+
+    Dispatches that were issued together are one decision: all their targets are expected, and of
+    several nothing is said about tools, as these are stated for all.
+    """
+    together = group_of(trace, dispatch)
+    targets = list(dict.fromkeys(each.to_agent for each in together))
+    tools = dispatch.tools_allowed if len(together) == 1 else None
     # What was offered is what happened to be there, and no scope that somebody chose.
     scoped = isinstance(tools, list) and dispatch.tools_source != "offered"
     return ExpectedHandling(
-        to=[dispatch.to_agent] if known(trace, dispatch, "to_agent") else None,
+        to=targets if all(known(trace, each, "to_agent") for each in together) else None,
         tools=list(tools) if scoped and isinstance(tools, list) else None,
     )
 
