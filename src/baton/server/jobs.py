@@ -20,9 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
@@ -31,9 +32,18 @@ from baton.config.dialects.adk import FILE_NAME as CRITERIA
 from baton.config.dialects.adk import sent_criteria
 from baton.datasets import load_dataset
 from baton.evaluators.registry import evaluator_entry
+from baton.formats.evaluation_folder import HEADER, INDEX, UNFINISHED, Header, read_header
 from baton.formats.own_files import make_folder
 from baton.gate.rules import read_gate
-from baton.model import BatonError, CaseResult, InputError, Problem, Terminated, suggestion
+from baton.model import (
+    STATUSES,
+    BatonError,
+    CaseResult,
+    InputError,
+    Problem,
+    Terminated,
+    suggestion,
+)
 from baton.model.filter import filter_of
 from baton.readers import load_traces
 from baton.session.agents import is_configured, make_agent
@@ -42,13 +52,12 @@ from baton.session.evaluate import EvaluateOptions, evaluate_into
 from baton.session.prepare import DatasetLike, ScoreOptions
 from baton.session.score import score_into
 from baton.session.server_rows import EvaluationJob
-from baton.store import StoredEvaluation, mark_interrupted, read_evaluation
+from baton.store import StoredEvaluation, mark_interrupted, read_evaluation, rows_of
 
 from . import queries
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
-from .evaluations import Progress, progress_of
 from .schema import job
 from .settings import Settings
 from .store import Store, open_store
@@ -703,3 +712,57 @@ def _write_records(store: Store, project: int, chosen: str, file: Path) -> None:
                 raise InputError(Problem(path="conversations", message=message))
     if not count:
         raise InputError(Problem(path="conversations", message=f"no conversation meets `{chosen}`"))
+
+
+class Progress(NamedTuple):
+    """How far an evaluation is. ``status`` is that of the folder, ``running`` until it has ended.
+
+    ``cost_usd`` is what agents cost, as far as known, and is only of one that has not ended; times
+    are seconds since the epoch.
+    """
+
+    name: str
+    status: str
+    cases: dict[str, int]
+    results: int
+    planned: int | None
+    started: float | None
+    ended: float | None
+    cost_usd: float | None = None
+
+
+def progress_of(folder: Path) -> Progress:
+    """Return how far the evaluation of a folder is; raises InputError where there is none."""
+    try:
+        marks = [(folder / name).stat() for name in (HEADER, INDEX)]
+    except OSError:
+        raise InputError(f"there is no evaluation in {folder}") from None
+    return _progress_read(folder, *((mark.st_mtime_ns, mark.st_size) for mark in marks))
+
+
+@lru_cache(maxsize=512)
+def _progress_read(folder: Path, *_: tuple[int, int]) -> Progress:
+    """Read it again only when one of its files changed."""
+    header = read_header(folder, Header)
+    started, ended = (_time_of(header.timings.get(name)) for name in ("started", "ended"))
+    cases: dict[str, int] = {status: header.cases.get(status, 0) for status in STATUSES}
+    if header.status not in UNFINISHED:
+        total = sum(cases.values())
+        return Progress(header.name, header.status, cases, total, header.planned, started, ended)
+    cases = dict.fromkeys(STATUSES, 0)
+    cost: float | None = None
+    for row in rows_of(folder):
+        cases[row.status] += 1
+        spent = row.efficiency.cost_usd if row.efficiency is not None else None
+        if spent is not None:
+            cost = (cost or 0.0) + spent
+    total = sum(cases.values())
+    return Progress(header.name, header.status, cases, total, header.planned, started, ended, cost)
+
+
+def _time_of(stated: object) -> float | None:
+    """Read a time of a header; ``None`` for what is none."""
+    try:
+        return datetime.fromisoformat(str(stated)).timestamp()
+    except ValueError:
+        return None

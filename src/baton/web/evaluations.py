@@ -29,7 +29,6 @@ from baton.reports.html.page import (
 )
 from baton.server import jobs
 from baton.server.access import Denied
-from baton.server.evaluations import Progress, progress_of
 from baton.server.store import DEFAULT
 from baton.session.compare import compare
 from baton.session.server_rows import EvaluationJob
@@ -245,7 +244,7 @@ class _Going(NamedTuple):
 def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
     if opened is None:
         return None
-    known: Progress = progress_of(opened.stored.folder)
+    known: jobs.Progress = jobs.progress_of(opened.stored.folder)
     until = known.ended
     if job.state in _OPEN:
         until = time.time()
