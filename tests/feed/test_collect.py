@@ -11,10 +11,11 @@ from tests.conftest import ROOT, Baton
 
 from baton import score
 from baton.feed.collect import Pool, share_out
-from baton.model import Score, Trace
+from baton.model import InputError, Score, Trace
 from baton.model.filter import filter_of
 from baton.model.subjects import FIELDS
 from baton.session.collect import collect
+from baton.session.issues import find_issues
 from baton.testing.build import delegate, run, trace, turn
 
 TASKS = [
@@ -160,6 +161,22 @@ def test_a_case_of_a_green_dispatch_expects_what_was_done_and_a_failing_one_has_
     assert failing
     assert all(case.dispatch is not None and case.dispatch.expected.to for case in green)
     assert all(case.dispatch is not None and case.dispatch.failure_modes for case in failing)
+
+
+def test_the_cases_of_an_issue_are_its_members_and_what_passes_beside_them() -> None:
+    recordings = [ROOT / "tests/data/claude/current"]
+    issue = find_issues(recordings).issues[0]
+    found = collect(recordings, count=12, issue=issue.key[:6])
+    failing = [case for case in found.cases if "failing" in case.tags]
+    members = {(member.conversation, member.dispatch) for member in issue.members}
+    origins = [case.dispatch.origin for case in failing if case.dispatch is not None]
+    assert failing
+    assert all(each is not None and (each.trace, each.dispatch) in members for each in origins)
+    receivers = {case.dispatch.call.to for case in found.cases if case.dispatch is not None}
+    assert receivers == {issue.receiver}
+    assert all(f"issue:{issue.key[:6]}" in case.tags for case in found.cases)
+    with pytest.raises(InputError, match="no issue `zzz`"):
+        collect(recordings, count=12, issue="zzz")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,9 @@ def collect_command(
     filter: str | None = None,
     edge: str | None = None,
     since: str | None = None,
-    tag: Words = (),
+    tag: Annotated[Words, LATER] = (),
     failing: Flag = False,
+    issue: str | None = None,
     seed: Annotated[Whole, LATER] = 0,
     form: Annotated[Form, LATER] = "decision",
     context_turns: Annotated[Whole, LATER] = 3,
@@ -46,7 +47,7 @@ def collect_command(
     output
         Write the cases into this file, or into this folder (`cases/`), a file for each.
     count
-        How many cases: 40 to 200, or any number with --failing.
+        How many cases: 40 to 200, or any number with --failing or --issue.
     filter
         Only dispatches that meet this: "to:refund-* depth:>=2".
     edge
@@ -57,6 +58,8 @@ def collect_command(
         Only results whose case has this tag. May be given several times.
     failing
         Only dispatches that fail.
+    issue
+        Of what fails only the members of this issue of `baton issues`, and what passes beside them.
     seed
         Another seed chooses another set.
     form
@@ -90,6 +93,7 @@ def collect_command(
             since=since,
             tags=tag,
             failing=failing,
+            issue=issue,
             form=form,
             context_turns=context_turns,
             **asked,

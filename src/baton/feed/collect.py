@@ -19,7 +19,7 @@ from baton.model.filter import Filter
 from baton.model.subjects import subjects
 
 from .failures import Failure, failures_of
-from .signature import mask
+from .signature import mask, signature_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
 """Dispatches of a set: with fewer no drop is told from chance, and more are played for long."""
@@ -97,6 +97,8 @@ class Pool:
             :mod:`baton.model.subjects`.
         failing: only dispatches that fail.
         since: only those that started then or later, in seconds since the epoch.
+        issue: of what fails only the members of this issue, by its key or how that begins; what is
+            green is of the same receivers.
     """
 
     def __init__(
@@ -107,7 +109,9 @@ class Pool:
         where: Filter | None = None,
         failing: bool = False,
         since: float | None = None,
+        issue: str | None = None,
     ) -> None:
+        self._issue = issue
         self._count, self._seed = count, seed
         self._where, self._failing, self._since = where or Filter(), failing, since
         self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, Chosen]]] = defaultdict(
@@ -142,6 +146,10 @@ class Pool:
     def _keep(self, one: Chosen) -> None:
         if self._failing and one.verdict == "green":
             return
+        if self._issue is not None and one.failures:
+            keys = [signature_of(failure).key for failure in one.failures]
+            if not any(key.startswith(self._issue) for key in keys):
+                return
         key = (one.dispatch.to_agent, one.verdict)
         self._there[key] += 1
         id_ = f"{one.trace.id}\t{one.dispatch.id}"
@@ -156,7 +164,10 @@ class Pool:
 
     def choose(self) -> Collected:
         """Choose the set."""
-        agents = sorted({agent for agent, _ in self._there})
+        # Of an issue, the neighbours that pass are of the receivers that have members.
+        agents = sorted(
+            {agent for agent, own in self._there if self._issue is None or own == "failing"}
+        )
         sizes = {a: self._there[a, "green"] + self._there[a, "failing"] for a in agents}
         distinct: dict[tuple[str, Verdict], list[Chosen]] = {}
         duplicates = 0

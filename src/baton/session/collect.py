@@ -41,6 +41,7 @@ def collect(
     since: str | None = None,
     tags: Sequence[str] = (),
     failing: bool = False,
+    issue: str | None = None,
     form: Form = "decision",
     context_turns: int = CONTEXT_TURNS,
     stored: PathLike = STORED,
@@ -55,13 +56,16 @@ def collect(
         sources: folders of evaluations, recordings, and servers (``server://HOST/PROJECT``); the
             newest evaluation when left out. Recordings are scored first.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
-        count: how many cases, 40 to 200; any number with ``failing``.
+        count: how many cases, 40 to 200; any number with ``failing`` or ``issue``.
         seed: another seed gives another set.
         where: a filter of dispatches: ``"to:refund-* depth:>=2"``.
         edge: who hands to whom, as ``SENDER:RECEIVER``; either may be a glob.
         since: a date or a time: only dispatches that started then or later.
         tags: only results whose case has one of these tags.
         failing: only dispatches that fail.
+        issue: of what fails only the members of this issue, by its key (see
+            :func:`baton.session.issues.find_issues`), and what passes at the same receivers. Its
+            cases have the tag ``issue:KEY``.
         form: how the cases are played.
         context_turns: of how many turns before and after a dispatch a case holds all.
         stored: where evaluations are stored.
@@ -70,7 +74,7 @@ def collect(
     Raises:
         InputError: an option or file with faults, or no dispatch that may be chosen.
     """
-    if count < 1 or (not failing and not FEWEST <= count <= MOST):
+    if count < 1 or (not failing and issue is None and not FEWEST <= count <= MOST):
         raise InputError(
             f"{option('count')} is from {FEWEST} to {MOST}: fewer cannot tell a drop from chance, "
             "and more are played for a long time"
@@ -88,6 +92,7 @@ def collect(
         where=filter_of(" ".join(terms), FIELDS["dispatch"]),
         failing=failing,
         since=moment(since, "since").timestamp() if since is not None else None,
+        issue=issue,
     )
     note = options.get("note", log_note)
     unread = 0
@@ -101,6 +106,8 @@ def collect(
     if unread:
         note(f"{unread} results have no trace any more, and are not chosen from")
     collected = pool.choose()
+    if issue is not None and not any(each.failing for each in collected.strata):
+        raise InputError(f"no issue `{issue}` has a member there: `baton issues` lists them")
     if not collected.chosen:
         raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
     _tell(collected, count, failing, note)
@@ -114,7 +121,7 @@ def collect(
             expected=None if one.failures else as_made(one.trace, one.dispatch),
             failure_modes=[each.fault or each.type for each in one.failures],
         )
-        case.tags = [one.verdict]
+        case.tags = [one.verdict, *([f"issue:{issue}"] if issue is not None else [])]
         cases[case.id] = case
     return CaseSet(list(cases.values()), collected)
 
