@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import ROOT
 
 import baton
+from baton.datasets import load_dataset
 from baton.datasets.draft import draft_case, draft_yaml
 from baton.model import InputError
 from baton.model.views import tool_calls
@@ -133,3 +134,17 @@ def test_what_a_step_of_a_graph_leaves_for_the_next_is_expected_in_the_answer() 
     asked = "Where is INV-77?"
     trace = build.trace(turn(clerk, writer, input=asked, output="INV-77 over 45.10 EUR is open."))
     assert draft_case(trace)["response_contains"] == ["45.10"]
+
+
+def test_two_recordings_of_one_id_are_two_cases(tmp_path: Path) -> None:
+    once, again = (
+        build.trace(turn(text, run("desk"), output="Done."), id="a") for text in ("x", "y")
+    )
+    path = tmp_path / "cases.yaml"
+    path.write_text(draft_yaml([once, again, once]), encoding="utf-8")
+    cases = load_dataset(path).cases
+    assert [(case.id, case.turns[0].input.plain()) for case in cases] == [
+        ("a", "x"),
+        ("a#2", "y"),
+        ("a#3", "x"),
+    ]

@@ -18,8 +18,16 @@ _NO_INPUT = "not recorded: write the user's message here"
 
 
 def draft_yaml(traces: list[Trace]) -> str:
-    """Write a dataset of Baton with one case a trace."""
-    return _HEAD + dump_yaml({"cases": [draft_case(trace) for trace in traces]})
+    """Write a dataset of Baton with one case a trace; cases of one id get a number each."""
+    cases: dict[str, dict[str, Any]] = {}
+    for trace in traces:
+        case = draft_case(trace)
+        id_, number = case["id"], 1
+        while case["id"] in cases:  # such as `refund`, recorded in two files
+            number += 1
+            case["id"] = f"{id_}#{number}"
+        cases[case["id"]] = case
+    return _HEAD + dump_yaml({"cases": list(cases.values())})
 
 
 def draft_case(trace: Trace) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +119,9 @@ def draft(
                 note(f"{trace.id}: turn {number}: the recording does not hold the user's message")
             if turn.status != "completed":
                 note(f"{trace.id}: turn {number} is {turn.status}: is this a run to expect again?")
+    for id_, count in Counter(trace.case or trace.id for trace in recorded).items():
+        if count > 1:
+            note(f"{count} recordings are called {id_}: their cases are {id_}, {id_}#2 and so on")
     return draft_yaml(recorded)
 
 
