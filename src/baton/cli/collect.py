@@ -24,7 +24,7 @@ def collect_command(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     count: Whole = 100,
     filter: str | None = None,
-    edge: str | None = None,
+    edge: Annotated[str | None, LATER] = None,
     since: str | None = None,
     tag: Annotated[Words, LATER] = (),
     failing: Flag = False,
