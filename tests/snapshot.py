@@ -36,6 +36,8 @@ EVALUATORS = (
     "result_contradicted",
     "duplicate_work",
     "handoff_loops",
+    "claims_supported",
+    "announced_dispatch",
     "dispatch_limits",
     "latency",
     "tokens",

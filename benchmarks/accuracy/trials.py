@@ -12,6 +12,7 @@ from typing import NamedTuple
 from baton.model import Case, Content, ExpectedDispatch, ExpectedTurn, Trace
 from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_work
 
+from . import claims
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
 from .rewordings import (
     FOLDERS,
@@ -36,6 +37,8 @@ MADE_BY: dict[str, str] = {
     "changed_value": "result_contradicted",
     "duplicate_work": "duplicate_work",
     "loop": "handoff_loops",
+    "unsupported_claim": "claims_supported",
+    "announced_not_made": "announced_dispatch",
 }
 """Each kind of fault, and the evaluator that has to find it."""
 
@@ -76,6 +79,10 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
         if kind in kinds:
             for source, folder in FOLDERS.items():
                 yield from _listed(kind, source, reworded(folder))
+    for kind, told in _TOLD.items():
+        if kind in kinds:
+            for source, folder in claims.FOLDERS.items():
+                yield from _listed(kind, source, told(folder))
 
 
 def _recorded(kind: str, half: str) -> Iterator[Trial]:
@@ -183,11 +190,22 @@ _REWORDED: dict[str, Callable[..., Iterator[Reworded]]] = {
 """What plays the lists of reworded texts, by the kind of their broken twins."""
 
 
+_TOLD: dict[str, Callable[[Path], Iterator[Reworded]]] = {
+    "unsupported_claim": claims.claims,
+    "announced_not_made": claims.announcements,
+}
+"""What plays the lists of claims and announcements, by the kind of their broken twins."""
+
+
 def listed(folder: Path, kinds: Sequence[str]) -> Iterator[Trial]:
     """Make the trials of a folder of lists of reworded texts."""
-    for kind, reworded in _REWORDED.items():
+    for kind, reworded in (_REWORDED if not _of_claims(folder) else _TOLD).items():
         if kind in kinds:
             yield from _listed(kind, SOURCE, reworded(folder))
+
+
+def _of_claims(folder: Path) -> bool:
+    return (folder / "claims.yaml").exists()
 
 
 def _listed(kind: str, source: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:

@@ -20,6 +20,8 @@ from .registry import evaluator_entries
 if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes this list
     from .adk_custom_metric import AdkCustomMetric as AdkCustomMetric
     from .agent_chain import AgentChain as AgentChain
+    from .announced_dispatch import AnnouncedDispatch as AnnouncedDispatch
+    from .claims_supported import ClaimsSupported as ClaimsSupported
     from .contains import Contains as Contains
     from .context_carried import ContextCarried as ContextCarried
     from .cost import Cost as Cost

@@ -30,6 +30,7 @@ from baton.findings.finding import Answer, Clear, NotRecorded
 from baton.formats.explain import explain, path_text
 from baton.formats.patterns import BadPatternError
 from baton.model import (
+    AgentRun,
     Case,
     Content,
     Dispatch,
@@ -668,3 +669,66 @@ def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:
     return DispatchDetails(
         from_=dispatch.from_agent, to=dispatch.to_agent, kind=dispatch.kind, **more
     )
+
+
+class RunDetails(Details, kw_only=True):
+    """Of a run that was judged."""
+
+    agent: str
+    findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """Each with ``kind``, ``says`` and what belongs to its kind."""
+    clear: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the fields by name; what was seen where nothing is wrong stands beside them."""
+        mapping = super().mapping()
+        mapping.update(mapping.pop("clear", {}))
+        return mapping
+
+
+class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
+    """Gives one score for each run that it is about; ``nothing`` says that it is about none."""
+
+    unit: ClassVar[Unit] = "run"
+    details: ClassVar[builtins.type[Details] | None] = RunDetails
+    states_options: ClassVar[bool] = False
+    nothing: ClassVar[str]
+
+    def evaluate(
+        self,
+        trace: Trace,
+        case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
+        context: EvalContext,
+    ) -> list[Score]:
+        """Judge every run that it is about; one ``skipped`` score where there is none."""
+        scores: list[Score] = []
+        for turn in trace.turns:
+            for run in turn.runs:
+                answer = self.answer(trace, turn, run, context)
+                if answer is None:
+                    continue
+                if isinstance(answer, NotRecorded):
+                    score = self.unscored("skipped", answer.says)
+                elif isinstance(answer, Clear):
+                    details = RunDetails(agent=run.agent, clear=dict(answer.details))
+                    score = self.scored(answer.share, answer.says, details)
+                else:
+                    worst = min(answer, key=lambda finding: finding.share)
+                    more = f"; {len(answer) - 1} more" if len(answer) > 1 else ""
+                    rows = [{"kind": f.kind, "says": f.says, **f.details} for f in answer]
+                    evidence = [each for finding in answer for each in finding.evidence]
+                    details = RunDetails(agent=run.agent, findings=rows)
+                    score = self.scored(worst.share, f"{worst.says}{more}", details, evidence)
+                score.subject = [run.id]
+                scores.append(score)
+        if scores:
+            return scores
+        trouble = nothing_to_judge(trace, self.nothing)
+        said = self.nothing if trouble.status == "skipped" else trouble.reason
+        return [self.unscored(trouble.status, said)]
+
+    @abstractmethod
+    def answer(
+        self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext
+    ) -> Answer | None:
+        """Answer this evaluator's question about one run; ``None`` = it is not about this one."""

@@ -144,6 +144,8 @@ PROVEN_BY_RECORD = tuple(
         "context_carried",
         "result_used",
         "handoff_loops",
+        "claims_supported",
+        "announced_dispatch",
     )
 )
 """What is proven from the record alone: no case has to say what should happen."""

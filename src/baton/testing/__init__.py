@@ -16,6 +16,7 @@ from baton.testing.faults import Seeded
 
 from .assertion import assert_passes, verdict, verdicts
 from .faults import (
+    announced_not_made,
     changed_value,
     dead_child,
     dropped_constraint,
@@ -25,6 +26,7 @@ from .faults import (
     repeated_work,
     tool_outside_subset,
     unknown_target,
+    unsupported_claim,
     wrong_target,
 )
 from .llm import Api, LlmServer, Received, Reply, ScriptError, llm_server
@@ -42,6 +44,8 @@ FAULTS: dict[str, Injector] = {
     "duplicate_work": duplicate_work,
     "loop": loop,
     "dead_child": dead_child,
+    "unsupported_claim": unsupported_claim,
+    "announced_not_made": announced_not_made,
 }
 """Every injector by the kind of fault it seeds."""
 
@@ -54,6 +58,7 @@ __all__ = [
     "Reply",
     "ScriptError",
     "Seeded",
+    "announced_not_made",
     "assert_passes",
     "changed_value",
     "dead_child",
@@ -65,6 +70,7 @@ __all__ = [
     "repeated_work",
     "tool_outside_subset",
     "unknown_target",
+    "unsupported_claim",
     "verdict",
     "verdicts",
     "wrong_target",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
@@ -562,3 +562,81 @@ def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
         run.unknown = [name for name in run.unknown if name != "output"]
     says = f"`{dispatch.to_agent}` did not end: {way}"
     return place.trace, Seeded(kind="dead_child", subject=[dispatch.id, run.id], says=says)
+
+
+# Deeds of which no recorded call may be proof: each with what a tool for it would be called.
+_DEEDS = (
+    ("I've also emailed the result to the customer.", "mail|send|message|notif"),
+    ("I have booked a table for two as well.", "book|reserv"),
+    ("I've refunded the order.", "refund|pay|order"),
+    ("I also opened a ticket for it; the ticket number is HELP-48213.", "ticket|issue|creat|open"),
+    ("I updated the file notes/summary.md as well.", "writ|edit|file|sav|updat"),
+    ("I ran the unit tests, and all tests pass.", "test|run|bash|exec"),
+)
+
+
+def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Let an agent end with the claim of a deed, where no tool was called that might do it."""
+    made = copied(trace)
+    names = {
+        step.name.casefold()
+        for turn in made.turns
+        for run in turn.runs
+        for step in run.steps
+        if isinstance(step, ToolCall)
+    }
+    deeds = [told for told, by in _DEEDS if not any(re.search(by, name) for name in names)]
+    ends = list(_ends(made))
+    if not deeds or not ends:
+        return None
+    turn, run = random.choice(ends)
+    told = random.choice(deeds)
+    _say_more(turn, run, told)
+    says = f"`{run.agent}` says {told!r}, and made no call for it"
+    return made, Seeded(kind="unsupported_claim", subject=[run.id], says=says)
+
+
+def announced_not_made(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Let an agent end with the words that it hands over to another one, who gets nothing."""
+    made = copied(trace)
+    ends = [(turn, run) for turn, run in _ends(made) if run is turn.runs[-1]]
+    if not ends:
+        return None
+    turn, run = random.choice(ends)
+    busy = {each.agent for each in turn.runs} | {d.to_agent for d in turn.dispatches}
+    idle = sorted((set(made.agents) | {*STRANGERS}) - busy)
+    agent = random.choice(idle)
+    made.agents.setdefault(agent, AgentCard(description="An agent of this system."))
+    words = random.choice(
+        ("I'll hand this over to `{}` now.", "I'm transferring you to the {} agent.")
+    )
+    _say_more(turn, run, words.format(agent))
+    says = f"`{run.agent}` announces `{agent}`, who gets nothing"
+    return made, Seeded(kind="announced_not_made", subject=[run.id], says=says)
+
+
+def _ends(trace: Trace) -> Iterator[tuple[Turn, AgentRun]]:
+    """Yield the runs that ended with words, and whose calls are recorded."""
+    for turn in trace.turns:
+        for run in turn.runs:
+            told = run.output is not None and (run.output.text or "").strip()[:1] not in (
+                "",
+                "{",
+                "[",
+            )
+            if told and run.status == "completed" and known(trace, run, "steps"):
+                yield turn, run
+
+
+def _say_more(turn: Turn, run: AgentRun, words: str) -> None:
+    """Add words to the last ones of a run, wherever these came up again."""
+    if run.output is None or run.output.text is None:
+        return
+    old = run.output.text
+    new = f"{old.rstrip()} {words}"
+    contents = [run.output, turn.output]
+    contents += [step.content for step in run.steps if isinstance(step, Said)]
+    contents += [each.result for each in turn.dispatches if run.id in each.runs]
+    for content in contents:
+        if content is not None and content.text == old:
+            content.text = new

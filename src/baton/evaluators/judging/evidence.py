@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from baton.findings.claims_supported import claims_of_receivers
 from baton.findings.context_carried import context_carried
 from baton.findings.dispatch_completed import completed
 from baton.findings.dispatch_scope import scope
@@ -42,6 +43,7 @@ FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
         lambda trace, turn, dispatch, _: context_carried(trace, turn, dispatch),
         frozenset({"not_received", "dropped", "dropped_constraint", "output_not_carried"}),
     ),
+    "claims": (claims_of_receivers, frozenset({"unsupported_claim", "contradicted_claim"})),
 }  # fmt: skip
 """What can be asked of the record by name, and the kinds of findings each may give."""
 

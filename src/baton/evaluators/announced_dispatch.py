@@ -1,0 +1,23 @@
+"""``announced_dispatch``: whether agents hand over what they say they hand over."""
+
+from __future__ import annotations
+
+from baton.findings.announced_dispatch import announced_dispatch
+from baton.findings.finding import Answer
+from baton.model import AgentRun, EvalContext, Trace, Turn
+
+from .base import RunEvaluator
+
+
+class AnnouncedDispatch(RunEvaluator, frozen=True, kw_only=True):
+    """Fails a run that says it hands work to an agent, in a turn in which that agent got none."""
+
+    type = "announced_dispatch"
+    summary = "whether agents hand over what they say they hand over"
+    nothing = "no agent says that it hands work to another one"
+
+    def answer(
+        self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext
+    ) -> Answer | None:
+        """See :func:`baton.findings.announced_dispatch.announced_dispatch`."""
+        return announced_dispatch(trace, turn, run, context.agent_names)

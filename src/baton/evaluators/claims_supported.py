@@ -1,0 +1,23 @@
+"""``claims_supported``: whether calls are behind what agents say that they did."""
+
+from __future__ import annotations
+
+from baton.findings.claims_supported import claims_supported
+from baton.findings.finding import Answer
+from baton.model import AgentRun, EvalContext, Trace, Turn
+
+from .base import RunEvaluator
+
+
+class ClaimsSupported(RunEvaluator, frozen=True, kw_only=True):
+    """Fails a run that says it did what no call of it, or of agents below it, can have done."""
+
+    type = "claims_supported"
+    summary = "whether calls are behind what agents say that they did"
+    nothing = "no answer states that something was done"
+
+    def answer(
+        self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext
+    ) -> Answer | None:
+        """See :func:`baton.findings.claims_supported.claims_supported`."""
+        return claims_supported(trace, turn, run, context.agent_names)

@@ -1,0 +1,240 @@
+"""Does an agent say that it hands work to another one, and hand nothing over?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from baton.model import AgentRun, Evidence, Said, ToolCall, Trace, Turn, known
+
+from .claims import LONGEST, statements
+from .dispatch_target_known import agent_of
+from .facts import language
+from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, name_key
+
+# "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". What follows
+# is who gets the work.
+_HAND = (
+    r"transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|send|redirect|turn"
+    r"|mov|giv"
+    r"|switch|bring|loop|involv|consult|ask|call|get|hav|let|invok|engag|check|contact|pull"
+)
+_FORMS = rf"(?:{_HAND})(?:r|e|l)?(?:e|ed|ing|ting|ling)?"
+_ANNOUNCES = re.compile(
+    rf"""(?:
+        \b(?:I['’]ll|I\ will|we['’]ll|we\ will|let\ me|let['’]s|I['’]m\ going\ to|I\ am\ going\ to)
+            (?:\ (?:now|then|next|also|just|quickly|go\ ahead\ and|right\ away))*
+            \ (?P<will>{_FORMS})
+        | \b(?:I['’]m|I\ am|we['’]re|we\ are)(?:\ (?:now|just|also|then))*
+            \ (?P<now>(?:{_HAND})\w*ing)
+        | \b(?:I['’]ve|I\ have|we['’]ve|we\ have)(?:\ (?:now|just|also|already))*
+            \ (?P<past>(?:{_HAND})\w*d|sent|passed|given)
+        | (?:^|[,:;.]\s|\b(?:now|next)\s)(?P<bare>(?:{_HAND})\w*ing)
+    )\b(?P<rest>[^.!?\n]*)""",
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+# Verbs that hand work on only with a word like "to": "send it to", but "ask the editor".
+_TO = re.compile(r"\b(?:to|with|over to|on to|onto|in)\b", re.IGNORECASE)
+_DIRECT = re.compile(
+    r"^(?:ask|call|consult|involv|invok|engag|get|hav|let|contact|loop|bring|pull|check)",
+    re.IGNORECASE,
+)
+# What keeps an announcement open: it is denied, offered, asked for, or waits for something.
+_OPEN = re.compile(
+    r"""\b(?:not|never|won['’]t|can['’]t|cannot|unable|n['’]t|if|once|when|unless|after
+        |before|until|as\ soon\ as
+        |would|could|should|may|might|can|you\ can|shall|want|like|normally|usually|yesterday|last
+        |earlier|previous\w*|ago|instead\ of|rather\ than|so\ that\ I\ can|know)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# The answer asks the user first, so that nothing has to follow in this turn.
+_ASKS_FIRST = re.compile(
+    r"\b(?:please (?:provide|tell|give|send|confirm|share|let)|let me know|do you want"
+    r"|would you like"
+    r"|shall i|should i|may i|is that (?:ok|okay|fine)|confirm\b[^.]*\bfirst)\b|\?",
+    re.IGNORECASE,
+)
+# People, by what follows the name: "the billing team will call you".
+_PEOPLE = re.compile(
+    r"^\W*(?:team|department|staff|colleagues?|people|person|representative|office|manager"
+    r"|human)\b",
+    re.IGNORECASE,
+)
+# As far behind a verb a receiver may be named.
+_NEAR = 120
+# Names that are words as well need "agent" behind them, or to be written as names are: "the Legal
+# agent", `tester`. "tech support" and "sql_expert" say enough.
+_AGENT = r"(?:\s+(?:sub-?)?(?:agent|assistant|specialist|expert|bot))"
+_HANDS_ON = re.compile(
+    r"(?:^|[_\W])(?:transfer|hand_?off|hand_?over|delegate|route|dispatch|agent|task|spawn|assign"
+    r"|send_?message|escalate)",
+    re.IGNORECASE,
+)
+
+
+def announced_dispatch(
+    trace: Trace, turn: Turn, run: AgentRun, renames: Mapping[str, str] = NO_NAMES
+) -> Answer | None:
+    """Hold the dispatches that a run announces against those of its turn.
+
+    Fault: ``announced_not_made``. ``None``: it announces none to an agent that is known.
+    ``NotRecorded``: dispatches of the turn are not recorded in full, or it did not end.
+    """
+    # Before anything else: few answers announce something.
+    texts = [text for text in _texts(turn, run) if _ANNOUNCES.search(text) is not None]
+    names = dict(_known_agents(trace, run, renames)) if texts else {}
+    if not names:
+        return None
+    found = list(_announced(texts, names))
+    if not found:
+        return None
+    if not all(known(trace, turn, field) for field in ("dispatches", "runs")):
+        return NotRecorded(says="not all dispatches are recorded: record the agents' calls")
+    if turn.status in ("failed", "waiting", "incomplete") or run.status in ("failed", "waiting"):
+        return NotRecorded(says="the turn did not come to its end: record it to its end")
+    missing = [each for each in found if not _is_made(trace, turn, run, each[0], each[2])]
+    if not missing:
+        told = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
+        return Clear(says=f"work was handed to {told}, as it says")
+    loose = next((call.name for call in _calls(run) if _HANDS_ON.search(call.name)), None)
+    if loose is not None:
+        return NotRecorded(says=f"whether `{loose}` handed work on can't be told")
+    return [
+        Finding(
+            kind="announced_not_made",
+            says=f'`{run.agent}` says "{_short(sentence)}", and `{names[key]}` got no work',
+            evidence=[Evidence(ids=[run.id], quote=sentence[:200])],
+            details={"agent": names[key]},
+        )
+        for key, sentence, _ in {each[0]: each for each in missing}.values()
+    ]
+
+
+def _short(sentence: str) -> str:
+    return sentence if len(sentence) <= 100 else f"{sentence[:97]}..."
+
+
+def _known_agents(
+    trace: Trace, run: AgentRun, renames: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the agents that a run may mean, by the key of each name; not itself, and no people."""
+    people = {name for name, card in trace.agents.items() if card.kind != "agent"}
+    named = set(trace.agents) - people
+    for one in trace.turns:
+        named |= {each.agent for each in one.runs if known(trace, each, "agent")}
+        named |= {d.to_agent for d in one.dispatches if d.to_kind == "agent"}
+        people |= {d.to_agent for d in one.dispatches if d.to_kind != "agent"}
+    named |= {agent_of(tool) for tool in run.tools_offered or () if agent_of(tool) != tool}
+    own = {name_key(run.agent), name_key(run.node or "")}
+    for name in named - people:
+        for spelling in {name, renames.get(name, name), *_aliases(trace, name)}:
+            key = name_key(spelling)
+            if len(key) > 1 and key not in own:
+                yield key, name
+
+
+def _aliases(trace: Trace, name: str) -> list[str]:
+    card = trace.agents.get(name)
+    return card.aliases if card is not None else []
+
+
+def _texts(turn: Turn, run: AgentRun) -> Iterator[str]:
+    """Yield what a run says, each text once."""
+    contents = [s.content for s in run.steps if isinstance(s, Said) and not s.thought]
+    last = run.output or (turn.output if len(turn.runs) == 1 else None)
+    seen: set[str] = set()
+    for content in contents if last is None else [*contents, last]:
+        text = content.text or ""
+        if text not in seen and len(text) <= LONGEST:
+            seen.add(text)
+            yield text
+
+
+def _announced(texts: list[str], names: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the key of each agent announced, the sentence, and whether it is told as done."""
+    for text in texts:
+        if language(text) not in (None, "en"):
+            continue
+        if _ASKS_FIRST.search(text):
+            continue
+        for sentence in statements(text):
+            for match in _ANNOUNCES.finditer(sentence):
+                before = sentence[: match.start()]
+                if _OPEN.search(before) or _is_open(match["rest"]):
+                    continue
+                verb = match["will"] or match["now"] or match["past"] or match["bare"]
+                rest = match["rest"]
+                if not _DIRECT.match(verb):
+                    to = _TO.search(rest)
+                    if to is None:
+                        continue
+                    rest = rest[to.end() :]
+                key = _who(rest, names)
+                if key is not None:
+                    yield key, sentence, match["past"] is not None
+
+
+def _is_open(rest: str) -> bool:
+    """Tell whether what follows leaves it open; ", who can see your invoices" is of the agent."""
+    first, _, more = rest.partition(",")
+    more = re.sub(r"^\s*(?:who|which|so|to)\b[^,]*", "", more)
+    return _OPEN.search(first) is not None or _OPEN.search(more) is not None
+
+
+def _who(rest: str, names: Mapping[str, str]) -> str | None:
+    """Return the key of the agent that a text begins with, as the receiver."""
+    letters = name_key(rest[:_NEAR])
+    for key in sorted((key for key in names if key in letters), key=len, reverse=True):
+        spelled = r"[\W_]*".join(map(re.escape, key))
+        # Up to two words may stand before: "the", "our", "you over to the".
+        match = re.match(
+            rf"\W*(?:(?:it|this|that|you|them|over|on|to|in|with|the|our|an?"
+            rf"|now)\W+){{0,4}}(?P<name>{spelled})"
+            rf"(?P<agent>{_AGENT})?(?!\w)",
+            rest[:_NEAR],
+            re.IGNORECASE,
+        )
+        if match is None or _PEOPLE.match(rest[match.end() :]):
+            continue
+        name = match["name"]
+        # "Finance" and "research" are words, too.
+        one_word = re.fullmatch(r"[A-Za-z]+", name) is not None
+        camel = re.search(r"[a-z][A-Z]", name) is not None
+        marked = re.search(rf"[`*\"']{re.escape(name)}", rest) is not None
+        alone = re.match(r"\W*(?:now\b|$|,|for\b|and\b)", rest[match.end() :]) is not None
+        named = (
+            name[:1].isupper()
+            and alone
+            and not re.search(r"\b(?:the|our|an?)\W+$", rest[: match.start("name")])
+        )
+        if one_word and not (match["agent"] or camel or marked or named):
+            # "Let me check with the scheduler", where the agent is called so and nothing else is.
+            if not (alone and name_key(name) == name_key(names[key]) and len(name) > 8):
+                continue
+        return key
+    return None
+
+
+def _is_made(trace: Trace, turn: Turn, run: AgentRun, key: str, past: bool) -> bool:
+    """Tell whether anybody handed work to an agent in this turn; of what was done, ever before."""
+    turns = [turn]
+    if past:
+        at = next(i for i, each in enumerate(trace.turns) if each.id == turn.id)
+        turns = trace.turns[: at + 1]
+    for one in turns:
+        if any(
+            name_key(d.to_agent) == key or _is_alias(trace, d.to_agent, key) for d in one.dispatches
+        ):
+            return True
+        others = (each for each in one.runs if each.id != run.id)
+        if any(key in (name_key(each.agent), name_key(each.node or "")) for each in others):
+            return True
+    return False
+
+
+def _is_alias(trace: Trace, name: str, key: str) -> bool:
+    return any(name_key(alias) == key for alias in _aliases(trace, name))
+
+
+def _calls(run: AgentRun) -> Iterator[ToolCall]:
+    return (s for s in run.steps if isinstance(s, ToolCall) and s.dispatch is None)

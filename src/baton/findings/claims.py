@@ -1,0 +1,379 @@
+"""What an answer says was done: an action, a test run, an id or a quote, in English.
+
+Read for precision: a sentence that denies, asks, offers, supposes or looks ahead claims nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# An answer that is longer is a document: what is in it is its subject, and no report.
+LONGEST = 20_000
+"""From so many characters on an answer is not read."""
+# A sentence with more letters is a list or no text at all.
+_SENTENCE_MOST = 1000
+# So many claims of an answer are read.
+_MOST = 40
+
+
+class Action(NamedTuple):
+    """An action that only a tool can take: how it is told, and words of tools that take it."""
+
+    name: str
+    told: re.Pattern[str]
+    tools: frozenset[str]
+    """Words in the names of tools that may do it: ``mail`` of ``mail.deliver``."""
+    object: re.Pattern[str] | None = None
+    """What has to follow, where the verb alone may mean words: "I updated the plan below"."""
+
+
+def _action(name: str, told: str, tools: str, object: str | None = None) -> Action:
+    return Action(
+        name,
+        re.compile(rf"(?<![\w-])(?:{told})(?![\w-])", re.IGNORECASE),
+        frozenset(tools.split()),
+        None if object is None else re.compile(object, re.IGNORECASE),
+    )
+
+
+# A name with the ending of a file: "src/cart.py", not "e.g." or "example.org".
+_PATH = (
+    r"(?<![\w@])[\w./\\-]*\w\.(?:py|md|toml|json|ya?ml|txt|csv|tsv|xlsx?|docx?|pptx?|pdf|html?"
+    r"|css|jsx?|tsx?"
+    r"|sql|sh|rs|go|java|kt|c|h|cpp|rb|php|ini|cfg|conf|env|lock|bib|log|png|svg|ipynb|proto"
+    r"|tf)(?!\w)"
+)
+PATH = re.compile(_PATH, re.IGNORECASE)
+# Of what is changed elsewhere than in the answer itself: a ticket, "to your calendar", but not "a
+# content calendar for you", "a ticket template".
+_RECORD = (
+    r"(?:\b(?:tickets?|incidents?|work orders?|pull requests?|PRs?(?!-)|issues?"
+    r"|calendar events?|reminders?)\b"
+    r"(?! (?:templates?|descriptions?|categor\w+|systems?|trees?|lists?))"
+    r"|\b(?:to|in|into|on|from) (?:your|the|our|my) (?:\w+ )?"
+    r"(?:calendar|database|spreadsheet|repository|repo|drive|server|CRM|backlog|channel|folder)\b)"
+)
+# What can be had for oneself: not "booked two hours for lunch", "reserved day 3 for the beach".
+_BOOKABLE = (
+    r"(?:tables?|rooms?|flights?|seats?|tickets?|hotels?|trains?|TGV|bus|coach|cars?"
+    r"|appointments?|slots?"
+    r"|berths?|sailings?|cab|taxi|technicians?|venue|substitute|copy|stay|collection)"
+)
+
+ACTIONS = (
+    # Not "sent a request to the weather API", which any tool does.
+    _action(
+        "sent",
+        r"(?:sent|re-?sent|e-?mailed|texted|notified|forwarded|posted|messaged|alerted)"
+        r"(?! (?:an?|the|this|that) (?:\w+ )?(?:request|query|command|call|prompt))",
+        "send sent mail email mailer message msg notify notification notifications sms "
+        "slack teams forward reply alert share telegram whatsapp tweet webhook letter fax "
+        "invite gmail outlook publish broadcast post",
+    ),
+    _action(
+        "changed a file",
+        r"edited|updated|modified|changed|fixed|patched|refactored|rewrote|rewritten|renamed"
+        r"|removed"
+        r"|deleted|added|created|wrote|written|saved|replaced|uploaded|downloaded|committed|moved"
+        r"|raised|lowered|exported|stored|repaired|corrected",
+        "write edit patch replace append rename move upload download commit export file "
+        "files notebook str touch mkdir git editor fs apply",
+        rf"^[^.!?;]{{0,80}}?(?:{_PATH}|\b(?:the|this|that|your|a|both) (?:\w+ )?files?\b)",
+    ),
+    _action(
+        "made a record",
+        r"created|opened|filed|added|updated|deleted|removed|closed|raised|registered|logged"
+        r"|set up",
+        "ticket tickets incident event events calendar issue issues pull pr record "
+        "records reminder remind note notes log appointment meeting git jira github "
+        "gitlab branch report insert upsert file order",
+        rf"^[^.!?;]{{0,60}}?{_RECORD}",
+    ),
+    _action(
+        "ran",
+        r"ran|re-?ran|executed",
+        "run exec execute bash shell terminal command cmd python code test tests pytest migrate "
+        "migration script build lint job pipeline workflow trigger repl",
+        r"^[^.!?;]{0,40}?\b(?:tests?|test suite|suite|pytest|migrations?|scripts?|linter|build"
+        r"|benchmarks?|pipeline)\b",
+    ),
+    # Not "merged the two lists", "restarted the search".
+    _action(
+        "deployed",
+        r"deployed|redeployed|restarted|rebooted|rolled back|merged|pushed",
+        "deploy redeploy restart reboot rollback release publish merge push start stop service "
+        "kubectl scale upgrade git ship",
+        r"^[^.!?;]{0,40}?(?:\bPRs?\b|\bpull requests?\b|\bbranch(?:es)?\b|\bcommits?\b"
+        r"|\b[Cc]hanges?\b"
+        r"|\b(?:service|server|pods?|app|container|instance|machine|database|build|release"
+        r"|version|job)\b"
+        r"|\b(?:to|on|into) (?:\w+ )?(?:staging|production|prod|main|master|branch)\b|\bit\b"
+        r"|\d{2})",
+    ),
+    _action(
+        "refunded",
+        r"refunded|reimbursed|(?:issued|processed|approved|initiated)(?= [^.!?;]{0,20}\brefund)",
+        "refund refunds payment pay credit reimburse return returns",
+    ),
+    _action(
+        "booked",
+        rf"(?:re-?)?booked(?= (?:it|that|this|you|[^.!?;]{{0,40}}\b{_BOOKABLE})\b)"
+        rf"|reserved(?= (?:it|[^.!?;]{{0,40}}\b{_BOOKABLE})\b)"
+        r"|scheduled(?= [^.!?;]{0,30}\b(?:meeting|appointment|call|pick-?up|delivery|interview)\b)",
+        "book booking reserve reservation schedule appointment event calendar meeting "
+        "rebook purchase buy",
+    ),
+    # Not "I ordered them by year", "I've ordered the list".
+    _action(
+        "ordered",
+        r"purchased|bought|ordered(?![^.!?;,]{0,40}\bby (?!\w+day))(?! (?:them|it|these|those"
+        r"|from|alphabetical\w*|chronological\w*"
+        r"|the (?:\w+ )?(?:list|results|items|steps|sections|tasks|events|points)))"
+        r"|placed(?= [^.!?;]{0,20}\border)",
+        "order orders purchase buy checkout cart place shop",
+    ),
+    # Not "cancelled out both terms".
+    _action(
+        "cancelled",
+        r"cancell?ed(?= [^.!?;]{0,40}\b(?:order|subscription|booking|reservation|flight"
+        r"|appointment|meeting"
+        r"|membership|plan|contract|event|policy|payment|ticket|it)\b)|unsubscribed",
+        "cancel cancellation unsubscribe terminate",
+    ),
+    _action(
+        "paid",
+        r"paid(?! (?:attention|heed|off))|charged|transferred(?= [^.!?;]{0,20}[\d€$£])",
+        "pay payment payments charge transfer invoice settle bill",
+    ),
+    _action(
+        "unblocked",
+        r"(?:unblocked|unlocked|reactivated)(?= [^.!?;]{0,30}\b(?:account|user|customer|card"
+        r"|him|her|them)\b)"
+        r"|unblocked(?=\W*$)",
+        "unblock unlock block activate enable status",
+    ),
+)
+
+# Passives whose subject says what was done: "Your refund has been issued".
+_SUBJECTS = (
+    (re.compile(r"\brefund\b", re.IGNORECASE), "refunded"),
+    (re.compile(r"\b(?:booking|reservation|table|room|flight|seat)\b", re.IGNORECASE), "booked"),
+    (re.compile(r"\border\b", re.IGNORECASE), "ordered"),
+    (re.compile(r"\b(?:payment|invoice)\b", re.IGNORECASE), "paid"),
+    (re.compile(r"\b(?:e-?mail|message|sms)\b", re.IGNORECASE), "sent"),
+    (re.compile(r"\bmigration\b", re.IGNORECASE), "ran"),
+    (re.compile(_PATH, re.IGNORECASE), "changed a file"),
+    (re.compile(r"\b(?:ticket|incident|event)\b", re.IGNORECASE), "made a record"),
+)
+_DONE = re.compile(
+    r"\b(?:has|have) (?:now |already |also |just |successfully )*been (?:successfully )?"
+    r"(?:processed|issued|confirmed|placed|made|completed|sent|delivered|executed|applied|created"
+    r"|updated|opened|filed|booked|reserved|paid|approved|submitted|scheduled)\b"
+    r"|\b(?:was|were) (?:successfully )?(?:processed|issued|placed|sent|executed|created|updated"
+    r"|opened|filed|booked|reserved|paid)(?: successfully)?\b"
+    r"|\b(?:is|are) (?:now )?(?:issued|booked|reserved)\b(?! by)",
+    re.IGNORECASE,
+)
+
+_ADVERBS = (
+    r"(?:\s+(?:just|now|also|already|then|successfully|since|have|both|immediately"
+    r"|gone ahead and|went ahead and))*"
+)
+_I = r"\b(?:I|[Ww]e)(?:['’]ve|\s+have)?(?!\w)"
+# "I read the minutes and sent them": a verb that follows another one has the same subject.
+_BY_ME = re.compile(rf"{_I}{_ADVERBS}\s+$")
+_AND_BY_ME = re.compile(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
+_ANY_I = re.compile(_I)
+_PASSIVE = re.compile(
+    r"\b(?:has|have)(?:\s+(?:now|already|also|just|successfully))*\s+been(?:\s+successfully)?\s+$",
+    re.IGNORECASE,
+)
+
+# Words before a verb by which a clause claims nothing: it denies, supposes, asks or looks ahead.
+_UNSAID = re.compile(
+    r"""\b(?:not|never|nothing|nobody|no|none|neither|without|cannot|unable|fail\w*|tried|trying|try
+        |attempt\w*|if|once|when|whenever|after|before|until|unless|should|would|could|can|may
+        |might|must|will|shall|going\ to|want\w*|like|please|to\ be|whether|assum\w*|suppos\w*
+        |imagin\w*|example|as\ if|ask\w*|you\ have|you['’]ve|you|request\w*|wish\w*|need\w*|plan\w*
+        |suggest\w*|recommend\w*|propos\w*|said|says|told|claims?
+        |mak\w+\ sure|ensur\w+|verif\w+\ that|confirm\w*|check\w*\ (?:that|if)|mean\w*|requir\w*
+        |how|why
+        |draft\w*|template|almost|nearly|about\ to|pretend\w*)\b
+        |n['’]t\b|e\.g\.""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What was at another time, or is so in general: "reports were sent weekly in the past".
+_AT_OTHER_TIMES = re.compile(
+    r"\b(?:yesterday|last (?:week|month|year|time|night|quarter)|earlier|previous\w*|ago|weekly"
+    r"|monthly|daily|usually|normally|always|in the past|in (?:19|20)\d\d|by (?:the|a|an|your) \w+"
+    r"|by you|on your behalf by|already|above|below)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|\s+(?:but|however|although|though)\s+")
+_CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_QUOTED = re.compile(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
+# A letter in the answer: whoever says "I have sent you the minutes" in it is its sender.
+_LETTER = re.compile(
+    r"^\W*(?:subject:|dear\b|(?:hi|hello) [A-Z]\w+,\s*$)|\b(?:kind|best|warm) regards\b"
+    r"|\byours (?:sincerely|faithfully|truly)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Any word of what is read below, so that most answers are looked through once.
+_MAY_CLAIM = re.compile(
+    r"\b(?:I|[Ww]e|been|was|were|green|says?|states?|reads?|writes?|reported?)\b|[Tt]ests?\b"
+    r"|\b(?:is|are) (?:now )?(?:issued|booked|reserved)\b"
+)
+
+
+_PASS = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|are (?:now )?(?:passing|green)|is green)"
+_TESTS_PASS = re.compile(
+    rf"\b(?:(?P<count>\d[\d,]*) (?:of the |unit |\w+ )?)?tests?(?: suite)?(?: (?:now|all|still"
+    rf"|of [^.,;]{{1,40}}))?"
+    rf" {_PASS}\b(?! on| in CI)"
+    rf"|\btest suite (?:now )?(?:passes|passed|is (?:green|passing))"
+    r"|\beverything is green\b"
+    r"|\btests?\b[^.!?;]{0,40}\b(?:all (?:of them )?|they (?:all )?|everything )(?:now )?"
+    r"(?:pass(?:ed)?|is green)\b",
+    re.IGNORECASE,
+)
+
+# "38 passed, 3 failed", but "passes without failures".
+_NOT_ALL = re.compile(r"(?<!without )(?<!no )(?<!0 )\bfail|\bnot all\b", re.IGNORECASE)
+
+_ID_LABEL = (
+    r"(?:confirmation|booking|reservation|reference|order|ticket|incident|case|tracking|transaction"
+    r"|receipt|refund|meeting|invoice|commit)"
+)
+_ID = (
+    r"(?:[A-Z]{1,6}-?\d[\w-]{2,40}|(?=[A-Z]{0,20}\d)[A-Z\d]{4,20}[A-Z][A-Z\d]{0,20}"
+    r"|[0-9a-f]{9,40}|\d{3,20}(?: \d{3,20}){1,5}|\d{5,40})"
+)
+_NEW_ID = re.compile(
+    rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s+(?:number|no\.?|id|code|reference)))?"
+    rf"(?:\s+(?:is|was)|:)?\s*(?P<mark>#)?\(?\s*(?P<id>{_ID})(?![\w-])"
+)
+_STANDARD = re.compile(
+    r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I
+)
+# Of something that was read: "The Bible says" is known by heart.
+_QUOTES = re.compile(
+    rf"(?:{_PATH}|\b(?:log|file|page|document|contract|e-?mail|report|policy|output|ticket"
+    rf"|message|letter"
+    r"|invoice|readme))\W{0,3}\s+(?:says?|states?|reads?|writes?"
+    r"|reported?)\b[^\"“.\n]{0,40}[\"“](?P<quote>[^\"“”\n]{20,400})[\"”]",
+    re.IGNORECASE,
+)
+_WORDS_OF_QUOTE = 5
+
+
+class Claim(NamedTuple):
+    """Something that an answer says was done or found, with its sentence."""
+
+    what: str
+    """The name of an :class:`Action`, or ``tests pass``, ``id`` or ``quote``."""
+    sentence: str
+    by_me: bool = True
+    """Whether the speaker says that it did it itself."""
+    value: str = ""
+    """The id or the quote; of tests the number that pass, of a file its path."""
+
+
+# Words that many tools begin with: what comes behind them says what is made or changed.
+WEAK = frozenset(
+    """
+    create add update insert open new set submit delete remove close end start stop issue put
+    generate save modify store register make
+    """.split()  # noqa: SIM905
+)
+
+BY_NAME = {action.name: action for action in ACTIONS}
+
+
+def claims_of(text: str) -> list[Claim]:
+    """Return what a text claims, in order; none for a text that holds a letter or is a document."""
+    if len(text) > LONGEST or not (_MAY_CLAIM.search(text) or _NEW_ID.search(text)):
+        return []
+    if _LETTER.search(text):
+        return []
+    plain = _CODE.sub("\n", text)
+    found = [Claim("quote", m[0], True, m["quote"]) for m in _QUOTES.finditer(plain)]
+    found = [claim for claim in found if len(claim.value.split()) >= _WORDS_OF_QUOTE]
+    for sentence in statements(text):
+        found += _of_sentence(sentence)
+        if len(found) >= _MOST:
+            break
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the sentences of a text but questions; what is quoted in them is left out, and code."""
+    for sentence in _SENTENCE.split(_QUOTED.sub("_", _CODE.sub("\n", text))):
+        if 0 < len(sentence) <= _SENTENCE_MOST and not sentence.rstrip("\"')*_ ").endswith("?"):
+            yield sentence.strip()
+
+
+def _of_sentence(sentence: str) -> Iterator[Claim]:
+    if _AT_OTHER_TIMES.search(sentence):
+        return
+    found = _actions(sentence) or list(_passives(sentence))
+    yield from found
+    passed = _TESTS_PASS.search(sentence)
+    if passed is not None and not _NOT_ALL.search(sentence):
+        before = sentence[: passed.start()]
+        if not _UNSAID.search(_clause_before(before)):
+            yield Claim("tests pass", sentence, True, (passed["count"] or "").replace(",", ""))
+    for match in _NEW_ID.finditer(sentence):
+        # "Order 10000 units" and "reference: RFC-2119" are no ids that somebody gave out.
+        if _STANDARD.match(match["id"]):
+            continue
+        if not (match["number"] or match["mark"] or re.search("[A-Za-z]", match["id"])):
+            continue
+        if not _UNSAID.search(sentence[: match.start()]):
+            yield Claim("id", sentence, True, match["id"])
+
+
+def _actions(sentence: str) -> list[Claim]:
+    """Return the actions that a sentence says were taken, in order."""
+    found = []
+    for action in ACTIONS:
+        for verb in action.told.finditer(sentence):
+            before, after = sentence[: verb.start()], sentence[verb.end() :]
+            by_me = bool(
+                _BY_ME.search(before)
+                or (_AND_BY_ME.search(before) and _ANY_I.search(before) and "I'll" not in before)
+            )
+            if not by_me and not _PASSIVE.search(before):
+                continue
+            if _UNSAID.search(_clause_before(before)):
+                continue
+            if action.object is not None and not action.object.search(after):
+                # "The file config/app.toml has been updated" has it before the verb.
+                if by_me or action.object.search(before) is None:
+                    continue
+            # "Forwarded to the returns agent" is a dispatch, and no message.
+            if action.name == "sent" and re.search(r"\bagents?\b", after):
+                continue
+            path = PATH.search(after) if action.name == "changed a file" else None
+            claim = Claim(action.name, sentence, by_me, path[0] if path else "")
+            found.append((verb.start(), claim))
+    return [claim for _, claim in sorted(found, key=lambda each: each[0])]
+
+
+def _passives(sentence: str) -> Iterator[Claim]:
+    done = _DONE.search(sentence)
+    if done is None or _UNSAID.search(_clause_before(sentence[: done.start()])):
+        return
+    for subject, name in _SUBJECTS:
+        if subject.search(sentence[: done.start()]):
+            yield Claim(name, sentence, False)
+            return
+
+
+def _clause_before(before: str) -> str:
+    """Return the clause that ends here: "I haven't looked, and I sent it" has two."""
+    parts = re.split(
+        r"(?:;|:|,\s+and|,)\s+(?=(?:I|we|your|the|it|all)\b)", before, flags=re.IGNORECASE
+    )
+    return parts[-1]

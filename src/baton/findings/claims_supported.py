@@ -1,0 +1,613 @@
+"""Does the record hold the calls behind what an agent says it has done?
+
+A claim is *backed* by a call that may have done it, *contradicted* where all such calls failed or
+say otherwise, and *unsupported* where every call that could be behind it is recorded and can't
+have done it. Else it can't be told: most tools may do more than their names say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model.views import TooMuchTextError, index_of
+
+from .claims import ACTIONS, BY_NAME, WEAK, Claim, claims_of
+from .dispatch_completed import completed, error_in, reports_failure
+from .facts import as_json, language, plain_text
+from .finding import (
+    NO_NAMES,
+    TOO_LONG,
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    name_key,
+    receivers_of,
+)
+
+# Tools whose names begin so only look: `get_order`, `search_web`, `Read`.
+_LOOKS = frozenset(
+    """
+    get list read search find lookup look fetch query check view show describe grep glob ls cat
+    count calculate calc compute convert retrieve scan inspect analyze analyse estimate compare
+    rank summarize summarise verify validate translate track locate websearch webfetch load think
+    """.split()  # noqa: SIM905
+)
+# And those that end so: `weather`, `web_search`, `WikipediaLookup`.
+_ONLY_LOOKS = frozenset(
+    "search lookup weather forecast calculator clock wikipedia finder reader news".split()  # noqa: SIM905
+)
+# A name with these does two things, or whatever its arguments say: `search_and_replace`,
+# `get_or_create`, `run_query`, `http_request`.
+_ANYTHING = frozenset(
+    """
+    and or run exec execute bash shell terminal command cmd python code script sql http request api
+    rest call invoke browser computer browse navigate click type use tool tools mcp action actions
+    function perform do process handle agent task manage manager update set submit eval repl
+    notebook sandbox workflow job operate control apply out
+    """.split()  # noqa: SIM905
+)
+_SPECIFIC = frozenset().union(*(action.tools for action in ACTIONS)) - _ANYTHING - WEAK
+# What changes something in arguments of a tool that looks: `query("DELETE FROM users")`.
+_CHANGING = re.compile(r"\b(?:insert|update|delete|drop|alter|create|merge|post|put|patch)\b", re.I)
+# Commands that do nothing but what they are called for, by the actions that they may be.
+_COMMANDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        ("pytest", "jest", "vitest", "mocha", "tox", "nox", "ruff", "mypy", "eslint", "ctest"),
+        frozenset({"ran"}),
+    ),
+    **dict.fromkeys(
+        ("ls", "cat", "grep", "rg", "head", "tail", "wc", "pwd", "cd", "find", "diff", "which"),
+        frozenset(),
+    ),
+}
+_TEST_RUN = re.compile(
+    r"(?<![a-z])(?:pytest|unittest|jest|vitest|mocha|rspec|tox|nox|ctest|phpunit|tests?)(?![a-z])",
+    re.IGNORECASE,
+)
+_FAILED_TESTS = re.compile(
+    r"\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)?\b|\bFAILED\b|\bfailures?[=:] ?[1-9]"
+    r"|\bexit (?:code|status):? [1-9]"
+)
+_PASSED_TESTS = re.compile(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
+# Words in an own request or instructions by which what is told is a play.
+_PLAY = re.compile(
+    r"\b(?:role-?play|pretend|simulat\w+|imagin\w+|fiction\w*|act as if|stor(?:y|ies)|dialogue"
+    r"|mock)\b",
+    re.IGNORECASE,
+)
+# Who writes for somebody writes "I" for them: "Write a status mail for me".
+_WRITES = re.compile(
+    r"\b(?:write|draft|compose|rewrite|rephrase|translate|proofread|reword"
+    r"|summari[sz]e)\b[^.!?\n]{0,40}"
+    r"\b(?:e-?mail|mail|message|letter|post|status|update|reply|report|note|announcement|speech"
+    r"|blog|minutes|text|cv)\b",
+    re.IGNORECASE,
+)
+# What a living caller says of the agent that died: "The billing agent has processed it".
+_SUCCEEDED = re.compile(
+    r"\b(?:complet\w+|finish\w+|found|confirm\w+|report\w+|return\w+|succe\w+|done|handled"
+    r"|says?|said"
+    r"|provid\w+|verif\w+|process\w+|approv\w+|fixed|wrote|created)\b",
+    re.IGNORECASE,
+)
+# Of a quote the words of so many letters count; fewer than this share of them anywhere: invented.
+_LONG_WORD = 4
+_QUOTED_SHARE = 0.5
+_MOST_CALLS = 400
+
+
+class Told(NamedTuple):
+    """A claim, what becomes of it, and the steps that tell."""
+
+    claim: Claim
+    verdict: str
+    """``backed``, ``contradicted``, ``unsupported`` or ``untold``."""
+    why: str
+    ids: list[str]
+
+
+class _Scope(NamedTuple):
+    """The calls that may be behind a claim, and whether they are all of them."""
+
+    calls: list[ToolCall]
+    whole: bool
+
+
+class _At:
+    """A run in its place, with what it was told."""
+
+    def __init__(self, trace: Trace, turn: Turn, run: AgentRun) -> None:
+        self.trace, self.turn, self.run = trace, turn, run
+
+    @cached_property
+    def heard(self) -> list[str]:
+        """What users, agents and tools said to it or beside it, and its instructions.
+
+        Raises:
+            TooMuchTextError: there is too much of it to be read for each run.
+        """
+        texts = list(_heard(self.trace, self.turn, self.run))
+        # Each claim searches all of them, a million characters in about 10 ms.
+        if not index_of(self.trace).spend(len(texts) + sum(map(len, texts)) // 100):
+            raise TooMuchTextError
+        return texts
+
+
+def claims_supported(
+    trace: Trace, turn: Turn, run: AgentRun, renames: Mapping[str, str] = NO_NAMES
+) -> Answer | None:
+    """Hold what a run says that it did against the calls of it and of the agents it set to work.
+
+    Faults: ``unsupported_claim`` (no call could have done it) and ``contradicted_claim`` (all
+    calls for it failed, tests did not pass, or an agent that died is told to have succeeded).
+    ``None``: it claims nothing. ``NotRecorded``: what would tell is not recorded, or not English.
+    """
+    answer = _answer_of(turn, run)
+    if not answer or (answer[0] in "[{" and as_json(answer) is not None):
+        return None
+    dead = list(_of_dead_agents(trace, turn, run, answer, renames))
+    claims = claims_of(answer)
+    if not claims and not dead:
+        return None
+    if language(answer) not in (None, "en"):
+        return NotRecorded(says="claims are read in English only")
+    if run.status in ("failed", "waiting", "cancelled"):
+        return NotRecorded(says="the run did not come to its end: record the conversation to it")
+    try:
+        at = _At(trace, turn, run)
+        told = dead + [_told(at, claim) for claim in claims]
+    except TooMuchTextError:
+        return NotRecorded(says=TOO_LONG)
+    return _answered(run, told)
+
+
+def claims_of_receivers(
+    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = NO_NAMES
+) -> Answer:
+    """Hold what the receivers of a dispatch say that they did against their calls."""
+    runs = receivers_of(trace, dispatch)
+    answers = [claims_supported(trace, turn, run, renames) for run in runs]
+    faults = [f for answer in answers if isinstance(answer, list) for f in answer]
+    if faults:
+        return faults
+    told = [answer for answer in answers if answer is not None]
+    clear = next((answer for answer in told if isinstance(answer, Clear)), None)
+    return clear or next(iter(told), NotRecorded(says="no claim of a deed came back"))
+
+
+def _answered(run: AgentRun, told: list[Told]) -> Answer:
+    faults = [each for each in told if each.verdict in ("contradicted", "unsupported")]
+    rows = [
+        {"claim": each.claim.sentence[:200], "what": each.claim.what, "verdict": each.verdict}
+        for each in told
+    ]
+    sure = [each for each in told if each.verdict != "untold"]
+    if not sure:
+        return NotRecorded(says=f"whether it did what it says can't be told: {told[0].why}")
+    if not faults:
+        names = ", ".join(dict.fromkeys(each.claim.what for each in sure))
+        return Clear(says=f"calls are behind what it says: {names}", details={"claims": rows})
+    share = 1 - len(faults) / len(sure)
+    return [
+        Finding(
+            kind=f"{each.verdict}_claim",
+            says=f'`{run.agent}` says "{_short(each.claim.sentence)}": {each.why}',
+            share=share,
+            evidence=[Evidence(ids=[run.id, *each.ids], quote=each.claim.sentence[:200])],
+            details={"claims": rows} if each is faults[0] else {},
+        )
+        for each in faults
+    ]
+
+
+def _short(sentence: str) -> str:
+    return sentence if len(sentence) <= 100 else f"{sentence[:97]}..."
+
+
+def _answer_of(turn: Turn, run: AgentRun) -> str:
+    """Return the last words of a run: those of the turn, where it alone speaks."""
+    content = run.output or (turn.output if len(turn.runs) == 1 else None)
+    return content.text or "" if content is not None else ""
+
+
+# ------------------------------------------------------------------------------ one claim
+
+
+def _told(at: _At, claim: Claim) -> Told:
+    scope = _scope(at, claim)
+    if not scope.whole:
+        why = "not all calls behind it are recorded: record the steps of all agents"
+        return Told(claim, "untold", why, [])
+    if len(scope.calls) > _MOST_CALLS:
+        return Told(claim, "untold", "too many calls may be behind it", [])
+    if claim.what == "tests pass":
+        # Who has called nothing may explain what a green build is.
+        others = [
+            c for c in claims_of(_answer_of(at.turn, at.run)) if c.by_me and c.what in BY_NAME
+        ]
+        if not scope.calls and not others:
+            return Told(claim, "untold", "it may speak of tests in general", [])
+        return _tests(at, claim, scope)
+    if claim.what in ("id", "quote"):
+        return _value(at, claim)
+    return _action(at, claim, scope)
+
+
+def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
+    may = [call for call in scope.calls if _may_do(call, claim.what)]
+    worked = [call for call in may if _worked(call)]
+    sure = [call for call in worked if _is_for(call, claim.what)]
+    if sure and not (claim.value and _is_of_other_file(claim.value, sure, scope)):
+        return Told(claim, "backed", "a call did it", [sure[0].id])
+    if worked and not sure:
+        return Told(claim, "untold", f"what `{worked[0].name}` did can't be told", [worked[0].id])
+    if _may_be_meant_otherwise(at, claim, scope):
+        return Told(claim, "untold", "it may speak of its answer, or of a dispatch", [])
+    if _was_told(at, claim.what) or _speaks_for_another(at):
+        return Told(claim, "untold", "somebody else may have done it", [])
+    if not claim.by_me and not _asks_for(at, claim.what):
+        return Told(claim, "untold", "it may speak of what was so before", [])
+    failed = [call for call in may if _is_for(call, claim.what)]
+    if failed and not sure:
+        call = failed[-1]
+        return Told(claim, "contradicted", f"its call of `{call.name}` failed", [call.id])
+    if sure:
+        why = f"no call names `{claim.value}`"
+    else:
+        why = (
+            "no call was made"
+            if not scope.calls
+            else f"none of its {len(scope.calls)} calls does that"
+        )
+    return Told(claim, "unsupported", why, [call.id for call in scope.calls[:5]])
+
+
+# Tools that a provider runs itself, so that many sources record no call of them.
+_HOSTED = re.compile(
+    r"code_?interpreter|code_?execution|computer|web_?search|google_?search|file_?search|image_?gen"
+    r"|url_?context|text_?editor|hosted|mcp",
+    re.IGNORECASE,
+)
+# From so many letters or lines on an answer without any call is a text that was asked for: of such
+# a one "I've updated the file" says that the new file stands below.
+_TEXT, _LINES = 600, 6
+
+
+def _may_be_meant_otherwise(at: _At, claim: Claim, scope: _Scope) -> bool:
+    answer = _answer_of(at.turn, at.run)
+    if any(_HOSTED.search(tool) for tool in at.run.tools_offered or ()):
+        return True
+    if claim.what in ("changed a file", "made a record", "booked", "deployed") and not scope.calls:
+        if "```" in answer or len(answer) >= _TEXT or answer.count("\n") >= _LINES:
+            return True
+    if claim.what == "sent" and any(d.from_run == at.run.id for d in at.turn.dispatches):
+        # "I've forwarded your case" to the agent that it went to.
+        return not re.search(r"\be-?mail|\bsms\b|\bslack\b|\btext", claim.sentence, re.IGNORECASE)
+    return False
+
+
+def _is_of_other_file(path: str, calls: list[ToolCall], scope: _Scope) -> bool:
+    """Tell whether calls name files, and none of them is this one."""
+    name = re.split(r"[/\\]", path)[-1].casefold()
+    texts = [plain_text(call.arguments).casefold() for call in calls]
+    if not all(re.search(r"\w\.[a-z]{1,5}\b", text) for text in texts):
+        return False
+    every = (t for call in scope.calls for t in (plain_text(call.arguments), _result(call)))
+    return not any(name in text.casefold() for text in every)
+
+
+def _tests(at: _At, claim: Claim, scope: _Scope) -> Told:
+    runs = [call for call in scope.calls if _runs_tests(call)]
+    if runs:
+        last = runs[-1]
+        said = _result(last)
+        if not _worked(last):
+            return Told(claim, "contradicted", f"`{last.name}` failed", [last.id])
+        passed = [a or b for a, b in _PASSED_TESTS.findall(said)]
+        if _FAILED_TESTS.search(said) and claim.value not in passed:
+            return Told(claim, "contradicted", "tests failed in the last run", [last.id])
+        if claim.value and passed and claim.value not in re.findall(r"\d+", said):
+            why = f"{passed[-1]} tests passed in the last run"
+            return Told(claim, "contradicted", why, [last.id])
+        return Told(claim, "backed", "tests were run", [last.id])
+    unsure = [call for call in scope.calls if _may_do(call, "ran")]
+    if unsure:
+        return Told(claim, "untold", f"what `{unsure[0].name}` did can't be told", [unsure[0].id])
+    if any(
+        re.search(r"\btests?\b", text, re.I) and re.search("pass|green|succe", text, re.I)
+        for text in at.heard
+    ) or _speaks_for_another(at):
+        return Told(claim, "untold", "somebody else may have run the tests", [])
+    return Told(claim, "unsupported", "no call ran tests", [call.id for call in scope.calls[:5]])
+
+
+def _value(at: _At, claim: Claim) -> Told:
+    trace, turn, run = at.trace, at.turn, at.run
+    calls = list(_calls(trace, turn))
+    if not all(_is_complete(trace, call) for call in calls):
+        return Told(claim, "untold", "what calls returned is not recorded in full", [])
+    if not (known(trace, run, "input") and known(trace, turn, "input")):
+        return Told(claim, "untold", "what it was asked is not recorded", [])
+    texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
+    if claim.what == "quote" and not calls:
+        return Told(claim, "untold", "it may quote its instructions", [])
+    if claim.what == "id":
+        wanted = _folded(claim.value)
+        if any(wanted in _folded(text) for text in texts):
+            return Told(claim, "backed", "it was said before", [])
+        return Told(claim, "unsupported", f"nothing in the record says `{claim.value}`", [])
+    words = {word for word in _words(claim.value) if len(word) >= _LONG_WORD}
+    there = words & set().union(*(_words(text) for text in texts)) if texts else set()
+    if not words or len(there) >= _QUOTED_SHARE * len(words):
+        return Told(claim, "backed" if words <= there else "untold", "its words were read", [])
+    return Told(claim, "unsupported", "nothing in the record says this", [])
+
+
+def _of_dead_agents(
+    trace: Trace, turn: Turn, run: AgentRun, answer: str, renames: Mapping[str, str]
+) -> Iterator[Told]:
+    """Find agents that died, and of which the answer tells a success."""
+    sent = [d for d in turn.dispatches if d.from_run == run.id and d.kind == "delegate"]
+    if not sent or reports_failure(answer):
+        return
+    times = Counter(dispatch.to_agent for dispatch in sent)
+    for dispatch in sent:
+        # Another try may have worked.
+        if times[dispatch.to_agent] > 1 or not _names(answer, dispatch.to_agent):
+            continue
+        ended = completed(trace, turn, dispatch, renames)
+        if not isinstance(ended, list):
+            continue
+        for sentence in re.split(r"(?<=[.!?])\s+|\n+", answer):
+            if _names(sentence, dispatch.to_agent) and _SUCCEEDED.search(sentence):
+                claim = Claim("work of another agent", sentence.strip(), by_me=False)
+                yield Told(claim, "contradicted", ended[0].says, [dispatch.id])
+                break
+
+
+def _names(sentence: str, agent: str) -> bool:
+    return len(name_key(agent)) > 3 and name_key(agent) in name_key(sentence)
+
+
+# ---------------------------------------------------------------------------- what was done
+
+
+def _scope(at: _At, claim: Claim) -> _Scope:
+    """Return the calls that may be behind a claim.
+
+    Who was set to work on its own says "I ran the tests" of its own calls and of those of the
+    agents below it. Anybody else may speak of what others did in the conversation.
+    """
+    trace, turn, run = at.trace, at.turn, at.run
+    if claim.by_me and _is_alone(trace, run):
+        runs, whole = _below(trace, turn, run)
+    else:
+        turns = _turns_to(trace, turn)
+        runs = [each for one in turns for each in one.runs]
+        whole = all(known(trace, one, "runs") and known(trace, one, "dispatches") for one in turns)
+        whole = whole and all(
+            d.runs or d.kind == "return" or _is_seen_through(trace, d)
+            for one in turns
+            for d in one.dispatches
+        )
+    whole = whole and all(known(trace, each, "steps.tool_call") for each in runs)
+    if not index_of(trace).spend(sum(len(each.steps) for each in runs)):
+        raise TooMuchTextError
+    calls = [s for each in runs for s in each.steps if isinstance(s, ToolCall) and not s.dispatch]
+    return _Scope(calls, whole)
+
+
+def _is_alone(trace: Trace, run: AgentRun) -> bool:
+    """Tell a run that was delegated to, and is no other run of an agent that ran before."""
+    by = [index_of(trace).dispatches.get(id_) for id_ in run.started_by]
+    same = [each for each in index_of(trace).runs.values() if each.agent == run.agent]
+    return (
+        len(same) == 1
+        and bool(by)
+        and all(d is not None and d.kind == "delegate" and d.continues is None for d in by)
+    )
+
+
+def _below(trace: Trace, turn: Turn, run: AgentRun) -> tuple[list[AgentRun], bool]:
+    runs, whole, due = [run], known(trace, run, "steps"), [run.id]
+    while due:
+        sender = due.pop()
+        for dispatch in turn.dispatches:
+            if dispatch.from_run != sender or dispatch.kind == "return":
+                continue
+            whole = whole and (bool(dispatch.runs) or _is_seen_through(trace, dispatch))
+            for each in index_of(trace).chosen(set(dispatch.runs)):
+                if each not in runs:
+                    runs.append(each)
+                    due.append(each.id)
+    return runs, whole and known(trace, turn, "dispatches")
+
+
+def _is_seen_through(trace: Trace, dispatch: Dispatch) -> bool:
+    """Tell a dispatch that surely started nobody."""
+    return known(trace, dispatch, "runs") and dispatch.status in ("refused", "failed")
+
+
+def _turns_to(trace: Trace, turn: Turn) -> list[Turn]:
+    at = next(i for i, each in enumerate(trace.turns) if each.id == turn.id)
+    return trace.turns[: at + 1]
+
+
+def _calls(trace: Trace, turn: Turn) -> Iterator[ToolCall]:
+    for one in _turns_to(trace, turn):
+        for run in one.runs:
+            yield from (step for step in run.steps if isinstance(step, ToolCall))
+
+
+def _is_complete(trace: Trace, call: ToolCall) -> bool:
+    return known(trace, call, "result") and not (call.result is not None and call.result.parts)
+
+
+def _worked(call: ToolCall) -> bool:
+    if call.status in ("failed", "refused", "unanswered"):
+        return False
+    return call.error is None and error_in(call.result) is None
+
+
+def _result(call: ToolCall) -> str:
+    return plain_text(call.result) if call.result is not None else call.error or ""
+
+
+@lru_cache(maxsize=4096)
+def _name_words(name: str) -> tuple[str, ...]:
+    """Return the words of a tool's name: those of `mcp__mail__sendMessage` are `send message`."""
+    last = re.split(r"__|[.:/]", name)[-1] or name
+    return tuple(word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", last))
+
+
+def _may_do(call: ToolCall, what: str) -> bool:
+    """Tell whether a call may have done something, by what its tool is called and was given."""
+    words = _name_words(call.name)
+    commands = _commands(call)
+    if commands is not None:
+        return what in commands
+    if not words or not words[0].isascii():
+        return True
+    looks = words[0] in _LOOKS or words[-1] in _ONLY_LOOKS
+    if looks and not {"and", "or"} & set(words) and words[:2] != ("check", "out"):
+        return bool(_CHANGING.search(_arguments(call)) and {"query", "sql"} & set(words))
+    if BY_NAME[what].tools & set(words):
+        return True
+    # What a tool with a word of another action does is known well enough: `create_ticket` sends
+    # no mail, unless it says so. Of any other nobody knows: `concierge`, `http_request`.
+    return not (_SPECIFIC & set(words)) or bool((_ANYTHING - WEAK) & set(words))
+
+
+def _is_for(call: ToolCall, what: str) -> bool:
+    commands = _commands(call)
+    if commands is not None:
+        return what in commands
+    words = set(_name_words(call.name))
+    return bool(BY_NAME[what].tools & words) or bool(WEAK & words and not _SPECIFIC & words)
+
+
+def _commands(call: ToolCall) -> frozenset[str] | None:
+    """Return what a command line may do; ``None``: no command line, or it can't be told."""
+    if not {"bash", "shell", "terminal", "command", "cmd"} & set(_name_words(call.name)):
+        return None
+    text = _arguments(call)
+    if not text or re.search(r"[>`$]|\|\s*(?:sh|bash|xargs|tee)\b", text):
+        return None
+    done: frozenset[str] = frozenset()
+    for part in re.split(r"&&|\|\||[;|\n]", text):
+        words = part.split()
+        while words and (re.fullmatch(r"\w+=\S*", words[0]) or words[0] in ("uv", "run", "poetry")):
+            words = words[1:]
+        if not words:
+            continue
+        if words[0] == "git":
+            verb = next((word for word in words[1:] if not word.startswith("-")), "")
+            if verb in ("push", "merge"):
+                done |= {"deployed", "changed a file", "made a record"}
+            elif verb not in ("status", "log", "diff", "show"):
+                done |= {"changed a file", "made a record"}
+        elif words[0] in _COMMANDS:
+            done |= _COMMANDS[words[0]]
+        else:
+            return None
+    return done
+
+
+def _arguments(call: ToolCall) -> str:
+    value: Any = call.arguments
+    if isinstance(value, dict):
+        value = {name: each for name, each in value.items() if name != "description"}
+    return plain_text(value)
+
+
+def _runs_tests(call: ToolCall) -> bool:
+    if "test" in _name_words(call.name) or "tests" in _name_words(call.name):
+        return True
+    return _may_do(call, "ran") and _TEST_RUN.search(_arguments(call)) is not None
+
+
+# ------------------------------------------------------------------------- what was heard
+
+
+def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
+    """Yield what a run was told: by users, agents and tools, and in its instructions."""
+    callers = _callers(trace, run)
+    for one in _turns_to(trace, turn):
+        if one.input is not None:
+            yield plain_text(one.input)
+        if one.id != turn.id and one.output is not None:
+            yield plain_text(one.output)
+        for dispatch in one.dispatches:
+            own = run.id in dispatch.runs or callers & set(dispatch.runs)
+            yield from _texts((dispatch.prompt, None if own else dispatch.result))
+        for each in one.runs:
+            # Who set it to work repeats afterwards what it was told.
+            if each.id in callers:
+                yield from _texts((each.input,))
+            elif each.id != run.id:
+                yield from _texts((each.input, each.output))
+                yield from (plain_text(s.content) for s in each.steps if isinstance(s, Said))
+            for step in each.steps:
+                # The call of a dispatch may hold what it was answered with.
+                if isinstance(step, ToolCall) and not step.dispatch and step.result is not None:
+                    yield plain_text(step.result)
+    yield from _texts((run.input,))
+    yield from (ref.text for ref in run.context or () if ref.text)
+    for card in trace.agents.values():
+        yield from (text for text in (card.instructions, card.description) if text)
+
+
+def _callers(trace: Trace, run: AgentRun) -> set[str]:
+    """Return the ids of the runs that set this one to work, directly or not."""
+    index = index_of(trace)
+    callers: set[str] = set()
+    due = list(run.started_by)
+    while due:
+        dispatch = index.dispatches.get(due.pop())
+        sender = None if dispatch is None else index.runs.get(dispatch.from_run or "")
+        if dispatch is not None and dispatch.kind == "delegate" and sender is not None:
+            if sender.id not in callers:
+                callers.add(sender.id)
+                due += sender.started_by
+    return callers
+
+
+def _texts(contents: Iterable[Any]) -> Iterator[str]:
+    return (plain_text(content) for content in contents if content is not None)
+
+
+def _was_told(at: _At, what: str) -> bool:
+    """Tell whether somebody else may have said that it is done, or that it is done by itself."""
+    told = BY_NAME[what].told
+    return any(told.search(text) for text in at.heard)
+
+
+def _speaks_for_another(at: _At) -> bool:
+    card = at.trace.agents.get(at.run.agent)
+    texts = [*_texts((at.turn.input, at.run.input)), (card and card.instructions) or ""]
+    return any(_PLAY.search(text) or _WRITES.search(text) for text in texts)
+
+
+def _asks_for(at: _At, what: str) -> bool:
+    """Tell whether a run was asked to do this, so that a passive tells that it is done."""
+    texts = list(_texts((at.run.input or at.turn.input,)))
+    return any(
+        BY_NAME[what].tools & {word.casefold() for word in re.findall(r"[A-Za-z]+", part)}
+        for text in texts
+        for part in re.split(r"(?<=[.!?])\s+|\n", text)
+        if not part.endswith("?") or re.match(r"\W*(?:can|could|will|would) you\b", part, re.I)
+    )
+
+
+def _folded(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in re.findall(r"[^\W_]+", text)}
