@@ -40,7 +40,7 @@ def test_each_fault_is_seeded_at_least_200_times_among_as_many_clean_traces(meas
         name: row for name, row in rows(measured).items() if int(row[0]) < 200 or int(row[3]) < 200
     }
     assert few == {}
-    assert len(rows(measured)) == 10
+    assert len(rows(measured)) == 12
 
 
 def test_evaluators_hardly_ever_cry_wolf(measured: str) -> None:

@@ -37,7 +37,7 @@ def claims(folder: Path) -> Iterator[Reworded]:
         for name, kind in (("backed", None), ("unbacked", "unsupported_claim")):
             for number, text in enumerate(entry[name]):
                 calls = [_call(each) for each in entry["calls"]]
-                worker = run("worker", *calls, input=entry["asked"], output=text)
+                worker = run("worker", *calls, input=entry["asked"], output=text, model="a")
                 if number % 2:
                     asked = delegate("worker", entry["asked"], result=text)
                     made = trace(run("desk", asked, output="That is all."), worker, entry["asked"])

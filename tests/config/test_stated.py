@@ -38,6 +38,8 @@ def test_each_thing_stated_has_an_evaluator(tmp_path: Path) -> None:
         ("context_carried", True),
         ("result_used", True),
         ("handoff_loops", True),
+        ("claims_supported", True),
+        ("announced_dispatch", True),
     ]
 
 

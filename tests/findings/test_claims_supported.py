@@ -12,6 +12,7 @@ from baton.testing.build import call, delegate, run, trace, turn
 
 
 def desk(answer: str, *steps: ToolCall, asked: str = "Refund order 88.", **fields: Any) -> Trace:
+    fields = {"model": "m", **fields}
     made = trace(run("desk", *steps, input=asked, output=answer, **fields), asked)
     made.turns[0].output = Content(text=answer)
     return made
@@ -30,6 +31,12 @@ def test_a_deed_without_any_call_fails() -> None:
     assert (score.status, score.unit, score.subject) == ("failed", "run", ["r1"])
     assert score.reason == '`desk` says "I\'ve refunded order 88.": no call was made'
     assert score.details["findings"][0]["kind"] == "unsupported_claim"
+
+
+def test_an_agent_without_a_model_may_be_a_program() -> None:
+    score = verdict_on(desk("I've refunded order 88.", model=None))
+    assert score.status == "skipped"
+    assert "it may be a program" in score.reason
 
 
 def test_a_deed_that_only_failed_calls_tried_is_contradicted() -> None:

@@ -34,7 +34,8 @@ def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None
     assert sum("model endpoint refused the request" in line for line in lines) == 1
     (told,) = [line for line in lines if line.startswith("not scored for that: ")]
     assert told.endswith("dispatch_target_known, dispatch_scope, dispatch_completed, "
-                         "context_carried, result_used, handoff_loops")  # fmt: skip
+                         "context_carried, result_used, handoff_loops, "
+                         "claims_supported, announced_dispatch")  # fmt: skip
 
 
 def test_what_several_could_not_tell_is_said_once(baton: Baton) -> None:

@@ -221,6 +221,9 @@ def _answer_of(turn: Turn, run: AgentRun) -> str:
 
 def _told(at: _At, claim: Claim) -> Told:
     scope = _scope(at, claim)
+    if not scope.calls and at.run.model is None and at.run.usage is None:
+        why = "no model is recorded for it: it may be a program, which needs no tools"
+        return Told(claim, "untold", why, [])
     if not scope.whole:
         why = "not all calls behind it are recorded: record the steps of all agents"
         return Told(claim, "untold", why, [])
@@ -335,8 +338,9 @@ def _value(at: _At, claim: Claim) -> Told:
     if not (known(trace, run, "input") and known(trace, turn, "input")):
         return Told(claim, "untold", "what it was asked is not recorded", [])
     texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
-    if claim.what == "quote" and not calls:
-        return Told(claim, "untold", "it may quote its instructions", [])
+    if not any(call.dispatch is None for call in calls):
+        # From instructions, or from a program that stands in for tools.
+        return Told(claim, "untold", "it may have it from elsewhere, as no call is recorded", [])
     if claim.what == "id":
         wanted = _folded(claim.value)
         if any(wanted in _folded(text) for text in texts):
