@@ -21,9 +21,16 @@ _HOUR = 3600
 
 
 def edges(
-    store: Store, project: int, *, since: float | None = None, until: float | None = None
+    store: Store,
+    project: int,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    agent: str | None = None,
 ) -> list[Edge]:
     """Return who dispatched to whom, the commonest first, with scores by evaluator.
+
+    Only those from and to an ``agent``, if one is named.
 
     From the hourly sums, so that the hours of both ends count as a whole. Scores of runs are there
     under the agent that ran, without a sender; where nobody dispatched to it, with no dispatches.
@@ -35,6 +42,8 @@ def edges(
         .group_by(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator)
         .order_by(rollup.c.evaluator)
     )
+    if agent is not None:
+        query = query.where((rollup.c.from_agent == agent) | (rollup.c.to_agent == agent))
     made: dict[tuple[str, str], Edge] = {}
     with store.read() as connection:
         for row in connection.execute(query).mappings():

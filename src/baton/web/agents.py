@@ -213,7 +213,7 @@ def _matrix(links: Sequence[_Link]) -> _Matrix:
 def _one(visit: Visit) -> View:
     store, project = visit.state.store, visit.caller.project
     name, period = visit.path["name"], _period(visit)
-    edges = sums.edges(store, project, since=period.since)
+    edges = sums.edges(store, project, since=period.since, agent=name)
     rows = agents.agents(store, project, since=period.since, name=name, between=edges)
     row = rows[0] if rows else None
     made = agents.versions(store, project, name)
