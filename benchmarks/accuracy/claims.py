@@ -24,6 +24,7 @@ from .rewordings import Reworded
 FOLDERS: dict[str, Path] = {
     "claims": HERE / "claims/tuned",
     "claims unread": HERE / "claims/unread",
+    "claims later": HERE / "claims/later",
 }
 """The folders of lists, by what tables call them."""
 
