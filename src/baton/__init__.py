@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from baton.session.evaluate import aevaluate, evaluate, resume
     from baton.session.evaluation import Evaluation
     from baton.session.export import export_recordings
+    from baton.session.guard import check_policy, suggest_policy, try_policy
     from baton.session.label import label
     from baton.session.pull import pull_traces
     from baton.session.replay import replay
@@ -64,6 +65,7 @@ __all__ = [
     "agent",
     "calibrate",
     "check",
+    "check_policy",
     "compare",
     "connect",
     "convert",
@@ -88,8 +90,10 @@ __all__ = [
     "resume",
     "score",
     "set_baseline",
+    "suggest_policy",
     "tool",
     "trend",
+    "try_policy",
     "try_rubrics",
 ]
 
@@ -99,6 +103,7 @@ _MODULES = {
     "agent": "baton.providers.recorder",
     "calibrate": "baton.session.calibrate",
     "check": "baton.session.check",
+    "check_policy": "baton.session.guard",
     "compare": "baton.session.compare",
     "connect": "baton.session.server_client",
     "convert": "baton.session.convert",
@@ -122,8 +127,10 @@ _MODULES = {
     "resume": "baton.session.evaluate",
     "score": "baton.session.score",
     "set_baseline": "baton.session.compare",
+    "suggest_policy": "baton.session.guard",
     "tool": "baton.providers.recorder",
     "trend": "baton.session.compare",
+    "try_policy": "baton.session.guard",
     "try_rubrics": "baton.session.rubrics",
 }
 """Where a public name is; all others are in ``baton.model``."""

@@ -324,6 +324,18 @@ TABLE = {
             Example("baton rubrics show dispatch_correctness", "what it asks", 0),
         ),
     ),
+    "guard": Verb(
+        "protect",
+        "Check, test and suggest policies that hold agents to limits while they run.",
+        (
+            Example(
+                f"baton guard check examples/guard/policy.yaml {_DESK}",
+                "what would have been blocked",
+                0,
+            ),
+            Example(f"baton guard suggest {_DESK}", "a policy as a starting point", 0),
+        ),
+    ),
 }
 """Every command, in the order in which a newcomer needs those of a group."""
 
@@ -343,6 +355,28 @@ BELOW = {
     "rubrics test": (
         Example("baton rubrics test --config baton.yaml", "your own, by the judge of a config"),
         Example("baton rubrics test result_integration --judge openai:gpt-4o-mini", "one of them"),
+    ),
+    "guard check": (
+        Example(f"baton guard check examples/guard/policy.yaml {_DESK}", "a folder", 0),
+        Example(
+            "baton guard check examples/guard/policy.yaml examples/claude/scope_bleed --strict",
+            "in CI",
+            1,
+        ),
+    ),
+    "guard test": (
+        Example(
+            "baton guard test examples/guard/policy.yaml examples/guard/cases.yaml", "all cases", 0
+        ),
+        Example(
+            "baton guard test examples/guard/policy.yaml examples/guard/cases.yaml --json",
+            "for a program",
+            0,
+        ),
+    ),
+    "guard suggest": (
+        Example(f"baton guard suggest {_DESK}", "prints it", 0),
+        Example("baton guard suggest runs/ -o policy.yaml", "into a file"),
     ),
     "serve keys": (
         Example("baton serve keys create ci --right run", "a key that starts evaluations"),
@@ -399,7 +433,7 @@ app = App(
     group_commands=_PROGRAM,
     group_parameters=Group("Options", sort_key=1),
 )
-_NESTED = ("rubrics", "serve")
+_NESTED = ("guard", "rubrics", "serve")
 for _place, (_name, _verb) in enumerate(TABLE.items()):
     app.command(
         f"baton.cli.{_name}:{_name}_command",

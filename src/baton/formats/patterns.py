@@ -43,6 +43,15 @@ class Pattern:
         """Match the pattern with all of a text; the match, or ``None``."""
         return self._timed(self._compiled.fullmatch, text)
 
+    def find_all(self, text: str) -> list[str]:
+        """Return everything in a text that matches, in order."""
+
+        def find(text: str, **limit: float) -> list[str]:
+            return [match[0] for match in self._compiled.finditer(text, **limit)]
+
+        found: list[str] = self._timed(find, text)
+        return found
+
     def _timed(self, find: Any, text: str) -> Any:
         seconds = PATTERN_MILLISECONDS.value / 1000
         if not self._has_limit:

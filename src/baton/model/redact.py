@@ -311,8 +311,17 @@ def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
 
 def _kinds(names: list[Any], path: str) -> tuple[str, ...]:
     """Return the secrets and the kinds named beside them, in one order."""
+    return kinds_named([*SECRETS, *names], path)
+
+
+def kinds_named(names: Sequence[Any], path: str) -> tuple[str, ...]:
+    """Return the kinds that are named, also as `secrets`, `personal` or `all`, in one order.
+
+    Raises:
+        InputError: there is no such kind; with the nearest name.
+    """
     groups = {"secrets": SECRETS, "personal": PERSONAL, "all": KINDS}
-    wanted = set(SECRETS)
+    wanted: set[str] = set()
     for name in names:
         if name not in KINDS and name not in groups:
             hint = suggestion(str(name), [*KINDS, *groups])

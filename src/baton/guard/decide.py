@@ -1,0 +1,460 @@
+"""Deciding: what a policy says of one event. A pure function, for every hook and the dry run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import msgspec
+
+from baton.model.filter import Value
+from baton.model.redact import ON
+from baton.model.trace import (
+    SCHEMA_VERSION,
+    AgentRun,
+    Content,
+    Dispatch,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+from baton.model.visible import exception_line, visible_line
+
+from .policy import Action, Check, Policy, Rule
+
+Moment = Literal["dispatch", "tool", "output"]
+_HARDEST: tuple[Action, ...] = ("block", "ask", "redact", "warn", "observe")
+_LONG_ID = re.compile(r"#?\d{4,}")
+"""A plain number of four digits or more is an id (`order 4711`); `3 chairs` and `450 USD` are
+amounts."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is about to happen: a dispatch, a call of a tool, or an answer.
+
+    ``sender`` and ``to`` are the ends of the dispatch; of a tool, of the dispatch that set the
+    agent ``to`` to work. ``sender`` is ``None`` for the program or the user. ``id`` names the
+    dispatch, ``parent`` the run that makes it. ``request`` is what the sender was asked itself.
+    ``at`` is seconds since the epoch. ``unknown`` names fields that nobody knows.
+    """
+
+    on: Moment
+    tree: str
+    id: str = ""
+    sender: str | None = None
+    to: str = ""
+    parent: str = ""
+    depth: int = 0
+    request: str | None = None
+    prompt: str | None = None
+    tool: str | None = None
+    arguments: Any = None
+    output: str | None = None
+    at: float | None = None
+    unknown: tuple[str, ...] = ()
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the tree of an event has had before it.
+
+    ``of_parent`` are dispatches of its parent, ``running`` those without an answer yet, ``same``
+    those with its ends and task. Tokens, cost and seconds are ``None`` where nobody told them.
+    """
+
+    dispatches: int = 0
+    of_parent: int = 0
+    running: int = 0
+    same: int = 0
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A rule that is broken: what happens, and what the caller is told."""
+
+    rule: str
+    action: Action
+    reason: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is to happen.
+
+    ``action``, ``rule`` and ``reason`` are those of the hardest rule that is broken; ``broken`` has
+    all. What asks a person is not ``allowed`` until somebody agrees. ``output`` is what the caller
+    may read of an answer. ``untold`` are rules that nobody can decide, as what they ask for was
+    not recorded; ``failed`` those that failed, with what happened. ``version`` is the policy's.
+    """
+
+    allowed: bool
+    action: Action | None = None
+    rule: str | None = None
+    reason: str | None = None
+    output: str | None = None
+    broken: tuple[Broken, ...] = ()
+    untold: tuple[str, ...] = ()
+    failed: Mapping[str, str] = {}
+    version: str = ""
+
+
+class _UntoldError(Exception):
+    """What a rule asks for is not known."""
+
+
+class _UndecidedError(Exception):
+    """A rule can't tell whether it is broken."""
+
+
+def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
+    """Decide an event by a policy, with what its tree has had before.
+
+    A rule that fails is ``failed``, and blocks where the policy is ``closed``.
+    """
+    broken: list[Broken] = []
+    untold: list[str] = []
+    failed: dict[str, str] = {}
+    output = event.output
+    for rule in policy.rules:
+        kind = rule.kind
+        moments, check = _CHECKS[kind]
+        if event.on not in moments:
+            continue
+        try:
+            if not _is_for(rule, event):
+                continue
+            if kind == "output" and rule.action == "redact":
+                reason, output = _redacted(rule, event, output)
+            else:
+                now = event if output is event.output else _with_output(event, output)
+                reason = check(rule, seen, now)
+        except _UntoldError:
+            untold.append(rule.name)
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever fails, the policy says what then
+            failed[rule.name] = exception_line(error)
+            if policy.on_error == "closed":
+                broken.append(Broken(rule.name, "block", failed_reason(rule.name)))
+            continue
+        if reason is not None:
+            broken.append(Broken(rule.name, rule.action, rule.reason or reason))
+    hardest = min(broken, key=lambda each: _HARDEST.index(each.action), default=None)
+    allowed = hardest is None or hardest.action not in ("block", "ask")
+    return Decision(
+        allowed=allowed,
+        action=hardest.action if hardest else None,
+        rule=hardest.rule if hardest else None,
+        reason=hardest.reason if hardest else None,
+        output=output if allowed else None,
+        broken=tuple(broken),
+        untold=tuple(untold),
+        failed=failed,
+        version=policy.version,
+    )
+
+
+def failed_decision(policy: Policy, why: str, output: str | None = None) -> Decision:
+    """Return what is decided when the guard itself fails: as the policy says."""
+    failed = {"guard": why[:500]}
+    if policy.on_error == "open":
+        return Decision(allowed=True, output=output, failed=failed, version=policy.version)
+    reason = failed_reason("guard")
+    broken = (Broken("guard", "block", reason),)
+    return Decision(
+        allowed=False,
+        action="block",
+        rule="guard",
+        reason=reason,
+        broken=broken,
+        failed=failed,
+        version=policy.version,
+    )
+
+
+def failed_reason(rule: str) -> str:
+    """Say that a rule could not be decided, and that nothing passes therefore."""
+    return (
+        f"the guard could not decide `{rule}`, and the policy lets nothing pass then: go on "
+        "without this, and say so in your answer"
+    )
+
+
+def _is_for(rule: Rule, event: Event) -> bool:
+    unknown = {"sender": "from"}
+    hidden = {unknown.get(each, each) for each in event.unknown}
+    if hidden & rule.places.fields:
+        raise _UntoldError
+    values: dict[str, Value] = {
+        "from": event.sender,
+        "to": event.to,
+        "tool": event.tool,
+        "depth": event.depth,
+        "on": event.on,
+    }
+    return rule.places.meets(values.__getitem__)
+
+
+def _known(event: Event, *fields: str) -> None:
+    if any(each in event.unknown for each in fields):
+        raise _UntoldError
+
+
+def _with_output(event: Event, output: str | None) -> Event:
+    return msgspec.structs.replace(event, output=output)
+
+
+def _called(name: str | None) -> str:
+    """Quote a name in a sentence; it comes from a model, which may write anything."""
+    return f"`{visible_line(name or 'the program')[:80]}`"
+
+
+def _depth(rule: Rule, _: Seen, event: Event) -> str | None:
+    _known(event, "depth")
+    limit = rule.max_depth or 0
+    if event.depth <= limit:
+        return None
+    return (
+        f"{_called(event.to)} would work at depth {event.depth}, and at most {limit} is allowed: "
+        "do this part yourself, with what you have"
+    )
+
+
+def _dispatches(rule: Rule, seen: Seen, event: Event) -> str | None:
+    _known(event, "dispatches")
+    limit = rule.max_dispatches or 0
+    if seen.dispatches < limit:
+        return None
+    return (
+        f"this request has made {seen.dispatches} dispatches, and at most {limit} are allowed: "
+        "hand on no more work, finish with the answers that you have"
+    )
+
+
+def _per_parent(rule: Rule, seen: Seen, event: Event) -> str | None:
+    _known(event, "parent")
+    limit = rule.max_per_parent or 0
+    if seen.of_parent < limit:
+        return None
+    return (
+        f"{_called(event.sender)} has handed on work {seen.of_parent} times, and at most {limit} "
+        "are allowed: hand on no more, finish with the answers that you have"
+    )
+
+
+def _fan_out(rule: Rule, seen: Seen, event: Event) -> str | None:
+    _known(event, "parent", "running")
+    limit = rule.max_fan_out or 0
+    if seen.running < limit:
+        return None
+    return (
+        f"{seen.running} dispatches of {_called(event.sender)} are not answered yet, and at most "
+        f"{limit} are allowed at once: wait for an answer, then try again"
+    )
+
+
+def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
+    _known(event, "prompt", "sender", "to")
+    limit = rule.max_same_task or 0
+    if event.prompt is None or seen.same < limit:
+        return None
+    return (
+        f"{_called(event.to)} was given this task {seen.same} times already, and at most {limit} "
+        "are allowed: use its answer, or ask for something else"
+    )
+
+
+def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
+    def check(rule: Rule, seen: Seen, _: Event) -> str | None:
+        limit, spent = getattr(rule, f"max_{name}"), getattr(seen, name)
+        if spent is None:
+            raise _UntoldError
+        if spent < limit:
+            return None
+        return (
+            f"this request has taken {spent:,.6g} {words}, and {limit:,.6g} is the limit: start "
+            "nothing new, answer with what you have"
+        )
+
+    return check
+
+
+def _edges(rule: Rule, _: Seen, event: Event) -> str | None:
+    _known(event, "sender", "to")
+    if event.sender is None:  # a program that sets its first agents to work
+        return None
+    allowed = [
+        receiver
+        for sender, receivers in (rule.allowed_edges or {}).items()
+        if _is_like(event.sender, sender)
+        for receiver in receivers
+    ]
+    if any(_is_like(event.to, each) for each in allowed):
+        return None
+    listed = ", ".join(map(_called, allowed[:10])) or "nobody"
+    return (
+        f"{_called(event.sender)} may not hand work to {_called(event.to)}, it may to {listed}: "
+        "choose one of these, or do it yourself"
+    )
+
+
+def _is_like(name: str, glob: str) -> bool:
+    # A name may hold brackets, which mean something else in a glob.
+    return name == glob or fnmatchcase(name, glob)
+
+
+def _tools(rule: Rule, _: Seen, event: Event) -> str | None:
+    from baton.findings.dispatch_scope import meant_by
+
+    _known(event, "tool")
+    call = ToolCall(id="call", name=event.tool or "", arguments=event.arguments)
+    allowed = rule.allowed_tools or []
+    meant = meant_by(call, allowed, every_part=True)
+    if meant:
+        return None
+    if meant is None:
+        _known(event, "arguments")
+        raise _UndecidedError(f"whether {allowed} mean this call of {event.tool!r} can't be told")
+    listed = ", ".join(map(_called, allowed[:10])) or "none"
+    return (
+        f"{_called(event.to)} may not use {_called(event.tool)} like this, it may use {listed}: go "
+        "on with these, or say in your answer what you need"
+    )
+
+
+def _context(rule: Rule, _: Seen, event: Event) -> str | None:
+    _known(event, "request", "prompt")
+    request, prompt = event.request or "", event.prompt or ""
+    found = [text for pattern in rule.patterns for text in pattern.find_all(request)]
+    missing = [text for text in found if text not in prompt]
+    if rule.required_context == "ids":
+        from baton.findings.facts import read
+
+        given = read(prompt)
+        missing += [
+            fact.text
+            for fact in read(request).facts
+            if _is_id(fact.kind, fact.text) and not given.holds(fact)
+        ]
+    if not missing:
+        return None
+    listed = ", ".join(map(_called, dict.fromkeys(missing[:10])))
+    return f"the prompt lacks {listed} of the request: write it into the prompt, and try again"
+
+
+def _is_id(kind: str, text: str) -> bool:
+    """Tell an id: letters with digits (`R-77`), or a plain number of four digits or more."""
+    if kind == "identifier":
+        return any(letter.isdigit() for letter in text)
+    return kind == "number" and _LONG_ID.fullmatch(text) is not None
+
+
+def _output(rule: Rule, _: Seen, event: Event) -> str | None:
+    _known(event, "output")
+    hits = _hits(rule, event)
+    if not hits:
+        return None
+    # What a schema or a finding says may quote the answer, and so a secret.
+    said = ON.text("; ".join(hits[:3]))
+    told = f"the answer of {_called(event.to)} {said}"
+    if rule.action not in ("block", "ask"):
+        return told
+    return f"{told}: it is withheld, ask again for another answer, or go on without it"
+
+
+def _hits(rule: Rule, event: Event) -> list[str]:
+    """Return what hits of ``any``, or of ``all`` when all do."""
+    asked = rule.output
+    if asked is None:
+        return []
+    some = [hit for each in asked.any or () if (hit := _hit(each, event)) is not None]
+    every = [_hit(each, event) for each in asked.all or ()]
+    whole = [hit for hit in every if hit is not None]
+    return some + (whole if len(whole) == len(every) else [])
+
+
+def _hit(check: Check, event: Event) -> str | None:
+    """Say what a check finds in an answer, without a word of a secret."""
+    text = event.output or ""
+    if check.secrets is not None:
+        return "holds secrets or personal data" if check.redaction.text(text) != text else None
+    if check.pattern is not None:
+        found = check.compiled.search(text) is not None
+        return f"matches `{check.pattern[:80]}`" if found else None
+    if check.lacks is not None:
+        found = check.compiled.search(text) is not None
+        return None if found else f"does not match `{check.lacks[:80]}`"
+    if check.json_schema is not None:
+        from baton.evaluators.matching.answers import json_in
+
+        held = json_in(Content(text=text))
+        wrong = "there is no JSON in it" if held is msgspec.UNSET else check.fits(held)
+        return None if wrong is None else f"does not fit the schema ({wrong[:200]})"
+    return _found(check.finding or "", event)
+
+
+def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None, str | None]:
+    """Return why an answer is changed, and the answer with tags; the same when nothing hits."""
+    _known(event, "output")
+    now = _with_output(event, output)
+    if output is None or not _hits(rule, now) or rule.output is None:
+        return None, output
+    changed = output
+    for check in rule.output.checks:
+        changed = check.redaction.text(changed)
+    return f"parts of the answer of {_called(event.to)} were replaced by tags", changed
+
+
+def _found(finding: str, event: Event) -> str | None:
+    """Ask a finding about a record of this one dispatch."""
+    from baton.findings.context_carried import context_carried
+    from baton.findings.dispatch_completed import completed
+
+    _known(event, "prompt", "request")
+    answer = None if event.output is None else Content(text=event.output)
+    prompt = None if event.prompt is None else Content(text=event.prompt)
+    request = None if event.request is None else Content(text=event.request)
+    sender = AgentRun(id="run1", agent=event.sender or "", input=request)
+    receiver = AgentRun(
+        id="run2", agent=event.to, input=prompt, output=answer, started_by=["dispatch1"]
+    )
+    dispatch = Dispatch(
+        id="dispatch1",
+        kind="delegate",
+        from_run="run1",
+        from_agent=event.sender,
+        to_agent=event.to,
+        prompt=prompt,
+        runs=["run2"],
+        result=answer,
+        depth=1,
+    )
+    turn = Turn(id="turn1", input=request, runs=[sender, receiver], dispatches=[dispatch])
+    trace = Trace(
+        schema_version=SCHEMA_VERSION, id="guard", source=Source(format="guard"), turns=[turn]
+    )
+    find = completed if finding == "dispatch_completed" else context_carried
+    found = find(trace, turn, dispatch)
+    if not isinstance(found, list):
+        return None
+    proven = [each.says for each in found if not each.warning]
+    return f"is faulty ({proven[0][:200]})" if proven else None
+
+
+_CHECKS: dict[str, tuple[Sequence[Moment], Callable[[Rule, Seen, Event], str | None]]] = {
+    "max_depth": (("dispatch",), _depth),
+    "max_dispatches": (("dispatch",), _dispatches),
+    "max_per_parent": (("dispatch",), _per_parent),
+    "max_fan_out": (("dispatch",), _fan_out),
+    "max_tokens": (("dispatch", "tool"), _spent("tokens", "tokens")),
+    "max_cost_usd": (("dispatch", "tool"), _spent("cost_usd", "USD")),
+    "max_seconds": (("dispatch", "tool"), _spent("seconds", "seconds")),
+    "max_same_task": (("dispatch",), _same_task),
+    "allowed_edges": (("dispatch",), _edges),
+    "allowed_tools": (("tool",), _tools),
+    "required_context": (("dispatch",), _context),
+    "output": (("output",), _output),
+}
+"""Of each check when it is made, and how."""

@@ -1,0 +1,271 @@
+"""Policies: one file that says what agents may do, and what happens when they do more.
+
+    version: "2"
+    on_error: closed
+    rules:
+      - max_depth: 8
+      - max_dispatches: 150
+        reason: "That is enough help for one request. Finish with what you have."
+      - allowed_tools: [Read, Grep]
+        for: to:research*
+      - output: {all: [{secrets: [secrets, email]}]}
+        action: redact
+
+Each rule has one check. A depth of 10 holds where no rule says another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.explain import Path as Steps
+from baton.formats.patterns import BadPatternError, Pattern, compiled
+from baton.model import InputError, Problem, suggestion
+from baton.model.filter import NUMBER, TEXT, Field, Fields, Filter, filter_of
+from baton.model.redact import Redaction, kinds_named, redaction_of
+
+Action = Literal["block", "ask", "redact", "warn", "observe"]
+"""What happens when a rule is broken. ``observe`` lets everything pass, and says what would not."""
+DEEPEST = 25
+"""The deepest that a policy may allow. Each level repeats the task in fewer words, and nobody who
+wants 25 levels has seen what the last one was asked."""
+USUAL_DEPTH = 10
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,60}\Z")
+PLACES: Fields = {
+    "from": TEXT,
+    "to": TEXT,
+    "tool": TEXT,
+    "depth": NUMBER,
+    "on": Field("text", ("dispatch", "tool", "output")),
+}
+"""What a rule may be limited to: the two ends of a dispatch, its depth, a tool, and the moment."""
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+Texts = Annotated[list[str], msgspec.Meta(min_length=1)]
+Found = Literal["dispatch_completed", "context_carried"]
+"""Findings that can be made while an agent runs: of a request, a prompt and an answer."""
+
+
+class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class Check(_Strict, dict=True):
+    """What is looked for in an answer; exactly one of these.
+
+    ``pattern``, ``secrets`` (kinds, as of ``redact:`` of a config) and ``finding`` hit when they
+    are found; ``lacks`` (a pattern) and ``json_schema`` when the answer does not match or fit.
+    """
+
+    pattern: str | None = None
+    lacks: str | None = None
+    secrets: Texts | None = None
+    json_schema: dict[str, Any] | None = None
+    finding: Found | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of what is set."""
+        return next(name for name in self.__struct_fields__ if getattr(self, name) is not None)
+
+    @cached_property
+    def compiled(self) -> Pattern:
+        """The pattern; searching in it ends in limited time."""
+        return compiled(self.pattern or self.lacks or "")
+
+    @cached_property
+    def fits(self) -> Callable[[Any], str | None]:
+        """What says how a value does not fit the schema."""
+        from baton.evaluators.matching.texts import schema_check  # brings jsonschema along
+
+        return schema_check(self.json_schema or {}, "json_schema")
+
+    @cached_property
+    def redaction(self) -> Redaction:
+        """What is replaced in an answer."""
+        if self.secrets is not None:
+            return Redaction(kinds=kinds_named(self.secrets, "secrets"))
+        own = redaction_of({"patterns": {"pattern": self.pattern or ""}})
+        return msgspec.structs.replace(own, kinds=())
+
+
+class Output(_Strict):
+    """Checks of an answer: a rule is broken when one of ``any`` hits, or when ``all`` hit."""
+
+    any: Annotated[list[Check], msgspec.Meta(min_length=1)] | None = None
+    all: Annotated[list[Check], msgspec.Meta(min_length=1)] | None = None
+
+    @property
+    def checks(self) -> list[Check]:
+        """All of them."""
+        return [*(self.any or ()), *(self.all or ())]
+
+
+class Rule(_Strict, dict=True):
+    """One check, what happens when it is broken, and for which dispatches and tools it is.
+
+    Limits count in the tree of one request of a user. ``max_depth`` is the depth of a dispatch, 1
+    where the first agent makes it; ``max_dispatches`` those of the tree, ``max_per_parent`` those
+    of one run, ``max_fan_out`` those of one run that are not answered yet. ``max_tokens``,
+    ``max_cost_usd`` and ``max_seconds`` allow nothing new once they are reached.
+    ``max_same_task`` is how often one agent may give another the same task. ``allowed_edges``
+    lists the receivers of each sender, ``allowed_tools`` tools as permissions do
+    (``Bash(git:*)``). ``required_context`` is ``ids``, or patterns: what of the request matches
+    them has to be in the prompt. ``output`` is looked at before the caller reads it.
+    ``reason`` is what the caller is told; ``for`` a filter like ``from:desk to:lab* depth:>=2``.
+    """
+
+    name: str = ""
+    action: Action = "block"
+    reason: str | None = None
+    for_: str | dict[str, Any] | None = msgspec.field(default=None, name="for")
+    max_depth: Annotated[int, msgspec.Meta(ge=0, le=DEEPEST)] | None = None
+    max_dispatches: Count | None = None
+    max_per_parent: Count | None = None
+    max_fan_out: Count | None = None
+    max_tokens: Count | None = None
+    max_cost_usd: Amount | None = None
+    max_seconds: Amount | None = None
+    max_same_task: Count | None = None
+    allowed_edges: dict[str, list[str]] | None = None
+    allowed_tools: list[str] | None = None
+    required_context: Literal["ids"] | Texts | None = None
+    output: Output | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of its check."""
+        return next(name for name in CHECKS if getattr(self, name) is not None)
+
+    @cached_property
+    def places(self) -> Filter:
+        """For what it is."""
+        return filter_of(self.for_, PLACES)
+
+    @cached_property
+    def patterns(self) -> list[Pattern]:
+        """The patterns of ``required_context``."""
+        asked = self.required_context
+        return [compiled(each) for each in asked] if isinstance(asked, list) else []
+
+
+CHECKS = tuple(Rule.__struct_fields__[4:])
+"""The checks that a rule may have."""
+
+
+class Policy(_Strict):
+    """Rules, and what happens when one of them cannot be decided.
+
+    ``on_error`` is ``closed`` (nothing passes that could not be decided) or ``open``. ``version``
+    is your own name for this state of the policy; decisions carry it.
+    """
+
+    version: str = ""
+    on_error: Literal["closed", "open"] = "closed"
+    rules: list[Rule] = msgspec.field(default_factory=list)
+
+
+def load_policy(file: Path | str) -> Policy:
+    """Read a policy.
+
+    Raises:
+        InputError: every problem, with its line and the nearest name.
+    """
+    text = str(file)
+    return read_policy(Document(text, read_bytes(Path(file)), "yaml"))
+
+
+def read_policy(document: Document) -> Policy:
+    """Read the policy that a document holds; see :func:`load_policy`."""
+    value = document.value()
+    if not isinstance(value, dict):
+        raise InputError(document.problem("a policy is a mapping with `rules:`"))
+    policy = document.convert(value, Policy)
+    problems: list[Problem] = []
+    named: set[str] = set()
+    for place, rule in enumerate(policy.rules):
+        at: Steps = ("rules", place)
+        stated = [name for name in CHECKS if getattr(rule, name) is not None]
+        if len(stated) != 1:
+            message = f"has {', '.join(stated)}" if stated else "has no check"
+            hint = "a rule has one check, write several rules" if stated else suggestion("", CHECKS)
+            problems.append(document.problem_at(at, f"{message}: {hint}"))
+            continue
+        problems += [document.problem_at((*at, *p), why) for p, why in _faults(rule)]
+        if not rule.name:
+            alike = sum(each.kind == rule.kind for each in policy.rules[:place] if _is_one(each))
+            rule.name = f"{rule.kind}_{alike + 1}" if alike else rule.kind
+        elif _NAME.match(rule.name) is None:
+            message = f"`{rule.name[:60]}` has other letters than a-z, 0-9, `-` and `_`"
+            problems.append(document.problem_at((*at, "name"), message))
+        if rule.name in named:
+            message = f"there are two rules `{rule.name}`: give each its own `name`"
+            problems.append(document.problem_at(at, message))
+        named.add(rule.name)
+    if problems:
+        raise InputError(problems)
+    return with_usual_depth(policy)
+
+
+def with_usual_depth(policy: Policy) -> Policy:
+    """Put the usual limit of depth before the rules, unless one of them holds for all depths."""
+    if any(rule.max_depth is not None and not rule.places for rule in policy.rules):
+        return policy
+    named = {rule.name for rule in policy.rules}
+    name = "max_depth" if "max_depth" not in named else "usual_max_depth"
+    usual = Rule(name=name, max_depth=USUAL_DEPTH)
+    return msgspec.structs.replace(policy, rules=[usual, *policy.rules])
+
+
+def _is_one(rule: Rule) -> bool:
+    return any(getattr(rule, name) is not None for name in CHECKS)
+
+
+def _faults(rule: Rule) -> list[tuple[Steps, str]]:
+    """Return what is wrong with a rule, and where in it."""
+    faults: list[tuple[Steps, str]] = []
+
+    def check(at: Steps, make: Callable[[], object]) -> None:
+        try:
+            make()
+        except BadPatternError as error:
+            faults.append((at, str(error)))
+        except InputError as error:
+            faults.extend((at, each.message) for each in error.problems)
+
+    check(("for",), lambda: rule.places)
+    check(("required_context",), lambda: rule.patterns)
+    if rule.output is None:
+        if rule.action == "redact":
+            faults.append((("action",), "`redact` is for `output`: write `block` or `warn`"))
+        return faults
+    if not rule.output.checks:
+        faults.append((("output",), "has no checks: list them under `any` or `all`"))
+    for part in ("any", "all"):
+        for place, each in enumerate(getattr(rule.output, part) or ()):
+            at: Steps = ("output", part, place)
+            stated = [name for name in each.__struct_fields__ if getattr(each, name) is not None]
+            if len(stated) != 1:
+                names = ", ".join(each.__struct_fields__)
+                faults.append((at, f"a check has exactly one of {names}"))
+                continue
+            kind = stated[0]
+            replaces = rule.action == "redact" or kind == "secrets"
+            if rule.action == "redact" and kind not in ("pattern", "secrets"):
+                message = f"`{kind}` finds no text that could be replaced: write `block`"
+                faults.append(((*at, kind), message))
+            elif kind == "json_schema":
+                check((*at, kind), lambda each=each: each.fits)  # type: ignore[misc]
+            elif replaces:
+                check((*at, kind), lambda each=each: each.redaction)  # type: ignore[misc]
+            elif kind in ("pattern", "lacks"):
+                check((*at, kind), lambda each=each: each.compiled)  # type: ignore[misc]
+    return faults

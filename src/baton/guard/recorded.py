@@ -1,0 +1,371 @@
+"""The dry run: what a policy would have decided about recorded runs; and cases of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    InputError,
+    Problem,
+    ToolCall,
+    Trace,
+    Turn,
+    Usage,
+    known,
+)
+from baton.model.views import dispatched_runs, group_of, index_of, indexed
+
+from .decide import Decision, Event, Moment, Seen, decide
+from .policy import Action, Policy
+from .state import Store
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that a recorded event breaks: where it was, and what the caller would be told."""
+
+    trace: str
+    turn: str
+    on: Moment
+    id: str
+    sender: str | None
+    to: str
+    rule: str
+    action: Action
+    reason: str
+
+
+class DryRun(msgspec.Struct, kw_only=True):
+    """What a policy says of recordings.
+
+    ``events`` counts what was decided, by its moment. ``left_out`` is what would not have happened
+    any more, below a dispatch that is blocked. ``untold`` counts for each rule events that do not
+    tell what it asks for, ``failed`` has the first failure of each rule.
+    """
+
+    version: str
+    traces: int = 0
+    events: dict[str, int] = msgspec.field(default_factory=dict)
+    held: list[Held] = msgspec.field(default_factory=list)
+    left_out: int = 0
+    untold: dict[str, int] = msgspec.field(default_factory=dict)
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def blocked(self) -> list[Held]:
+        """What would not have passed, or only with the consent of a person."""
+        return [each for each in self.held if each.action in ("block", "ask")]
+
+
+def dry_run(policy: Policy, traces: Iterable[Trace]) -> DryRun:
+    """Decide all events of recordings; each turn is a tree of its own.
+
+    Below a dispatch that is blocked nothing is decided, as it would not have happened.
+    """
+    found = DryRun(version=policy.version)
+    for trace in traces:
+        found.traces += 1
+        for turn in trace.turns:
+            for event, decision in _decided(policy, trace, turn, found):
+                found.events[event.on] = found.events.get(event.on, 0) + 1
+                for rule in decision.untold:
+                    found.untold[rule] = found.untold.get(rule, 0) + 1
+                found.failed = {**decision.failed, **found.failed}
+                found.held += [
+                    Held(
+                        trace=trace.id,
+                        turn=turn.id,
+                        on=event.on,
+                        id=event.id,
+                        sender=event.sender,
+                        to=event.to,
+                        rule=each.rule,
+                        action=each.action,
+                        reason=each.reason,
+                    )
+                    for each in decision.broken
+                ]
+    return found
+
+
+def _decided(
+    policy: Policy, trace: Trace, turn: Turn, found: DryRun
+) -> Iterator[tuple[Event, Decision]]:
+    store = Store()
+    if turn.started is not None:
+        store.begin(turn.id, turn.started)
+    dispatches = {each.id: each for each in turn.dispatches}
+    gone: set[str] = set()
+    for event in events_of(trace, turn):
+        if event.parent in gone or (event.on == "output" and event.id in gone):
+            found.left_out += 1
+            continue
+        if event.on == "output" and not _is_read(dispatches[event.id]):
+            store.end(turn.id, event.id)
+            continue
+        decision = store.decide(policy, event)
+        yield event, decision
+        if event.on == "dispatch" and not decision.allowed:
+            gone.add(event.id)
+            gone |= {run.id for run in dispatched_runs(trace, [dispatches[event.id]])}
+        if event.on == "output":
+            store.end(turn.id, event.id)
+            for run in index_of(trace).chosen(set(dispatches[event.id].runs)):
+                if run.usage is not None:
+                    store.use(turn.id, tokens=tokens_of(run.usage), cost_usd=run.usage.cost_usd)
+    store.close()
+
+
+def _is_read(dispatch: Dispatch) -> bool:
+    """Tell whether there is an answer that the caller reads.
+
+    Who was given control answers somebody else, and what failed has no answer.
+    """
+    if dispatch.result is not None:
+        return True
+    return dispatch.kind == "delegate" and dispatch.status in ("completed", "unknown")
+
+
+def tokens_of(usage: Usage) -> int | None:
+    """Return all tokens of a usage, cached ones included; ``None`` where none are told."""
+    told = [
+        usage.input_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.output_tokens,
+    ]
+    counts = [each for each in told if each is not None]
+    return sum(counts) if counts else None
+
+
+def events_of(trace: Trace, turn: Turn) -> list[Event]:
+    """Return what happened in a turn as events, in the order of time as far as it is recorded.
+
+    Without times a run's steps follow each other, and a dispatch has its answer before the next
+    one is made, unless they were issued together.
+    """
+    with indexed(trace):
+        found = list(_Walk(trace, turn).events())
+    times = [each.at for each in found]
+    if all(at is not None for at in times):
+        found.sort(key=lambda each: each.at or 0.0)
+    return found
+
+
+class _Walk:
+    """Goes through the runs of a turn, each below the dispatch that set it to work."""
+
+    def __init__(self, trace: Trace, turn: Turn) -> None:
+        self._trace, self._turn = trace, turn
+        self._dispatches = {each.id: each for each in turn.dispatches if each.kind != "return"}
+        self._runs = {run.id: run for run in turn.runs}
+        self._sent: set[str] = set()
+        self._answered: set[str] = set()
+
+    def events(self) -> Iterator[Event]:
+        walked: set[str] = set()
+        # A stack instead of recursion: recordings may be deeper than Python's own.
+        stack = [self._all()]
+        while stack:
+            item = next(stack[-1], None)
+            if item is None:
+                stack.pop()
+            elif isinstance(item, Event):
+                yield item
+            elif item.id not in walked:
+                walked.add(item.id)
+                stack.append(self._run(item))
+
+    def _all(self) -> Iterator[Event | AgentRun]:
+        for run in self._turn.runs:
+            for id_ in run.started_by:
+                yield from self._send(id_)
+            yield run
+        for id_ in self._dispatches:
+            yield from self._send(id_)
+        for id_ in self._dispatches:
+            yield from self._answer(id_)
+
+    def _run(self, run: AgentRun) -> Iterator[Event | AgentRun]:
+        sent: list[str] = []
+        for step in run.steps:
+            if isinstance(step, GotBack):
+                yield from self._answer(step.dispatch)
+            elif isinstance(step, HandedOff) or (isinstance(step, ToolCall) and step.dispatch):
+                sent.append(step.dispatch or "")
+                yield from self._send(step.dispatch or "")
+            elif isinstance(step, ToolCall):
+                yield self._tool(run, step)
+        for id_ in sent:
+            yield from self._answer(id_)
+
+    def _send(self, id_: str) -> Iterator[Event | AgentRun]:
+        dispatch = self._dispatches.get(id_)
+        if dispatch is None or id_ in self._sent:
+            return
+        together = [each for each in group_of(self._trace, dispatch) if each.kind != "return"]
+        for each in together:
+            if each.id not in self._sent:
+                self._sent.add(each.id)
+                yield self._event("dispatch", each, each.started)
+        for each in together:
+            for run in each.runs:
+                if run in self._runs:
+                    yield self._runs[run]
+
+    def _answer(self, id_: str) -> Iterator[Event]:
+        dispatch = self._dispatches.get(id_)
+        if dispatch is not None and id_ in self._sent and id_ not in self._answered:
+            self._answered.add(id_)
+            yield self._event("output", dispatch, dispatch.ended)
+
+    def _event(self, on: Literal["dispatch", "output"], d: Dispatch, at: float | None) -> Event:
+        trace, caller = self._trace, self._runs.get(d.from_run or "")
+        fields = {
+            "sender": known(trace, d, "from_agent"),
+            "to": known(trace, d, "to_agent"),
+            "depth": known(trace, d, "depth"),
+            "prompt": known(trace, d, "prompt"),
+            "parent": known(trace, d, "from_run"),
+            "dispatches": known(trace, self._turn, "dispatches"),
+            "output": known(trace, d, "result"),
+            "running": known(trace, d, "group") or d.started is not None,
+        }
+        request = self._turn.input if caller is None else caller.input
+        asked = request is not None or caller is None or known(trace, caller, "input")
+        if request is None and (caller is None or not caller.started_by):
+            request = self._turn.input
+            asked = request is not None or known(trace, self._turn, "input")
+        return Event(
+            on=on,
+            tree=self._turn.id,
+            id=d.id,
+            sender=d.from_agent,
+            to=d.to_agent,
+            parent=d.from_run or "",
+            depth=d.depth,
+            request=_text(request),
+            prompt=_text(d.prompt),
+            output=_text(d.result) if on == "output" else None,
+            at=at,
+            unknown=tuple(name for name, is_known in fields.items() if not is_known)
+            + (() if asked else ("request",)),
+        )
+
+    def _tool(self, run: AgentRun, call: ToolCall) -> Event:
+        started = [self._dispatches[id_] for id_ in run.started_by if id_ in self._dispatches]
+        by = started[0] if started else None
+        unknown = [] if known(self._trace, run, "agent") else ["to"]
+        if not known(self._trace, call, "arguments"):
+            unknown.append("arguments")
+        return Event(
+            on="tool",
+            tree=self._turn.id,
+            id=call.id,
+            sender=by.from_agent if by else None,
+            to=run.agent,
+            parent=run.id,
+            depth=by.depth if by else 0,
+            tool=call.name,
+            arguments=call.arguments,
+            at=call.at,
+            unknown=tuple(unknown),
+        )
+
+
+def _text(content: Content | None) -> str | None:
+    return None if content is None else content.plain()
+
+
+class _Sent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
+    """The event of a case. Of a tool, ``to`` is the agent that calls it."""
+
+    sender: str | None = None
+    to: str = ""
+    depth: int = 1
+    request: str | None = None
+    prompt: str | None = None
+    tool: str | None = None
+    arguments: Any = None
+    output: str | None = None
+
+
+class GuardCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A case of a policy: one event, what was before it, and what should be decided.
+
+    Exactly one of ``dispatch``, ``tool`` and ``output`` is given. ``seen`` is what the tree has had
+    before. ``expect`` is an action, or ``allow`` where no rule is broken; ``rule`` names the rule
+    that decides, ``reads`` is what the caller may read of an answer.
+    """
+
+    name: str
+    expect: Literal["allow", "block", "ask", "redact", "warn", "observe"]
+    rule: str | None = None
+    reads: str | None = None
+    dispatch: _Sent | None = None
+    tool: _Sent | None = None
+    output: _Sent | None = None
+    seen: Seen = Seen()
+
+
+class _Cases(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    cases: list[GuardCase]
+
+
+class CaseOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy decided in a case; ``problem`` says what differs, ``None`` = as expected."""
+
+    name: str
+    decision: Decision
+    problem: str | None = None
+
+
+def read_cases(document: Document) -> list[GuardCase]:
+    """Read cases of a policy.
+
+    Raises:
+        InputError: every problem, with its line and the nearest name.
+    """
+    cases = document.convert(document.value(), _Cases).cases
+    problems: list[Problem] = []
+    for place, case in enumerate(cases):
+        given = [name for name in _MOMENTS if getattr(case, name) is not None]
+        if len(given) != 1:
+            message = "a case has exactly one of `dispatch`, `tool` and `output`"
+            problems.append(document.problem_at(("cases", place), message))
+    if not cases:
+        problems.append(document.problem("there are no cases"))
+    if problems:
+        raise InputError(problems)
+    return cases
+
+
+def try_case(policy: Policy, case: GuardCase) -> CaseOutcome:
+    """Decide the event of a case, and compare with what should be decided."""
+    on = next(name for name in _MOMENTS if getattr(case, name) is not None)
+    event = Event(on=on, tree="case", **msgspec.structs.asdict(getattr(case, on)))
+    decision = decide(policy, case.seen, event)
+    problem = None
+    actual = decision.action or "allow"
+    if decision.failed:
+        rule, why = next(iter(decision.failed.items()))
+        problem = f"`{rule}` failed: {why}"
+    elif actual != case.expect:
+        why = f": {decision.reason}" if decision.reason else ""
+        problem = f"expected {case.expect}, got {actual}{why}"
+    elif case.rule is not None and decision.rule != case.rule:
+        problem = f"expected rule `{case.rule}`, got `{decision.rule}`"
+    elif case.reads is not None and decision.output != case.reads:
+        problem = f"expected the caller to read {case.reads!r}, got {decision.output!r}"
+    return CaseOutcome(name=case.name, decision=decision, problem=problem)
+
+
+_MOMENTS: tuple[Moment, ...] = ("dispatch", "tool", "output")

@@ -1,0 +1,235 @@
+"""The state of trees: what the dispatches of one request have had so far.
+
+It is in a file of SQLite that processes share and that survives a restart, or in memory. Texts are
+not kept: of a task only a hash.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.formats.own_files import make_folder
+from baton.model import InputError, Problem
+
+from .decide import Decision, Event, Seen, decide, failed_decision
+from .policy import Policy
+
+_VERSION = 1
+_SCHEMA = """
+create table if not exists trees (
+    id text primary key, began real, touched real not null,
+    tokens integer, cost_usd real
+) without rowid;
+create table if not exists dispatches (
+    tree text not null, id text not null, parent text not null, task blob not null,
+    began real not null, ended real,
+    primary key (tree, id)
+) without rowid;
+"""
+_FORGOTTEN = 7 * 86_400
+"""Seconds after which a tree that nothing happened in is deleted: nobody waits a week for one
+request."""
+_LOST = 3_600
+"""Seconds after which a dispatch without an answer no longer counts as running: its process is
+likely gone, and would keep others from starting for ever."""
+_TRIES = 8
+_WAIT = 5.0
+"""Seconds to wait for another process that writes."""
+
+
+class Spent(NamedTuple):
+    """What a tree has had so far: dispatches, and tokens, US dollars and seconds where told."""
+
+    dispatches: int
+    tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+class Store:
+    """The state of trees, in a file or in memory; threads and processes may share it."""
+
+    def __init__(self, file: Path | str | None = None) -> None:
+        """Open the file, which is made when it is not there; in memory without one.
+
+        Raises:
+            InputError: the file is not one of guards.
+        """
+        self._file = None if file is None else str(file)
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        if file is not None:
+            make_folder(Path(file).resolve().parent)
+        self._database = self._opened()
+
+    def decide(self, policy: Policy, event: Event) -> Decision:
+        """Decide an event; a dispatch that is allowed counts from now on.
+
+        When the state cannot be read or written, the policy says what happens.
+        """
+        try:
+            return self._decide(policy, event)
+        except sqlite3.Error as error:
+            return failed_decision(policy, f"the state of the tree: {error}", event.output)
+
+    def begin(self, tree: str, at: float | None = None) -> None:
+        """Note that a tree begins now, or at a time, unless it has begun already."""
+        with self._writing() as database:
+            self._touch(database, tree, time.time() if at is None else at)
+
+    def end(self, tree: str, dispatch: str) -> None:
+        """Note that a dispatch has its answer, or failed."""
+        with self._writing() as database:
+            database.execute(
+                "update dispatches set ended = ? where tree = ? and id = ?",
+                (time.time(), tree, dispatch),
+            )
+
+    def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
+        """Add what a tree has used; ``None`` leaves a figure as it is."""
+        with self._writing() as database:
+            self._touch(database, tree, time.time())
+            for name, value in (("tokens", tokens), ("cost_usd", cost_usd)):
+                if value is not None:
+                    database.execute(
+                        f"update trees set {name} = coalesce({name}, 0) + ? where id = ?",  # noqa: S608
+                        (value, tree),
+                    )
+
+    def spent(self, tree: str) -> Spent:
+        """Return what a tree has had so far."""
+        seen = self._seen(Event(on="tool", tree=tree, at=time.time()))
+        return Spent(seen.dispatches, seen.tokens, seen.cost_usd, seen.seconds)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _decide(self, policy: Policy, event: Event) -> Decision:
+        for _ in range(_TRIES):
+            # Rules may search long texts: nobody else has to wait for that.
+            seen = self._seen(event)
+            decision = decide(policy, seen, event)
+            if event.on != "dispatch" or not decision.allowed:
+                return decision
+            with self._writing() as database:
+                if self._seen(event) == seen:
+                    self._add(database, event)
+                    return decision
+        with self._writing() as database:
+            decision = decide(policy, self._seen(event), event)
+            if decision.allowed:
+                self._add(database, event)
+            return decision
+
+    def _seen(self, event: Event) -> Seen:
+        now = event.at if event.at is not None else time.time()
+        with self._lock:
+            database = self._connection()
+            tree = database.execute(
+                "select began, tokens, cost_usd from trees where id = ?", (event.tree,)
+            ).fetchone()
+            if tree is None:
+                return Seen(seconds=None if event.at is None else 0.0)
+            counts = database.execute(
+                "select count(*), coalesce(sum(parent = :parent), 0),"
+                " coalesce(sum(parent = :parent and ended is null and began > :lost), 0),"
+                " coalesce(sum(task = :task), 0) from dispatches where tree = :tree",
+                {
+                    "tree": event.tree,
+                    "parent": event.parent,
+                    "task": task_key(event),
+                    "lost": now - _LOST,
+                },
+            ).fetchone()
+        began, tokens, cost = tree
+        seconds = None if event.at is None or began is None else max(0.0, event.at - began)
+        return Seen(
+            dispatches=counts[0],
+            of_parent=counts[1],
+            running=counts[2],
+            same=counts[3],
+            tokens=tokens,
+            cost_usd=cost,
+            seconds=seconds,
+        )
+
+    def _add(self, database: sqlite3.Connection, event: Event) -> None:
+        now = event.at if event.at is not None else time.time()
+        self._touch(database, event.tree, now)
+        database.execute(
+            "insert or replace into dispatches values (?, ?, ?, ?, ?, null)",
+            (event.tree, event.id, event.parent, task_key(event), now),
+        )
+
+    def _touch(self, database: sqlite3.Connection, tree: str, now: float) -> None:
+        database.execute(
+            "insert into trees (id, began, touched) values (?, ?, ?)"
+            " on conflict (id) do update set touched = excluded.touched",
+            (tree, now, now),
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            database = self._connection()
+            database.execute("begin immediate")
+            try:
+                yield database
+            except BaseException:
+                database.execute("rollback")
+                raise
+            database.execute("commit")
+
+    def _connection(self) -> sqlite3.Connection:
+        # A connection does not survive a fork.
+        if self._file is not None and self._process != os.getpid():
+            self._process = os.getpid()
+            self._database = self._opened()
+        return self._database
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            database = sqlite3.connect(
+                self._file or ":memory:",
+                timeout=_WAIT,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            database.execute("pragma journal_mode = wal")
+            # What is lost when the machine stops is one decision, not the file.
+            database.execute("pragma synchronous = normal")
+            version = database.execute("pragma user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                raise InputError(
+                    Problem(file=self._file, message=f"is of version {version}, {_VERSION} is read")
+                )
+            database.executescript(_SCHEMA)
+            database.execute(f"pragma user_version = {_VERSION}")
+            old = (time.time() - _FORGOTTEN,)
+            database.execute(
+                "delete from dispatches where tree in (select id from trees where touched < ?)", old
+            )
+            database.execute("delete from trees where touched < ?", old)
+        except sqlite3.Error as error:
+            message = f"is no state of guards: {error}"
+            raise InputError(Problem(file=self._file, message=message)) from None
+        return database
+
+
+def task_key(event: Event) -> bytes:
+    """Return what two dispatches have in common that give the same agent the same task.
+
+    Case and spaces do not matter; what is another task in other words, only a model could tell.
+    """
+    words = " ".join((event.prompt or "").casefold().split())
+    text = "\0".join((event.sender or "", event.to, words))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

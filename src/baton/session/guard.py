@@ -1,0 +1,76 @@
+"""Policies of guards: the dry run over recordings, cases, and a policy to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.own_files import write_whole
+from baton.guard.policy import Policy, load_policy
+from baton.guard.recorded import CaseOutcome, DryRun, dry_run, read_cases, try_case
+from baton.guard.suggest import suggest
+from baton.model import InputError, Problem, Trace
+
+from .prepare import Note, PathLike, log_note
+from .show import traces_to_show
+
+__all__ = ["check_policy", "load_policy", "suggest_policy", "try_policy"]
+
+
+def check_policy(
+    policy: Policy | PathLike, traces: Sequence[PathLike], *, note: Note = log_note
+) -> DryRun:
+    """Say what a policy would have blocked in recordings.
+
+    Args:
+        policy: a policy, or its file.
+        traces: files and folders with recordings, evaluation folders, and servers
+            (``server://HOST``). Secrets in them are looked for, and not shown.
+        note: takes what the readers have to say; the logger `baton` warns when left out.
+
+    Raises:
+        InputError: a policy or recordings with faults.
+    """
+    return dry_run(_policy(policy), _read(traces, note))
+
+
+def try_policy(policy: Policy | PathLike, cases: PathLike) -> list[CaseOutcome]:
+    """Decide the cases of a file by a policy; ``problem`` of each says what differs.
+
+    Raises:
+        InputError: a policy or cases with faults.
+    """
+    document = Document(str(cases), read_bytes(Path(cases)), "yaml")
+    held = _policy(policy)
+    return [try_case(held, case) for case in read_cases(document)]
+
+
+def suggest_policy(
+    traces: Sequence[PathLike], output: PathLike | None = None, *, note: Note = log_note
+) -> str:
+    """Return a policy, as YAML with comments, that good runs of recordings keep.
+
+    Args:
+        traces: as for :func:`check_policy`.
+        output: a file to write it to, which must not be there yet.
+        note: takes what the readers have to say; the logger `baton` warns when left out.
+
+    Raises:
+        InputError: recordings with faults, or a file that is there already.
+    """
+    if output is not None and Path(output).exists():
+        raise InputError(Problem(file=str(output), message="is there already"))
+    text = suggest(_read(traces, note))
+    if output is not None:
+        write_whole(Path(output), text.encode())
+    return text
+
+
+def _policy(given: Policy | PathLike) -> Policy:
+    return given if isinstance(given, Policy) else load_policy(Path(given))
+
+
+def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:
+    # A policy looks for secrets itself, and says of none what it is.
+    return (shown.trace for shown in traces_to_show(traces, redact=False, note=note))
