@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -24,6 +27,7 @@ from baton.model import (
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 from baton.providers.base import Surroundings, refuse_unplayable
 from baton.providers.python import Python, PythonOptions
+from baton.stand_ins import Asked, Play
 
 SHOP = """
     import baton
@@ -131,6 +135,27 @@ def test_an_agent_is_tested_without_the_agent_it_hands_work_to(tmp_path: Path) -
     assert (dispatch.to_agent, dispatch.stand_in) == ("refunds", "fixture")
     assert trace.turns[0].output == Content(text="Refund: done")
     assert paid(tmp_path) == []
+
+
+@pytest.fixture
+def hurried_threads() -> Iterator[None]:
+    """Threads that give way as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_each_of_the_calls_that_threads_make_side_by_side_gets_an_answer_of_its_own(
+    hurried_threads: None,
+) -> None:
+    asked_for = Asked("look_up", {"order": "7"})
+    recorded = [RecordedAnswer(name="look_up", input={"order": "7"}, result=n) for n in range(200)]
+    for _ in range(20):  # one of three such plays goes wrong where threads are not kept apart
+        play = Play(StandIns(mode="replay", recorded=recorded))
+        with ThreadPoolExecutor(8) as threads:
+            futures = [threads.submit(play.tool_now, asked_for, list) for _ in recorded]
+        assert sorted(future.result() for future in futures) == list(range(200))
 
 
 @pytest.mark.parametrize("kind", ["timeout", "error", "refused"])

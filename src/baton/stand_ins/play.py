@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -146,6 +147,8 @@ class Play:
         self._last: dict[tuple[str, str], Any] = {}
         self._imagining = imagining
         self._earlier: list[Earlier] = []
+        # Programs run tools side by side in threads: each takes a number and an answer of its own.
+        self._taking = threading.Lock()
 
     @property
     def is_idle(self) -> bool:
@@ -199,7 +202,7 @@ class Play:
         """
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
-            if (earlier := self._recordings.made_before(asked.name, asked.input)) is not None:
+            if (earlier := self._made_before(asked)) is not None:
                 return Held(asked, 1, earlier)
             await asyncio.sleep(_SIBLINGS)
             self.decided = True
@@ -222,7 +225,7 @@ class Play:
         """Do what :meth:`tool` does for a program that does not await; raises the same."""
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
-            if (earlier := self._recordings.made_before(asked.name, asked.input)) is not None:
+            if (earlier := self._made_before(asked)) is not None:
                 return self._ended(asked, Held(asked, 1, earlier), earlier)
             time.sleep(_SIBLINGS)
             self.decided = True
@@ -273,8 +276,16 @@ class Play:
 
         mark(trace, self.given)
 
+    def _made_before(self, asked: Asked) -> Answer | None:
+        with self._taking:
+            return self._recordings.made_before(asked.name, asked.input)
+
     def _decide(self, asked: Asked) -> Held:
         """Say what is to happen with a call; raises ProviderError for one that is refused."""
+        with self._taking:
+            return self._take(asked)
+
+    def _take(self, asked: Asked) -> Held:
         spec = self._spec(asked)
         key = (asked.kind, asked.name)
         number = self._counts[key] = self._counts.get(key, 0) + 1
