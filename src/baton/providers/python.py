@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import time
 from functools import partial
 from typing import Any, Literal, Protocol, Self
@@ -41,7 +42,8 @@ from .claude_hearing import Messages, hear_claude, heard_into
 from .claude_hearing import trace_of as claude_trace
 from .claude_moment import with_name
 from .claude_play import without_stubs
-from .frameworks.program import Program, asked_of, is_of_adk
+from .frameworks.base import classes_of
+from .frameworks.program import Program, asked_of, is_framework_object, is_of_adk
 from .functions import NO_SESSION, NOT_JSON, as_json, worded
 from .instrument.wire import Setup, Told, Workers
 from .prompts import Prompts
@@ -59,13 +61,14 @@ class PythonOptions(PromptsOptions, kw_only=True):
     With ``workers: process`` it runs in a process of its own for each case in play, so that one
     which crashes, ends or blocks its process spoils that case alone. With ``instrument`` it runs
     under OpenTelemetry, and its spans tell what its agents did: in such processes, unless
-    ``workers`` is ``inline``. ``instrumentors`` names those to switch on; ``auto`` is all that
-    are installed.
+    ``workers`` is ``inline``. ``instrument: auto`` does so for an agent or graph of a framework
+    where what records it is installed, and leaves a function as it is. ``instrumentors`` names
+    those to switch on; ``auto`` is all that are installed.
     """
 
     type: Literal["python"]
     target: str
-    instrument: bool = False
+    instrument: bool | Literal["auto"] = False
     workers: Workers | None = None
     instrumentors: Literal["auto"] | list[str] | None = None
 
@@ -86,7 +89,20 @@ class Python(ConfiguredProvider[PythonOptions]):
         self, options: PythonOptions, around: Surroundings | None = None, *, here: bool = False
     ) -> None:
         self._driver: Driver | None = None
+        self._plain: Python | None = None
         changed = around.texts if around is not None and not here else {}
+        if options.instrument == "auto":
+            plain = msgspec.structs.replace(
+                options,
+                instrument=False,
+                workers="process" if options.workers == "process" else None,
+                instrumentors=None,
+            )
+            is_told, self.notice = _told_by_spans(options, around)
+            if is_told and not changed:
+                # An LLM that answers for tools is asked from this process alone.
+                self._plain = Python(plain, around)
+            options = msgspec.structs.replace(options, instrument=True) if is_told else plain
         if not options.instrument and options.workers != "process" and not changed:
             super().__init__(options, around)
             _refuse_idle(options)
@@ -129,6 +145,8 @@ class Python(ConfiguredProvider[PythonOptions]):
         return {*await super().tools(), *(await self._told()).tools}
 
     async def _told(self) -> Told:
+        if self._plain is not None:
+            return await self._plain._told()
         if self._driver is not None:
             return await self._driver.tell()
         return Told(self._program.components(), sorted(self._program.tools()))
@@ -161,6 +179,8 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; what the function raises is passed on, from a later turn with the trace."""
+        if self._plain is not None and case.stand_ins is not None and case.stand_ins.asks_llm:
+            return await self._plain(case)
         if self._driver is not None:
             return await self._driver.play(case)
         with self._program.playing(case) as play:
@@ -397,6 +417,36 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
 
         return Inline(setup)
     return Pool(setup)
+
+
+def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple[bool, str | None]:
+    """Tell whether spans will say what an agent does, and what lacks where they cannot.
+
+    A function may do anything, and also return what its agents did: only an object of a framework
+    is played for its spans without being asked.
+
+    Raises:
+        InputError: the target cannot be loaded.
+    """
+    from .instrument.frameworks import FRAMEWORKS, unrecorded
+
+    around = around or Surroundings()
+    Prompts(options, around).begin({})  # it may ask for texts while it is loaded
+    value = load_object(options.target, around.folder)
+    if not is_framework_object(value):
+        return False, None
+    packages = {package for package, _ in classes_of(value)}
+    lacking = unrecorded(each for each in FRAMEWORKS if each.module in packages)
+    wanted = [*dict.fromkeys(lacking.values())]
+    if not is_installed("opentelemetry.sdk"):
+        wanted.insert(0, requirement("otel"))
+    if wanted:
+        how = install(*wanted)
+        return False, f"what the agents of `{options.target}` do is not recorded: {how}"
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        said = f"what the agents of `{options.target}` do is not recorded"
+        return False, f"{said}: OTEL_SDK_DISABLED is set"
+    return True, None
 
 
 def _refuse_idle(options: PythonOptions) -> None:

@@ -80,6 +80,8 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
     first, rest = words[0], list(words[1:])
     provider = agent_spec(first)
     if provider is not None:
+        if provider["type"] == "python":
+            provider["instrument"] = "auto"
         return Target(None, provider, rest)
     path = Path(first)
     if path.suffix in _CONFIG_SUFFIXES and not path.exists() and path.parent.is_dir():
