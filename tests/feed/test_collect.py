@@ -104,6 +104,12 @@ def test_the_same_seed_chooses_the_same_in_any_order_and_another_seed_another_se
     assert [one.trace.id for one in _pool(day, seed=1).choose().chosen] != ids
 
 
+def test_a_run_that_was_recorded_twice_is_taken_once() -> None:
+    day = _day(80)
+    chosen = _pool([*day, *_day(80)], count=60).choose().chosen
+    assert len({(one.trace.id, one.dispatch.id) for one in chosen}) == len(chosen)
+
+
 def test_what_has_no_consent_or_no_verdict_is_not_chosen() -> None:
     day = _day(100)
     for number, (one, scores) in enumerate(day):

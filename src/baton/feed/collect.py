@@ -117,6 +117,7 @@ class Pool:
         self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, Chosen]]] = defaultdict(
             list
         )
+        self._ids: set[str] = set()
         self._there: Counter[tuple[str, Verdict]] = Counter()
         self._unscored = self._refused = 0
 
@@ -157,10 +158,15 @@ class Pool:
         # Negative, as a heap gives its smallest first, and the largest hash is what goes.
         entry = (-int.from_bytes(digest.digest()), id_, one)
         heap = self._kept[key]
+        if id_ in self._ids:  # the same run, recorded in two ways
+            return
         if len(heap) < _SPARE * self._count:
             heapq.heappush(heap, entry)
         elif entry[:2] > heap[0][:2]:
-            heapq.heapreplace(heap, entry)
+            self._ids.discard(heapq.heapreplace(heap, entry)[1])
+        else:
+            return
+        self._ids.add(id_)
 
     def choose(self) -> Collected:
         """Choose the set."""
