@@ -11,12 +11,12 @@ if __name__ == "__main__":
 
     server = MCPServer("bank")
 
-    @server.tool()
+    @server.tool()  # type: ignore[untyped-decorator]
     def check(order: str) -> str:
         """Check whether an order may be paid back."""
         return f"{order} may be paid back"
 
-    @server.tool()
+    @server.tool()  # type: ignore[untyped-decorator]
     def pay_back(order: str, amount: int) -> dict[str, Any]:
         """Pay money back to a customer."""
         with open(os.environ["PAID"], "a") as file:
