@@ -122,6 +122,25 @@ def test_a_tool_that_nothing_answers_is_refused_by_name(tmp_path: Path) -> None:
     assert paid(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("ins", "says"),
+    [
+        (StandIns(tools={"pay_bak": StandIn(mode="mock")}), r"tool `pay_bak`.*mean `pay_back`"),
+        (StandIns(agents={"refund": StandIn(mode="mock")}), r"agent `refund`.*mean `refunds`"),
+    ],
+)
+def test_a_misspelt_stand_in_lets_nothing_run(tmp_path: Path, ins: StandIns, says: str) -> None:
+    with pytest.raises(ProviderError, match=says):
+        play(tmp_path, asked("refund order 7", stand_ins=ins))
+    assert paid(tmp_path) == []
+
+
+def test_a_stand_in_for_a_name_like_another_holds_where_both_are_stated(tmp_path: Path) -> None:
+    tools = {"pay_bak": StandIn(mode="mock"), "pay_back": StandIn(mode="live")}
+    play(tmp_path, asked("refund order 7", stand_ins=StandIns(tools=tools)))
+    assert paid(tmp_path) == ["7"]
+
+
 def test_only_a_tool_that_is_named_runs_in_a_replay(tmp_path: Path) -> None:
     ins = StandIns(mode="replay", recorded=RECORDED[:1], live=["pay_back"])
     play(tmp_path, asked("refund order 7", stand_ins=ins))

@@ -351,6 +351,9 @@ class CaseInPlay:
             with self._root("baton.turn", self._play):
                 first = case if target.whole_case else expected.input.plain()
                 answer = await self._player.program.answer(first, case, session)
+        except ProviderError as error:
+            turn.error = str(error)
+            raise
         except Exception as error:
             turn.error = f"the function raised {worded(error)}"
             raise ProviderError(turn.error) from error
