@@ -1,1 +1,31 @@
-"""Guards: a policy that holds agents to limits while they run, and what decides by it."""
+"""Guards: a policy that holds agents to limits while they run, and what decides by it.
+
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .decide import Decision
+    from .policy import Policy, load_policy
+    from .runtime import Guard
+    from .state import Store
+
+__all__ = ["Decision", "Guard", "Policy", "Store", "load_policy"]
+
+_MODULES = {
+    "Decision": "decide",
+    "Guard": "runtime",
+    "Policy": "policy",
+    "Store": "state",
+    "load_policy": "policy",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module `baton.guard` has no attribute `{name}`")
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

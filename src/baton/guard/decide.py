@@ -148,7 +148,8 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
         action=hardest.action if hardest else None,
         rule=hardest.rule if hardest else None,
         reason=hardest.reason if hardest else None,
-        output=output if allowed else None,
+        # A person may still agree to what asks.
+        output=output if allowed or (hardest and hardest.action == "ask") else None,
         broken=tuple(broken),
         untold=tuple(untold),
         failed=failed,
@@ -212,9 +213,9 @@ def _called(name: str | None) -> str:
 
 
 def _depth(rule: Rule, _: Seen, event: Event) -> str | None:
-    _known(event, "depth")
     limit = rule.max_depth or 0
     if event.depth <= limit:
+        _known(event, "depth")  # one that is not known is at least this
         return None
     return (
         f"{_called(event.to)} would work at depth {event.depth}, and at most {limit} is allowed: "

@@ -85,6 +85,11 @@ class Store:
         with self._writing() as database:
             self._touch(database, tree, time.time() if at is None else at)
 
+    def add(self, event: Event) -> None:
+        """Count a dispatch that a person agreed to."""
+        with self._writing() as database:
+            self._add(database, event)
+
     def end(self, tree: str, dispatch: str) -> None:
         """Note that a dispatch has its answer, or failed."""
         with self._writing() as database:

@@ -55,6 +55,17 @@ class ProviderError(BatonError):
         self.trace = trace
 
 
+class RefusedError(BatonError):
+    """A guard refused a dispatch, a call of a tool, or an answer; its text is the reason.
+
+    ``decision`` is the :class:`baton.guard.decide.Decision`.
+    """
+
+    def __init__(self, reason: str, decision: object = None) -> None:
+        super().__init__(mask(reason))
+        self.decision = decision
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP ended the process; ``signal`` is its number.
 

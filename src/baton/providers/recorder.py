@@ -41,7 +41,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
 
@@ -54,6 +54,7 @@ from baton.model import (
     GotBack,
     HandedOff,
     Ref,
+    RefusedError,
     Said,
     Source,
     ToolCall,
@@ -61,6 +62,7 @@ from baton.model import (
     Turn,
 )
 from baton.model.trace import SCHEMA_VERSION
+from baton.model.watching import DECISIONS, WATCHER, Watcher
 from baton.stand_ins.play import Asked, Play, current
 
 from .answer_turns import content_of
@@ -114,6 +116,7 @@ class RecordedDispatch:
 
     def __init__(self) -> None:
         self.result: Any = msgspec.UNSET
+        self._is_refused = False
 
 
 class RecordedTurn:
@@ -122,6 +125,7 @@ class RecordedTurn:
     def __init__(self, message: Any, id_: str) -> None:
         self._count = 0
         self.turn = Turn(id=id_, input=content_of(_plain(message)), started=time.time())
+        self._decisions: list[dict[str, Any]] = []
 
     @property
     def trace(self) -> Trace:
@@ -132,6 +136,7 @@ class RecordedTurn:
             source=Source(format="python"),
             turns=[self.turn],
             unknown=["run.context", "state", "turn.state", "usage"],
+            attributes={"guard": list(self._decisions)} if self._decisions else {},
         )
 
     def new_id(self, kind: str) -> str:
@@ -160,7 +165,7 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
     """
     recorded = RecordedTurn(message, id)
     turn = recorded.turn
-    token = _AT.set(_At(recorded))
+    token, notes = _AT.set(_At(recorded)), DECISIONS.set(recorded._decisions)
     try:
         yield recorded
     except Exception as error:
@@ -168,6 +173,7 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
         raise
     finally:
         _AT.reset(token)
+        DECISIONS.reset(notes)
         turn.ended = time.time()
         if turn.output is None and turn.runs:
             turn.output = turn.runs[0].output
@@ -289,7 +295,8 @@ def record_dispatch(
     try:
         yield handed
     except Exception as error:
-        dispatch.status, dispatch.error = "failed", named(error)
+        dispatch.status = "refused" if handed._is_refused else "failed"
+        dispatch.error = named(error)
         raise
     finally:
         _AT.reset(token)
@@ -299,6 +306,28 @@ def record_dispatch(
             sender.steps.append(
                 GotBack(id=turn.new_id("back"), dispatch=dispatch.id, at=dispatch.ended)
             )
+
+
+def _handed_on(name: str, input: Any) -> AbstractContextManager[RecordedDispatch]:
+    """Record a dispatch by the agent at work, unless it is recorded already or there is none."""
+    at = _AT.get()
+    if at is None or at.run is None or at.dispatch is not None:
+        return nullcontext(RecordedDispatch())
+    return record_dispatch(name, input, basis="structure")
+
+
+@contextmanager
+def _watched(watcher: Watcher, name: str, input: Any) -> Iterator[RecordedDispatch]:
+    """Ask a guard for a dispatch, and afterwards what of its ``result`` may be read."""
+    with ExitStack() as stack:
+        sent = stack.enter_context(_handed_on(name, input))
+        try:
+            stack.enter_context(watcher.dispatch(name, input))
+        except RefusedError:
+            sent._is_refused = True
+            raise
+        yield sent
+        sent.result = watcher.output(sent.result)
 
 
 _NAME = "__baton_agent__"
@@ -330,11 +359,19 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                         recorded.output = await function(*args, **named)
                     return recorded.output
 
-                play = current()
-                if play is None or not _is_handed_on(play, name):
-                    return await run()
-                with record_dispatch(name, asked.input, basis="structure") as sent:
-                    sent.result = await play.tool(asked, run)
+                async def answer() -> Any:
+                    play = current()
+                    if play is None or not _is_handed_on(play, name):
+                        return await run()
+                    with _handed_on(name, asked.input) as sent:
+                        sent.result = await play.tool(asked, run)
+                    return sent.result
+
+                watcher = WATCHER.get()
+                if watcher is None:
+                    return await answer()
+                with _watched(watcher, name, asked.input) as sent:
+                    sent.result = await answer()
                 return sent.result
 
             marked: Any = awaited
@@ -349,11 +386,19 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                         recorded.output = function(*args, **named)
                     return recorded.output
 
-                play = current()
-                if play is None or not _is_handed_on(play, name):
-                    return run()
-                with record_dispatch(name, asked.input, basis="structure") as sent:
-                    sent.result = play.tool_now(asked, run)
+                def answer() -> Any:
+                    play = current()
+                    if play is None or not _is_handed_on(play, name):
+                        return run()
+                    with _handed_on(name, asked.input) as sent:
+                        sent.result = play.tool_now(asked, run)
+                    return sent.result
+
+                watcher = WATCHER.get()
+                if watcher is None:
+                    return answer()
+                with _watched(watcher, name, asked.input) as sent:
+                    sent.result = answer()
                 return sent.result
 
             marked = called
@@ -383,6 +428,7 @@ def tool(function: Marked) -> Marked:
         @functools.wraps(function)
         async def awaited(*args: Any, **named: Any) -> Any:
             with _call_of(name, _arguments(function, args, named)) as call:
+                _ask_for_tool(name, call)
                 play = current()
                 if play is None:
                     call.result = await function(*args, **named)
@@ -396,6 +442,7 @@ def tool(function: Marked) -> Marked:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         with _call_of(name, _arguments(function, args, named)) as call:
+            _ask_for_tool(name, call)
             play = current()
             if play is None:
                 call.result = function(*args, **named)
@@ -411,6 +458,18 @@ class _Call:
     def __init__(self, arguments: Any) -> None:
         self.arguments = arguments
         self.result: Any = None
+        self.is_refused = False
+
+
+def _ask_for_tool(name: str, call: _Call) -> None:
+    """Ask a guard for a call of a tool, where there is one."""
+    watcher = WATCHER.get()
+    if watcher is not None:
+        try:
+            watcher.tool(name, call.arguments)
+        except RefusedError:
+            call.is_refused = True
+            raise
 
 
 @contextmanager
@@ -424,6 +483,9 @@ def _call_of(name: str, arguments: Any) -> Iterator[_Call]:
     except Exception as error:
         if recorded is not None:
             recorded.called(name, arguments, error=named(error))
+            step = recorded._run.steps[-1]
+            if call.is_refused and isinstance(step, ToolCall):
+                step.status, step.refused_by = "refused", "policy"
         raise
     if recorded is not None:
         recorded.called(name, arguments, call.result)
