@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_a_refused_tool_does_not_run_and_the_record_says_who_refused() -> None:
         assert "may not use `look_up`" in desk("x")
     runs = {run.agent: run for run in turn.trace.turns[0].runs}
     call = runs["lab"].steps[0]
-    assert isinstance(call, baton.model.ToolCall)  # type: ignore[attr-defined]
+    assert isinstance(call, baton.model.ToolCall)
     assert (call.status, call.refused_by) == ("refused", "policy")
 
 
@@ -183,6 +184,30 @@ def test_what_fails_in_a_dispatch_ends_it() -> None:
             raise ZeroDivisionError
         with guard.dispatch("lab", "y"):
             pass
+
+
+@pytest.mark.parametrize("on_error", ["closed", "open"])
+def test_a_state_that_breaks_stops_a_program_only_where_the_policy_is_closed(
+    on_error: str, tmp_path: Path
+) -> None:
+    policy = read_policy(Document("p", f"on_error: {on_error}\nrules: []".encode(), "yaml"))
+    guard = Guard(policy, store=tmp_path / "g.db")
+    other = sqlite3.connect(tmp_path / "g.db")
+    other.executescript("drop table trees; drop table dispatches;")
+    other.close()
+
+    def work() -> str:
+        with guard.run("desk"), guard.dispatch("lab", "x"):
+            guard.use(tokens=1)
+            return str(guard.output("done"))
+
+    with baton.record_turn("x") as turn:
+        if on_error == "open":
+            assert work() == "done"
+        else:
+            with pytest.raises(RefusedError, match="could not decide"):
+                work()
+    assert "no such table" in turn.trace.attributes["guard"][0]["failed"]
 
 
 def test_outside_of_a_run_it_says_what_to_do() -> None:

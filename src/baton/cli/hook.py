@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +10,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from baton.model import InputError
-from baton.session.hooks import add_hook, read_event, remove_hook, settings_file
+from baton.model.visible import exception_line
+from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
 
 from .messages import note, say
 from .options import Flag
@@ -18,18 +20,20 @@ from .push import push_command
 
 def hook_command(
     tool: Literal["claude"],  # noqa: ARG001 - there is one of each by now
-    action: Literal["push"],  # noqa: ARG001
+    action: Literal["push", "guard"],
     /,
     *,
     server: str | None = None,
     project: str | None = None,
+    policy: Path | None = None,
+    store: Path | None = None,
     user: Flag = False,
     settings: Path | None = None,
     uninstall: Flag = False,
     yes: Annotated[Flag, Parameter(name=["--yes", "-y"])] = False,
     run: Annotated[bool, Parameter(show=False, negative="")] = False,
 ) -> int:
-    """Have Claude Code send each session to a server when it stops.
+    """Have Claude Code send each session to a server, or ask a policy before it acts.
 
     Shows what would change in the settings of Claude Code, asks, and keeps a copy of them.
 
@@ -38,11 +42,16 @@ def hook_command(
     tool
         `claude`: Claude Code.
     action
-        `push`: send the session to `baton serve`.
+        `push`: send the session to `baton serve` when it stops. `guard`: ask a policy before tools
+        and sub-agents run, and before answers of sub-agents are read.
     server
-        The address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
+        Of `push`: the address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
     project
-        The project to send to.
+        Of `push`: the project to send to.
+    policy
+        Of `guard`: the file of the policy.
+    store
+        Of `guard`: the file of the state, `.baton/guard.db` by default.
     user
         Change the settings of the user, instead of those in this folder.
     settings
@@ -54,11 +63,26 @@ def hook_command(
     run
         What the hook itself runs: reads the event from standard input.
     """
+    if action == "guard":
+        if server is not None or project is not None:
+            raise InputError("`--server` and `--project` are of `baton hook claude push`")
+        if policy is None and not uninstall:
+            raise InputError("name the policy: --policy FILE")
+    elif policy is not None or store is not None:
+        raise InputError("`--policy` and `--store` are of `baton hook claude guard`")
+    state = store or (Path.home() if user else Path()) / ".baton" / "guard.db"
+    if run and policy is not None:
+        return _guard(policy, state)
     if run:
         event = read_event(sys.stdin.buffer.read())
         return push_command(Path(event.transcript_path), server=server, project=project)
     file = settings or settings_file(user=user)
-    change = remove_hook(file) if uninstall else add_hook(file, server, project)
+    if uninstall:
+        change = remove_hook(file, action)
+    elif policy is not None:
+        change = add_guard(file, policy, state)
+    else:
+        change = add_hook(file, server, project)
     if not change.changes:
         note(f"{file}: nothing to change")
         return 0
@@ -68,6 +92,20 @@ def hook_command(
         return 0
     copy = change.apply()
     note(f"wrote {file}" + (f"; what was there is in {copy}" if copy else ""))
+    return 0
+
+
+def _guard(policy: Path, store: Path) -> int:
+    """Answer an event of Claude Code. The code 2 has it refuse what it asks about."""
+    from baton.guard.claude import answer
+
+    try:
+        said = answer(policy, store, sys.stdin.buffer.read())
+    except Exception as error:  # noqa: BLE001 - with any other code Claude Code would go on
+        say(f"the guard failed, and nothing passes then: {exception_line(error)}")
+        return 2
+    if said is not None:
+        print(json.dumps(said))
     return 0
 
 

@@ -291,10 +291,10 @@ TABLE = {
     ),
     "hook": Verb(
         "live",
-        "Have Claude Code send each session to a server when it stops.",
+        "Have Claude Code send each session to a server, or ask a policy before it acts.",
         (
             Example("baton hook claude push", "shows the change of its settings, and asks"),
-            Example("baton hook claude push --uninstall", "takes it out again"),
+            Example("baton hook claude guard --policy policy.yaml", "asks a policy"),
         ),
     ),
     "label": Verb(

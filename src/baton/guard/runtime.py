@@ -15,6 +15,7 @@ model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves 
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ import msgspec
 from baton.model import InputError, RefusedError
 from baton.model.watching import DECISIONS, watched_by
 
-from .decide import Decision, Event
+from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .state import Spent, Store
 
@@ -90,7 +91,8 @@ class Guard:
         id_ = tree or uuid4().hex
         token = self._at.set(_At(id_, agent, id_, request=_text(request)))
         try:
-            self.store.begin(id_)
+            with self._kept(id_):
+                self.store.begin(id_)
             with watched_by(self):
                 yield id_
         finally:
@@ -130,7 +132,8 @@ class Guard:
             yield decision
         finally:
             self._at.reset(token)
-            self.store.end(at.tree, event.id)
+            with self._kept(at.tree):
+                self.store.end(at.tree, event.id)
 
     def tool(self, name: str, arguments: Any = None) -> Decision:
         """Ask whether the agent at work may call a tool.
@@ -190,7 +193,9 @@ class Guard:
 
     def use(self, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
         """Tell what the tree has used; limits of tokens and cost count only what is told."""
-        self.store.use(self._here().tree, tokens=tokens, cost_usd=cost_usd)
+        tree = self._here().tree
+        with self._kept(tree):
+            self.store.use(tree, tokens=tokens, cost_usd=cost_usd)
 
     @property
     def spent(self) -> Spent:
@@ -203,13 +208,25 @@ class Guard:
             raise InputError("nothing is guarded here: open a block with `guard.run(...)` first")
         return at
 
+    @contextmanager
+    def _kept(self, tree: str) -> Iterator[None]:
+        """Do what the policy says when the state cannot be written."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            decision = failed_decision(self.policy, f"the state of the tree: {error}")
+            _mark(Event(on="dispatch", tree=tree), decision, self._tracers)
+            if not decision.allowed:
+                raise RefusedError(decision.reason or "refused", decision) from error
+
     def _decide(self, event: Event) -> Decision:
         decision = self.store.decide(self.policy, event)
         agreed = decision.action == "ask" and self._ask is not None and self._ask(decision)
         if agreed:
             decision = msgspec.structs.replace(decision, allowed=True, output=event.output)
             if event.on == "dispatch":
-                self.store.add(event)
+                with self._kept(event.tree):
+                    self.store.add(event)
         if decision.broken or decision.failed:
             _mark(event, decision, self._tracers)
         if not decision.allowed:

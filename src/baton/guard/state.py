@@ -90,13 +90,14 @@ class Store:
         with self._writing() as database:
             self._add(database, event)
 
-    def end(self, tree: str, dispatch: str) -> None:
-        """Note that a dispatch has its answer, or failed."""
+    def end(self, tree: str, dispatch: str) -> bool:
+        """Note that a dispatch has its answer, or failed; tells whether it was counted."""
         with self._writing() as database:
-            database.execute(
+            done = database.execute(
                 "update dispatches set ended = ? where tree = ? and id = ?",
                 (time.time(), tree, dispatch),
             )
+            return done.rowcount > 0
 
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
         """Add what a tree has used; ``None`` leaves a figure as it is."""

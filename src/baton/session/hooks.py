@@ -11,14 +11,16 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
+from baton.guard.claude import EVENTS as EVENTS_OF_GUARD
+from baton.guard.policy import load_policy
 from baton.http.credentials import plain_address
 from baton.model import InputError, Problem
 from baton.model.option_names import option
@@ -26,8 +28,12 @@ from baton.model.option_names import option
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
 _SECONDS = 60
-_MARK = ("hook", "claude", "push", "--run")
-"""By these words of its command a hook is recognised as ours."""
+Kind = Literal["push", "guard"]
+
+
+def _mark(kind: Kind) -> tuple[str, ...]:
+    """Return the words of a command by which a hook is recognised as ours."""
+    return ("hook", "claude", kind, "--run")
 
 
 class SettingsChange(NamedTuple):
@@ -84,26 +90,50 @@ def add_hook(file: Path, server: str | None = None, project: str | None = None) 
         InputError: the settings are not the JSON that Claude Code reads, or the server's address
             is none.
     """
-    words = [*_program(), *_MARK]
+    words = [*_program(), *_mark("push")]
     if server is not None:
         words += ["--server", plain_address(server, option("server"), "BATON_API_KEY")]
     words += ["--project", project] if project else []
+    return _added(file, "push", words, dict.fromkeys(EVENTS))
+
+
+def add_guard(file: Path, policy: Path, store: Path) -> SettingsChange:
+    """Prepare settings that have a policy decide tools, dispatches and answers of sub-agents.
+
+    Args:
+        file: the settings.
+        policy: the file of the policy, which is read here to see that it is one.
+        store: the file of the state of trees, which all sessions share.
+
+    Raises:
+        InputError: the settings are not the JSON that Claude Code reads, or the policy has faults.
+    """
+    load_policy(policy)
+    words = [*_program(), *_mark("guard")]
+    words += ["--policy", str(policy.resolve()), "--store", str(store.resolve())]
+    return _added(file, "guard", words, EVENTS_OF_GUARD)
+
+
+def _added(
+    file: Path, kind: Kind, words: list[str], events: Mapping[str, str | None]
+) -> SettingsChange:
     hook = {"type": "command", "command": shlex.join(words), "timeout": _SECONDS}
     before, settings = _read(file)
-    _take_out(settings)
-    for event in EVENTS:
-        settings.setdefault("hooks", {}).setdefault(event, []).append({"hooks": [hook]})
+    _take_out(settings, kind)
+    for event, matcher in events.items():
+        group = {"hooks": [hook]} if matcher is None else {"matcher": matcher, "hooks": [hook]}
+        settings.setdefault("hooks", {}).setdefault(event, []).append(group)
     return _changed(file, before, settings)
 
 
-def remove_hook(file: Path) -> SettingsChange:
-    """Prepare settings without our hook; others stay.
+def remove_hook(file: Path, kind: Kind = "push") -> SettingsChange:
+    """Prepare settings without a hook of ours; others stay.
 
     Raises:
         InputError: the settings are not the JSON that Claude Code reads.
     """
     before, settings = _read(file)
-    if not _take_out(settings):
+    if not _take_out(settings, kind):
         return SettingsChange(file, before, before or "")
     return _changed(file, before, settings)
 
@@ -142,14 +172,14 @@ def _changed(file: Path, before: str | None, settings: dict[str, Any]) -> Settin
     return SettingsChange(file, before, f"{text}\n")
 
 
-def _take_out(settings: dict[str, Any]) -> bool:
+def _take_out(settings: dict[str, Any], kind: Kind) -> bool:
     """Take our hooks out, and what is empty then; tells whether there were any."""
     hooks = settings.get("hooks", {})
     any_ours = False
     for event, groups in list(hooks.items()):
         before = len(groups)
         for group in list(groups):
-            ours = [each for each in _hooks_of(group) if _is_ours(each)]
+            ours = [each for each in _hooks_of(group) if _is_ours(each, kind)]
             if not ours:
                 continue
             any_ours = True
@@ -170,9 +200,9 @@ def _hooks_of(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield each
 
 
-def _is_ours(hook: dict[str, Any]) -> bool:
+def _is_ours(hook: dict[str, Any], kind: Kind) -> bool:
     command = hook.get("command")
-    return isinstance(command, str) and " ".join(_MARK) in command
+    return isinstance(command, str) and " ".join(_mark(kind)) in command
 
 
 class HookEvent(msgspec.Struct):

@@ -1,0 +1,162 @@
+"""Claude Code asks a policy: what its hooks tell, and what they are answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.model import InputError
+
+from .decide import Decision, Event, failed_decision
+from .policy import Policy, load_policy
+from .state import Store
+
+EVENTS: Mapping[str, str | None] = {
+    "PreToolUse": "*",
+    "PostToolUse": "Task|Agent",
+    "PostToolUseFailure": "Task|Agent",
+    "SubagentStop": None,
+}
+"""The events that are answered, each with the tools that it is for."""
+_HANDS_ON = ("Task", "Agent")
+"""The tool that starts a sub-agent, by its older and its newer name."""
+_MAIN = "main"
+"""What the agent is called that the user talks to, as in records of Claude Code."""
+_USUAL = "general-purpose"
+"""The sub-agent that is started where none is named."""
+
+
+class _Told(msgspec.Struct):
+    """What Claude Code tells a hook, as far as it is of use here."""
+
+    session_id: str
+    hook_event_name: str
+    prompt_id: str | None = None
+    tool_name: str = ""
+    tool_input: Any = None
+    tool_use_id: str = ""
+    agent_id: str | None = None
+    agent_type: str | None = None
+    last_assistant_message: str | None = None
+    stop_hook_active: bool = False
+
+    @property
+    def tree(self) -> str:
+        """The request of the user; older versions name only the session."""
+        return f"{self.session_id}/{self.prompt_id or ''}"
+
+
+def answer(policy: Path, store: Path, told: bytes) -> dict[str, Any] | None:
+    """Return what Claude Code is answered about an event; ``None`` = it goes on as it would.
+
+    Raises:
+        InputError: the policy has faults, or the event is none.
+    """
+    held = load_policy(policy)
+    try:
+        event = msgspec.json.decode(told, type=_Told)
+    except msgspec.DecodeError as error:
+        raise InputError(f"standard input is not an event of Claude Code: {error}") from None
+    try:
+        state = Store(store)
+    except (InputError, OSError) as error:
+        return _said(event, failed_decision(held, str(error), event.last_assistant_message))
+    try:
+        return _answer(held, state, event)
+    finally:
+        state.close()
+
+
+def _answer(policy: Policy, store: Store, told: _Told) -> dict[str, Any] | None:
+    if told.hook_event_name in ("PostToolUse", "PostToolUseFailure"):
+        if not store.end(told.tree, told.tool_use_id) and told.hook_event_name == "PostToolUse":
+            # It ran, so a person agreed to what was asked.
+            store.add(_event(told))
+            store.end(told.tree, told.tool_use_id)
+        return None
+    if told.hook_event_name not in EVENTS:
+        return None
+    return _said(told, store.decide(policy, _event(told)))
+
+
+def _event(told: _Told) -> Event:
+    """Return what is about to happen, and what of it Claude Code does not tell.
+
+    Older versions do not say whose call it is. Nobody says who started a sub-agent, so that what a
+    sub-agent starts is at depth 2 at least.
+    """
+    who = told.agent_type or _MAIN
+    arguments = told.tool_input if isinstance(told.tool_input, dict) else {}
+    below = told.agent_id is not None
+    old = told.prompt_id is None
+    if told.hook_event_name == "SubagentStop":
+        unknown = ("sender", "depth", "prompt", "request")
+        return Event(
+            on="output",
+            tree=told.tree,
+            id=told.agent_id or "",
+            to=told.agent_type or "",
+            depth=1,
+            output=told.last_assistant_message,
+            at=time.time(),
+            unknown=unknown
+            + (("output",) if told.last_assistant_message is None else ())
+            + (("to",) if told.agent_type is None else ()),
+        )
+    if told.tool_name in _HANDS_ON:
+        prompt = arguments.get("prompt")
+        return Event(
+            on="dispatch",
+            tree=told.tree,
+            id=told.tool_use_id,
+            sender=who,
+            to=str(arguments.get("subagent_type") or _USUAL),
+            parent=told.agent_id or _MAIN,
+            depth=2 if below else 1,
+            prompt=prompt if isinstance(prompt, str) else None,
+            at=time.time(),
+            unknown=("request",)
+            + (("sender", "parent", "depth") if old and not below else ())
+            + (("depth",) if below else ())
+            + (() if isinstance(prompt, str) else ("prompt",)),
+        )
+    return Event(
+        on="tool",
+        tree=told.tree,
+        id=told.tool_use_id,
+        to=who,
+        parent=told.agent_id or _MAIN,
+        depth=1 if below else 0,
+        tool=told.tool_name,
+        arguments=told.tool_input,
+        at=time.time(),
+        unknown=(("sender", "depth") if below else ()) + (("to", "sender") if old else ()),
+    )
+
+
+def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:
+    reason = decision.reason or ""
+    if told.hook_event_name == "SubagentStop":
+        # A hook cannot change an answer: what would be replaced is asked for again.
+        if decision.action in ("block", "ask", "redact"):
+            if decision.action == "redact":
+                reason = "your answer holds what may not be passed on: answer again without it"
+            if told.stop_hook_active:  # asked once already: better an end than a loop or a leak
+                return {"continue": False, "stopReason": reason}
+            return {"decision": "block", "reason": reason}
+    elif told.hook_event_name == "PreToolUse" and not decision.allowed:
+        verdict = "ask" if decision.action == "ask" else "deny"
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": verdict,
+                "permissionDecisionReason": reason,
+            }
+        }
+    if decision.action == "warn" or decision.failed:
+        return {"systemMessage": f"guard: {reason or '; '.join(decision.failed.values())}"}
+    return None

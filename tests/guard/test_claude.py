@@ -1,0 +1,166 @@
+"""Claude Code asks a policy: real processes, as Claude Code starts them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Baton
+
+from baton.guard.claude import EVENTS, answer
+from baton.session.hooks import add_guard, add_hook, remove_hook
+
+KEY = "sk-proj-Ab3dEf6hIj9kLmN0pQrStUvWxYz12345"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        "rules:\n"
+        "  - max_dispatches: 2\n"
+        "  - {max_fan_out: 1, action: ask}\n"
+        "  - {allowed_tools: [Read], for: 'to:reviewer'}\n"
+        "  - {max_same_task: 0, for: 'to:scribe', action: warn}\n"
+        "  - {output: {any: [{secrets: [secrets]}]}, action: redact}\n"
+    )
+    return file
+
+
+def event(name: str, **fields: Any) -> bytes:
+    told = {"session_id": "s1", "prompt_id": "p1", "hook_event_name": name, **fields}
+    return json.dumps({**told, "cwd": "/", "permission_mode": "default"}).encode()
+
+
+def starts(number: int, to: str = "lab", **fields: Any) -> bytes:
+    asked = {"subagent_type": to, "prompt": f"Do {number}."}
+    return event(
+        "PreToolUse", tool_name="Agent", tool_input=asked, tool_use_id=f"t{number}", **fields
+    )
+
+
+def verdict(said: dict[str, Any] | None) -> str:
+    return "goes on" if said is None else said["hookSpecificOutput"]["permissionDecision"]
+
+
+def test_sub_agents_are_counted_over_processes_of_hooks(policy: Path, tmp_path: Path) -> None:
+    store = tmp_path / "g.db"
+    assert verdict(answer(policy, store, starts(1))) == "goes on"
+    assert verdict(answer(policy, store, starts(2))) == "ask"
+    assert answer(policy, store, event("PostToolUse", tool_name="Agent", tool_use_id="t1")) is None
+    assert verdict(answer(policy, store, starts(3))) == "goes on"
+    assert (
+        answer(policy, store, event("PostToolUseFailure", tool_name="Agent", tool_use_id="t3"))
+        is None
+    )
+    refused = answer(policy, store, starts(4))
+    assert verdict(refused) == "deny"
+    assert "at most 2 are allowed" in json.dumps(refused)
+    assert verdict(answer(policy, store, starts(5, prompt_id="p2"))) == "goes on"
+
+
+def test_what_a_person_agreed_to_counts_once_it_ran(policy: Path, tmp_path: Path) -> None:
+    store = tmp_path / "g.db"
+    answer(policy, store, starts(1))
+    assert verdict(answer(policy, store, starts(2))) == "ask"
+    ran = event("PostToolUse", tool_name="Agent", tool_use_id="t2", tool_input={"prompt": "Do 2."})
+    assert answer(policy, store, ran) is None
+    assert verdict(answer(policy, store, starts(3))) == "deny"
+
+
+def test_a_sub_agent_has_its_own_tools(policy: Path, tmp_path: Path) -> None:
+    def calls(tool: str, **fields: str) -> str:
+        told = event("PreToolUse", tool_name=tool, tool_input={}, tool_use_id="t", **fields)
+        return verdict(answer(policy, tmp_path / "g.db", told))
+
+    assert calls("Write") == "goes on"
+    assert calls("Read", agent_id="a1", agent_type="reviewer") == "goes on"
+    assert calls("Write", agent_id="a1", agent_type="reviewer") == "deny"
+
+
+def test_an_answer_with_a_key_is_asked_for_again_and_then_ends(
+    policy: Path, tmp_path: Path
+) -> None:
+    def stops(text: str, **fields: bool) -> dict[str, Any] | None:
+        told = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": text, **fields}
+        return answer(policy, tmp_path / "g.db", event("SubagentStop", **told))
+
+    assert stops("All is well.") is None
+    again = stops(f"Use {KEY}.")
+    assert again is not None
+    assert again["decision"] == "block"
+    assert KEY not in json.dumps(again)
+    ended = stops(f"Use {KEY}.", stop_hook_active=True)
+    assert ended is not None
+    assert ended["continue"] is False
+
+
+def test_a_warning_is_told_and_nothing_stops(policy: Path, tmp_path: Path) -> None:
+    said = answer(policy, tmp_path / "g.db", starts(1, to="scribe"))
+    assert said is not None
+    assert said["systemMessage"].startswith("guard: `scribe` was given this task")
+
+
+def test_the_command_of_the_hook_answers_and_fails_closed(policy: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    add_guard(settings, policy, tmp_path / "g.db").apply()
+    hooks = json.loads(settings.read_text())["hooks"]
+    assert set(hooks) == set(EVENTS)
+    command = shlex.split(hooks["PreToolUse"][0]["hooks"][0]["command"])
+
+    def run(told: bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(command, input=told, capture_output=True, timeout=120, check=False)
+
+    write = event(
+        "PreToolUse", tool_name="Write", tool_input={}, agent_id="a", agent_type="reviewer"
+    )
+    done = run(write)
+    assert done.returncode == 0
+    assert verdict(json.loads(done.stdout)) == "deny"
+    policy.write_text("rules: [{max_dept: 3}]")
+    broken = run(write)
+    assert broken.returncode == 2
+    assert b"nothing passes then" in broken.stderr
+
+
+@pytest.mark.parametrize("on_error", ["closed", "open"])
+def test_a_state_that_cannot_be_read_does_what_the_policy_says(
+    on_error: str, tmp_path: Path
+) -> None:
+    policy, store = tmp_path / "policy.yaml", tmp_path / "g.db"
+    policy.write_text(f"on_error: {on_error}\nrules: []")
+    store.write_text("no database, a letter " * 100)
+    said = answer(policy, store, starts(1))
+    assert said is not None
+    if on_error == "closed":
+        assert verdict(said) == "deny"
+    else:
+        assert "no state of guards" in said["systemMessage"]
+
+
+def test_guard_and_push_do_not_take_each_other_out(policy: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    add_hook(settings).apply()
+    only_push = settings.read_text()
+    add_guard(settings, policy, tmp_path / "g.db").apply()
+    assert not add_guard(settings, policy, tmp_path / "g.db").changes
+    remove_hook(settings, "guard").apply()
+    assert settings.read_text() == only_push
+
+
+def test_the_command_line_shows_the_change_and_names_mistakes(
+    baton: Baton, policy: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "s.json"
+    outcome = baton("hook", "claude", "guard", "--policy", policy, "--settings", settings, "--yes")
+    assert (outcome.code, "+" in outcome.out) == (0, True)
+    assert baton("hook", "claude", "guard", "--settings", settings, "--yes").code == 2
+    assert baton("hook", "claude", "push", "--policy", policy, "--yes").code == 2
+    assert (
+        baton("hook", "claude", "guard", "--uninstall", "--settings", settings, "--yes").code == 0
+    )
+    assert "hooks" not in json.loads(settings.read_text())
