@@ -12,7 +12,8 @@ import pytest
 import baton
 from baton.formats.document import Document
 from baton.guard import Guard, Store
-from baton.guard.policy import Policy, read_policy
+from baton.guard.decide import Event, Seen, decide
+from baton.guard.policy import Policy, Rule, read_policy
 from baton.model import InputError, RefusedError
 
 KEY = "sk-proj-Ab3dEf6hIj9kLmN0pQrStUvWxYz12345"
@@ -208,6 +209,14 @@ def test_a_state_that_breaks_stops_a_program_only_where_the_policy_is_closed(
             with pytest.raises(RefusedError, match="could not decide"):
                 work()
     assert "no such table" in turn.trace.attributes["guard"][0]["failed"]
+
+
+def test_a_policy_made_in_python_has_the_usual_depth_and_named_rules() -> None:
+    guard = Guard(Policy(rules=[Rule(max_dispatches=100, for_="to:nobody")]))
+    with guard.run(request="go"):
+        assert "at most 10 is allowed" in runaway("go")
+    refused = decide(Policy(rules=[Rule(max_fan_out=0)]), Seen(), Event(on="dispatch", tree="t"))
+    assert refused.rule == "max_fan_out"
 
 
 def test_outside_of_a_run_it_says_what_to_do() -> None:

@@ -120,6 +120,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
     output = event.output
     for rule in policy.rules:
         kind = rule.kind
+        name = rule.name or kind  # one that a program made may have none
         moments, check = _CHECKS[kind]
         if event.on not in moments:
             continue
@@ -132,15 +133,15 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
                 now = event if output is event.output else _with_output(event, output)
                 reason = check(rule, seen, now)
         except _UntoldError:
-            untold.append(rule.name)
+            untold.append(name)
             continue
         except Exception as error:  # noqa: BLE001 - whatever fails, the policy says what then
-            failed[rule.name] = exception_line(error)
+            failed[name] = exception_line(error)
             if policy.on_error == "closed":
-                broken.append(Broken(rule.name, "block", failed_reason(rule.name)))
+                broken.append(Broken(name, "block", failed_reason(name)))
             continue
         if reason is not None:
-            broken.append(Broken(rule.name, rule.action, rule.reason or reason))
+            broken.append(Broken(name, rule.action, rule.reason or reason))
     hardest = min(broken, key=lambda each: _HARDEST.index(each.action), default=None)
     allowed = hardest is None or hardest.action not in ("block", "ask")
     return Decision(

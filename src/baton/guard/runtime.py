@@ -31,7 +31,7 @@ from baton.model import InputError, RefusedError
 from baton.model.watching import DECISIONS, watched_by
 
 from .decide import Decision, Event, failed_decision
-from .policy import Policy, load_policy
+from .policy import Policy, load_policy, with_usual_depth
 from .state import Spent, Store
 
 Ask = Callable[[Decision], bool]
@@ -71,7 +71,8 @@ class Guard:
         ask: Ask | None = None,
         tracers: Any = None,
     ) -> None:
-        self.policy = policy if isinstance(policy, Policy) else load_policy(policy)
+        held = policy if isinstance(policy, Policy) else load_policy(policy)
+        self.policy = with_usual_depth(held)
         self.store = store if isinstance(store, Store) else Store(store)
         self._ask = ask
         self._tracers = tracers
