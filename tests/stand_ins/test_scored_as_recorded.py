@@ -113,6 +113,8 @@ def test_a_case_that_is_written_by_hand_is_scored_as_far_as_it_tells(tmp_path: P
         "context_carried": "passed",
         "result_used": "skipped",
         "handoff_loops": "skipped",
+        "announced_dispatch": "skipped",
+        "claims_supported": "skipped",
     }
     verdicts = {s.evaluator: s for s in wrong.scores}
     assert verdicts["dispatch_routing"].status == "failed"
