@@ -264,6 +264,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "providers/frameworks/program.py",
         "providers/instrument/frameworks.py",  # of `init --agent`, in a process of its own
         "providers/instrument/player.py",
+        "providers/prompts.py",  # `prompts_to` of a config
         "providers/python.py",
         "runner/backends/registry.py",
     }

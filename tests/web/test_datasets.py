@@ -141,7 +141,7 @@ def test_a_case_is_changed_checked_and_never_written_over(visitor: Visitor, tmp_
 
 def test_nothing_waits_for_a_file_that_takes_long_to_read(visitor: Visitor, tmp_path: Path) -> None:
     many = "".join(
-        f"- {{id: c{n}, input: hello {n}, agents: [a{n % 9}], tags: [t]}}\n" for n in range(9000)
+        f"- {{id: c{n}, input: hello {n}, agents: [a{n % 9}], tags: [t]}}\n" for n in range(25_000)
     )
     (tmp_path / "cases" / "many.yaml").write_text("cases:\n" + many)
     name = "cases/many.yaml"
@@ -156,7 +156,7 @@ def test_nothing_waits_for_a_file_that_takes_long_to_read(visitor: Visitor, tmp_
     until = time.monotonic() + 60
     while "reading" in (seen := looked(visitor, f"/data/datasets/cases?name={name}")):
         assert time.monotonic() < until
-    assert (seen["total"], len(seen["cases"])) == (9000, 200)
+    assert (seen["total"], len(seen["cases"])) == (25_000, 200)
     assert "being read" not in visitor.get(f"/datasets/{name}").text
 
 

@@ -19,7 +19,6 @@ from baton.datasets.stand_in_files import with_file
 from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
-from baton.formats.yaml import dump_yaml
 from baton.model import (
     AnyOrder,
     Case,
@@ -332,6 +331,8 @@ def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
 
 def own_yaml(cases: Sequence[Case]) -> str:
     """Write cases that have turns, or are a dispatch each, as a dataset."""
+    from baton.formats.yaml import dump_yaml  # not needed to read JSON
+
     return dump_yaml({"cases": [_case_data(case, {}) for case in cases]}, lines=True)
 
 

@@ -25,7 +25,7 @@ from baton.readers.adk.wire import Wire, read_events
 from baton.stand_ins import Play, playing
 
 if TYPE_CHECKING:
-    from baton.providers.adk_agents import Agents
+    from baton.providers.frameworks.adk_agents import Agents
 
 _OBJECT = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")
 
@@ -68,7 +68,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        from baton.providers.adk_agents import Agents
+        from baton.providers.frameworks.adk_agents import Agents
 
         if self._folder.is_dir():
             self._agents = Agents.load(self._folder, self.options)

@@ -28,7 +28,7 @@ from google.genai import types
 from baton.model import AgentCard, Case, InputError, Message, Problem, ProviderError, suggestion
 from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import SessionKey
-from baton.providers.adk_stand_ins import StandInPlugin
+from baton.providers.frameworks.adk_stand_ins import StandInPlugin
 from baton.providers.frameworks.program import asked_of
 from baton.readers import Catalog
 from baton.readers.catalog import SHARES_HISTORY
