@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.heavy  # a framework in processes of its own
+
 DESK = """
 import os
 

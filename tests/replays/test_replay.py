@@ -31,6 +31,8 @@ from baton.replays.play import Moments, replay
 from baton.runner.plan import RunOptions, make_plan
 
 # The model is in the functions: what it does hangs on its instructions and on what tools answer.
+pytestmark = pytest.mark.heavy  # each replay starts processes
+
 SHOP = """
     import random
     from pathlib import Path

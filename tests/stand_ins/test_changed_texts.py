@@ -17,6 +17,8 @@ from baton.cli import main
 from baton.components import to_header
 from baton.model import InputError
 
+pytestmark = pytest.mark.heavy  # a program with changed texts has a process of its own
+
 DESK = """
     import baton
     from baton import prompts

@@ -515,11 +515,24 @@ def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, 
         return given, None
     traces = [each for each in given.traces if isinstance(each, Trace) or each not in cases]
     if not traces:
-        # Cases of dispatches are recordings themselves.
+        # Cases of dispatches are recordings themselves. Where no file names one, that they are no
+        # recordings is worth more than what else may be wrong in them.
+        if not any(_may_hold_dispatches(Path(each)) for each in cases):
+            swapped = SWAPPED.format("dataset", "recording")
+            raise InputError(given_as(map(Path, cases), "dataset", swapped) or swapped)
         return given._replace(traces=[]), cases
     for each in cases:
         note(f"{each}: is taken as a dataset, which it is by its content")
     return given._replace(traces=traces), cases
+
+
+_DISPATCH = re.compile(rb"\bdispatch[\"']?\s*:")
+
+
+def _may_hold_dispatches(path: Path) -> bool:
+    """Tell whether a file, or one of a folder, has a key `dispatch` somewhere."""
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return any(_DISPATCH.search(each.read_bytes()) is not None for each in files)
 
 
 def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Trace | str]:
