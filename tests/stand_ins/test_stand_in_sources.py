@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -88,9 +90,7 @@ def paid(folder: Path) -> list[str]:
     return load_object(f"{folder}/shop.py:PAID", folder)  # type: ignore[no-any-return]
 
 
-def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(
-    tmp_path: Path, baton: Run
-) -> None:
+def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(tmp_path: Path) -> None:
     own = """
         stand_ins: {tools: {look_up: {answers: [{result: of the file}]}}}
         cases:
@@ -99,8 +99,13 @@ def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(
     """
     of_config = "stand_ins: {mode: mock, tools: {look_up: {mode: mock}, pay_back: {mode: mock}}}\n"
     shop(tmp_path, cases_yaml=own, baton_yaml=f"{PLAYED}dataset: cases.yaml\n{of_config}")
-    done = baton("eval", "baton.yaml", "--json")
-    report = json.loads(done.out)
+    words = ["eval", "--trust", ".", "baton.yaml", "--json"]
+    command = [sys.executable, "-m", "baton", *words]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
     answers = {
         row["case_id"]: [
             step["stand_in"]
