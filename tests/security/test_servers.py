@@ -341,16 +341,7 @@ def test_a_hostile_answer_is_the_error_of_its_case_and_the_others_go_on(
     "event",
     [
         pytest.param(b"data: {}\n\n", id="empty"),
-        pytest.param(
-            None,
-            id="of agents in turns",
-            marks=[
-                pytest.mark.heavy,
-                pytest.mark.alone,
-                # A known fault: it is read too slowly since more is proven by default.
-                pytest.mark.xfail(strict=False, reason="takes over 60 s, where it took less"),
-            ],
-        ),
+        pytest.param(None, id="of agents in turns", marks=[pytest.mark.heavy, pytest.mark.alone]),
     ],
 )
 def test_events_of_an_adk_server_without_an_end_are_an_error_with_what_was_read(

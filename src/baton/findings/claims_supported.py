@@ -289,7 +289,7 @@ def _may_be_meant_otherwise(at: _At, claim: Claim, scope: _Scope) -> bool:
     if claim.what in ("changed a file", "made a record", "booked", "deployed") and not scope.calls:
         if "```" in answer or len(answer) >= _TEXT or answer.count("\n") >= _LINES:
             return True
-    if claim.what == "sent" and any(d.from_run == at.run.id for d in at.turn.dispatches):
+    if claim.what == "sent" and index_of(at.trace).made_by.get(at.run.id):
         # "I've forwarded your case" to the agent that it went to.
         return not re.search(r"\be-?mail|\bsms\b|\bslack\b|\btext", claim.sentence, re.IGNORECASE)
     return False
@@ -357,7 +357,8 @@ def _of_dead_agents(
     trace: Trace, turn: Turn, run: AgentRun, answer: str, renames: Mapping[str, str]
 ) -> Iterator[Told]:
     """Find agents that died, and of which the answer tells a success."""
-    sent = [d for d in turn.dispatches if d.from_run == run.id and d.kind == "delegate"]
+    made = index_of(trace).made_by.get(run.id, ())
+    sent = [dispatch for dispatch in made if dispatch.kind == "delegate"]
     if not sent or reports_failure(answer):
         return
     times = Counter(dispatch.to_agent for dispatch in sent)
@@ -393,6 +394,8 @@ def _scope(at: _At, claim: Claim) -> _Scope:
         runs, whole = _below(trace, turn, run)
     else:
         turns = _turns_to(trace, turn)
+        if not index_of(trace).spend(sum(len(one.runs) + len(one.dispatches) for one in turns)):
+            raise TooMuchTextError
         runs = [each for one in turns for each in one.runs]
         whole = all(known(trace, one, "runs") and known(trace, one, "dispatches") for one in turns)
         whole = whole and all(
@@ -410,24 +413,23 @@ def _scope(at: _At, claim: Claim) -> _Scope:
 def _is_alone(trace: Trace, run: AgentRun) -> bool:
     """Tell a run that was delegated to, and is no other run of an agent that ran before."""
     by = [index_of(trace).dispatches.get(id_) for id_ in run.started_by]
-    same = [each for each in index_of(trace).runs.values() if each.agent == run.agent]
     return (
-        len(same) == 1
+        index_of(trace).runs_of[run.agent] == 1
         and bool(by)
         and all(d is not None and d.kind == "delegate" and d.continues is None for d in by)
     )
 
 
 def _below(trace: Trace, turn: Turn, run: AgentRun) -> tuple[list[AgentRun], bool]:
-    runs, whole, due = [run], known(trace, run, "steps"), [run.id]
+    runs, whole, due, seen = [run], known(trace, run, "steps"), [run.id], {run.id}
     while due:
-        sender = due.pop()
-        for dispatch in turn.dispatches:
-            if dispatch.from_run != sender or dispatch.kind == "return":
+        for dispatch in index_of(trace).made_by.get(due.pop(), ()):
+            if dispatch.kind == "return":
                 continue
             whole = whole and (bool(dispatch.runs) or _is_seen_through(trace, dispatch))
             for each in index_of(trace).chosen(set(dispatch.runs)):
-                if each not in runs:
+                if each.id not in seen:
+                    seen.add(each.id)
                     runs.append(each)
                     due.append(each.id)
     return runs, whole and known(trace, turn, "dispatches")

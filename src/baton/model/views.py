@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -176,6 +177,20 @@ class TraceIndex:
             for d in turn.dispatches:
                 by_sender.setdefault((turn.id, d.from_agent), []).append(d)
         return by_sender
+
+    @cached_property
+    def made_by(self) -> dict[str, list[Dispatch]]:
+        """The dispatches that a run made, by its id, in the order they were made."""
+        by_run: dict[str, list[Dispatch]] = {}
+        for d in self.dispatches.values():
+            if d.from_run is not None:
+                by_run.setdefault(d.from_run, []).append(d)
+        return by_run
+
+    @cached_property
+    def runs_of(self) -> Counter[str]:
+        """How many runs each agent has."""
+        return Counter(run.agent for run in self.runs.values())
 
     @cached_property
     def sayings(self) -> dict[str, Content | Step]:
