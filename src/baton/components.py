@@ -70,7 +70,7 @@ def get(name: str, default: str) -> str:
 
 
 def asked(is_own: Callable[[str], bool]) -> dict[str, str]:
-    """Return what a program asked for: the texts it gets, by name; its files are told by path."""
+    """Return what a program asked for: the texts it gets, by name; its files are named by path."""
     return {
         name: _CHANGED.get(name, default)
         for name, (default, file) in _ASKED.items()
@@ -95,7 +95,7 @@ def handed_over(header: str | None) -> Iterator[None]:
     Whoever may send the header chooses what agents are told: a server takes it in tests only.
 
     Raises:
-        InputError: it is no such header.
+        InputError: it is not such a header.
     """
     texts: dict[str, str] = {}
     if header:
@@ -114,7 +114,9 @@ def _read(encoded: bytes, place: str) -> dict[str, str]:
     try:
         texts = msgspec.json.decode(encoded, type=dict[str, str])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"`{place}` is no JSON object of texts by name: {error}") from None
+        raise InputError(
+            f"`{place}` is not a JSON object that maps names to texts: {error}"
+        ) from None
     return {check_name(name): text for name, text in texts.items()}
 
 
@@ -138,7 +140,7 @@ def changes_of(
             hint = suggestion(name, set(texts)) or "there are none"
             problems.append(f"no component `{name}`; {hint}")
         elif new == texts[name]:
-            problems.append(f"`{name}` is the text that it is to be changed to already")
+            problems.append(f"`{name}` has this text already: nothing would change")
         elif faults := faults_of_change(texts[name], new, tools):
             problems.append(f"`{name}` cannot be changed to this: {'; '.join(faults)}")
     if problems:

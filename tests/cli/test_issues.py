@@ -14,7 +14,7 @@ def test_a_recording_is_scored_and_its_failures_are_listed(baton: Baton) -> None
     outcome = baton("issues", BLEED)
     assert outcome.code == 0
     assert "Tool outside of the scope: main → validator-agent (tool=Edit)" in outcome.out
-    assert "1 issues, 1 failures in 1 conversations" in outcome.out
+    assert "1 issue, 1 failure in 1 conversation" in outcome.out
 
 
 def test_a_stored_evaluation_is_taken_as_it_was_scored(baton: Baton) -> None:
@@ -38,7 +38,7 @@ def test_a_wrong_key_or_state_stops_with_what_there_is(baton: Baton) -> None:
     assert (wrong.code, "no issue `zzz`" in wrong.err) == (2, True)
     key = json.loads(baton("issues", BLEED, "--json").out)["key"]
     state = baton("issues", BLEED, "--mark", f"{key}=done")
-    assert (state.code, "`done` is no state" in state.err) == (2, True)
+    assert (state.code, "`done` is not a state" in state.err) == (2, True)
     assert baton("issues", BLEED, "--why", "x").code == 2
 
 

@@ -124,7 +124,7 @@ def test_the_command_of_the_hook_answers_and_fails_closed(policy: Path, tmp_path
     policy.write_text("rules: [{max_dept: 3}]")
     broken = run(write)
     assert broken.returncode == 2
-    assert b"nothing passes then" in broken.stderr
+    assert b"so nothing passes" in broken.stderr
 
 
 @pytest.mark.parametrize("on_error", ["closed", "open"])
@@ -139,7 +139,7 @@ def test_a_state_that_cannot_be_read_does_what_the_policy_says(
     if on_error == "closed":
         assert verdict(said) == "deny"
     else:
-        assert "no state of guards" in said["systemMessage"]
+        assert "not a file with the state of guards" in said["systemMessage"]
 
 
 def test_guard_and_push_do_not_take_each_other_out(policy: Path, tmp_path: Path) -> None:

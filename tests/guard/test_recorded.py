@@ -113,12 +113,12 @@ def test_a_rule_that_fails_is_not_a_pass(baton: Baton, tmp_path: Path) -> None:
 
 def test_cases_say_what_differs(baton: Baton, tmp_path: Path) -> None:
     good = baton("guard", "test", POLICY, EXAMPLES / "guard" / "cases.yaml")
-    assert (good.code, "5 cases, 0 otherwise" in good.out) == (0, True)
+    assert (good.code, "5 cases, 0 decided differently" in good.out) == (0, True)
     cases = tmp_path / "cases.yaml"
     cases.write_text("cases:\n  - {name: deep, expect: allow, dispatch: {to: lab, depth: 6}}\n")
     wrong = baton("guard", "test", POLICY, cases)
     assert wrong.code == 1
-    assert "otherwise  deep: expected allow, got block" in wrong.out
+    assert "different  deep: expected allow, got block" in wrong.out
     cases.write_text("cases:\n  - {name: deep, expect: alow, dispatch: {to: lab}}\n")
     misspelt = baton("guard", "test", POLICY, cases)
     assert misspelt.code == 2

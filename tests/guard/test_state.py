@@ -150,5 +150,5 @@ def test_a_state_that_breaks_closes_or_opens_as_the_policy_says(
 
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "guard.db").write_text("hello, this is a letter and no database at all\n" * 100)
-    with pytest.raises(InputError, match="no state of guards"):
+    with pytest.raises(InputError, match="not a file with the state of guards"):
         Store(tmp_path / "guard.db")

@@ -90,7 +90,7 @@ def test_an_evaluation_plays_with_a_changed_text_and_says_so(
         ("agent:desk=gone.md", "gone.md: "),
         ("agent:desk", "`agent:desk` changes nothing: write --with agent:NAME=FILE"),
         ("desk=new.md", "`desk` names no component"),
-        ("agent:desk=same.md", "is the text that it is to be changed to already"),
+        ("agent:desk=same.md", "has this text already"),
         ("agent:desk=no_user.md", "it lacks the placeholder `{user}`"),
         ("agent:desk=no_tool.md", "it no longer names the tool `look_up`"),
     ],

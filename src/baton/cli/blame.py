@@ -52,7 +52,7 @@ def blame_command(
 
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
-    # What the user's own code prints is no part of the answer.
+    # What the user's own code prints does not belong to the answer.
     with redirect_stdout(sys.stderr):
         found = find_blame(sources, evaluators or None, traces=run, votes=votes, **asked)
     for each in found:

@@ -81,7 +81,7 @@ def collect_command(
         raise InputError("say where the cases go: -o cases/ (a file for each) or -o cases.yaml")
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
-    # What the user's own code prints is no part of what is listed.
+    # What the user's own code prints does not belong to what is listed.
     with redirect_stdout(sys.stderr):
         found = collect(
             sources,

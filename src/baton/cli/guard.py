@@ -82,11 +82,11 @@ def try_cases(policy: Path, cases: Path, /, *, json: Flag = False) -> int:
             if json:
                 print(msgspec.json.encode(each).decode())
             elif each.problem is not None:
-                print(f"otherwise  {one_line(each.name, 100)}: {one_line(each.problem, 300)}")
+                print(f"different  {one_line(each.name, 100)}: {one_line(each.problem, 300)}")
             else:
                 print(f"as expected  {one_line(each.name, 100)}")
         if not json:
-            print(f"{counted(len(outcomes), 'case')}, {len(wrong)} otherwise")
+            print(f"{counted(len(outcomes), 'case')}, {len(wrong)} decided differently")
     return 1 if wrong else 0
 
 

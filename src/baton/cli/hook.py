@@ -65,11 +65,11 @@ def hook_command(
     """
     if action == "guard":
         if server is not None or project is not None:
-            raise InputError("`--server` and `--project` are of `baton hook claude push`")
+            raise InputError("`--server` and `--project` belong to `baton hook claude push`")
         if policy is None and not uninstall:
             raise InputError("name the policy: --policy FILE")
     elif policy is not None or store is not None:
-        raise InputError("`--policy` and `--store` are of `baton hook claude guard`")
+        raise InputError("`--policy` and `--store` belong to `baton hook claude guard`")
     state = store or (Path.home() if user else Path()) / ".baton" / "guard.db"
     if run and policy is not None:
         return _guard(policy, state)
@@ -102,7 +102,7 @@ def _guard(policy: Path, store: Path) -> int:
     try:
         said = answer(policy, store, sys.stdin.buffer.read())
     except Exception as error:  # noqa: BLE001 - with any other code Claude Code would go on
-        say(f"the guard failed, and nothing passes then: {exception_line(error)}")
+        say(f"the guard failed, so nothing passes: {exception_line(error)}")
         return 2
     if said is not None:
         print(json.dumps(said))

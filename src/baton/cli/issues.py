@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from baton.model import InputError
+from baton.model import InputError, counted
 from baton.reports.text import one_line
 
 from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole
@@ -72,7 +72,7 @@ def issues_command(
         raise InputError("--why, --version and --by go with --mark")
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
-    # What the user's own code prints is no part of the list.
+    # What the user's own code prints does not belong to the list.
     with redirect_stdout(sys.stderr):
         found = find_issues(sources, evaluators or None, **asked)
     if mark is not None:
@@ -104,7 +104,7 @@ def _print(found: Found, *, all: bool, most: int) -> None:
     console = console_for(sys.stdout)
     shown = [each for each in found.issues if all or each.state not in ("muted", "fixed")]
     if not found.issues:
-        print(f"no issue: nothing failed in {found.traces} conversations")
+        print(f"no issue: nothing failed in {counted(found.traces, 'conversation')}")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, title in enumerate(("issue", "state", "failures", "per 1,000", "what")):
@@ -115,8 +115,8 @@ def _print(found: Found, *, all: bool, most: int) -> None:
     console.print(table)
     left = len(found.issues) - len(shown[:most])
     more = f"; {left} more: --all, --most {len(found.issues)}" if left else ""
-    failures = f"{found.failures:,} failures in {found.traces:,} conversations"
-    print(f"{len(found.issues)} issues, {failures}{more}")
+    failures = f"{counted(found.failures, 'failure')} in {counted(found.traces, 'conversation')}"
+    print(f"{counted(len(found.issues), 'issue')}, {failures}{more}")
 
 
 def _print_one(issue: Issue) -> None:

@@ -151,7 +151,7 @@ class DispatchCaseSpec(Part, kw_only=True):
                 raise ValueError("a recorded dispatch has both `record` and `at`, its id there")
             written = next((name for name, part in parts.items() if part is not None), None)
             if written is not None:
-                raise ValueError(f"`{written}` has no place beside `record`, which tells it")
+                raise ValueError(f"`{written}` cannot be beside `record`, which holds it already")
             for problem in integrity_problems(self.record):
                 raise ValueError(f"`record` does not hold together: {problem}")
             if self.at not in index_of(self.record).dispatches:

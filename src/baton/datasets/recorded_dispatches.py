@@ -445,11 +445,11 @@ def recorded_trace(case: Case) -> Trace:
     child's run and what the sender said and called; all else is unknown.
 
     Raises:
-        ValueError: the case is no dispatch.
+        ValueError: the case is not a dispatch.
     """
     moment = case.dispatch
     if moment is None:
-        raise ValueError(f"the case `{case.id}` is no dispatch")
+        raise ValueError(f"the case `{case.id}` is not a dispatch")
     if moment.record is not None:
         return msgspec.structs.replace(moment.record, case=case.id)
     return Trace(

@@ -40,10 +40,10 @@ def with_file(stand_ins: StandIns | None, document: Document, at: Steps) -> Stan
     file = folder / stand_ins.from_
     # Data names no folders: a dataset that was found somewhere must not have other files read.
     if not file.resolve().is_relative_to(folder.resolve()):
-        message = f"`{stand_ins.from_}` lies outside of the folder of this file: copy it there"
+        message = f"`{stand_ins.from_}` is outside the folder of this file: copy it there"
         raise InputError(document.problem_at((*at, "from"), message))
     if not file.is_file():
-        message = f"there is no file `{stand_ins.from_}` in the folder of this file"
+        message = f"`{stand_ins.from_}`: no such file beside this one"
         raise InputError(document.problem_at((*at, "from"), message))
     own = structs.replace(stand_ins, from_=None)
     return merged(_read(file), own)

@@ -571,21 +571,26 @@ class TraceEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         """Score a trace, also one in doubt where what is known decides; or say why not."""
 
 
-class DispatchDetails(Details, kw_only=True):
-    """Of a dispatch that was judged."""
+class FindingDetails(Details, kw_only=True):
+    """Of what was judged by findings."""
 
-    from_: str | None = msgspec.field(name="from")
-    to: str
-    kind: str
     findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
     """Each with ``kind``, ``says``, ``warning`` (no fault) and what belongs to its kind."""
     clear: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     def mapping(self) -> dict[str, Any]:
-        """Return the fields by name; what was seen where nothing is wrong stands beside them."""
+        """Return the fields by name: whose it is, the findings, and the fields of ``clear``."""
         mapping = super().mapping()
-        mapping.update(mapping.pop("clear", {}))
-        return mapping
+        findings, clear = mapping.pop("findings", None), mapping.pop("clear", {})
+        return {**mapping, **({} if findings is None else {"findings": findings}), **clear}
+
+
+class DispatchDetails(FindingDetails, kw_only=True):
+    """Of a dispatch that was judged."""
+
+    from_: str | None = msgspec.field(name="from")
+    to: str
+    kind: str
 
 
 _BY_ORDER = (
@@ -671,19 +676,10 @@ def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:
     )
 
 
-class RunDetails(Details, kw_only=True):
+class RunDetails(FindingDetails, kw_only=True):
     """Of a run that was judged."""
 
     agent: str
-    findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """Each with ``kind``, ``says`` and what belongs to its kind."""
-    clear: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-
-    def mapping(self) -> dict[str, Any]:
-        """Return the fields by name; what was seen where nothing is wrong stands beside them."""
-        mapping = super().mapping()
-        mapping.update(mapping.pop("clear", {}))
-        return mapping
 
 
 class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):

@@ -375,7 +375,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _read(value: Mapping[str, Any], steps: Mapping[str, _Shown]) -> list[Suspect]:
-    """Take the suspects of an answer, by the numbers of steps; what is no step is left out."""
+    """Take the suspects of an answer, by the numbers of steps; what is not a step is left out."""
     ids = list(steps)
     found: list[Suspect] = []
     for each in value.get("suspects", ()):

@@ -22,9 +22,9 @@ from .failures import Failure, failures_of
 from .signature import mask, signature_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
-"""Dispatches of a set: with fewer no drop is told from chance, and more are played for long."""
+"""Dispatches of a set. Fewer cannot tell a drop from chance; more take too long to play."""
 LEAST = 8
-"""Dispatches of each receiver; with fewer its rate says next to nothing."""
+"""Dispatches of each receiver; a rate over fewer says next to nothing."""
 GREEN = 0.65
 """The share that passes: 60 to 70 of 100."""
 _SPARE = 4

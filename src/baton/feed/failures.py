@@ -131,7 +131,7 @@ def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
         yield msgspec.structs.replace(failure, subject=subject_of(details))
 
 
-# A dispatch to an agent that does not exist is refused: the refusal is no fault of its own.
+# A dispatch to an agent that does not exist is refused: the refusal is not a fault of its own.
 _FOLLOWS = {"refused": {"unknown_target", "misspelt_target", "refused_target"}}
 
 
@@ -146,7 +146,7 @@ def causes(failures: Iterable[Failure]) -> Iterator[Failure]:
 
 
 # What a fault is about, by the names that findings and evaluators give it. Values that differ from
-# run to run (amounts, texts that were lost) are told by their kind, by `signature`.
+# run to run (amounts, texts that were lost) count by their kind only (`signature.py`).
 _SUBJECTS = ("tool", "field", "path", "missing", "dropped", "result", "repeated", "limit")
 # Of a cycle the agents are the fault; elsewhere they are a list of all that there are.
 _SUBJECTS_OF = {"hand_off_cycle": ("agents",)}

@@ -267,7 +267,7 @@ def middle_of(texts: Sequence[str]) -> str:
 
     def typical(place: int) -> float:
         own = words[place]
-        return sum(count[word] for word in own) / (len(own) + 3)  # a single word is no sentence
+        return sum(count[word] for word in own) / (len(own) + 3)  # a single word is not a sentence
 
     return min(
         (text for _, text in zip(words, texts, strict=True)),

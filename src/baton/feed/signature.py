@@ -70,8 +70,8 @@ def signature_of(failure: Failure, project: str = "") -> Signature:
 _BY_ERROR = frozenset(
     {"failed", "refused", "killed", "error_answer", "receiver_failed", "refused_target"}
 )
-# Values that are other ones in each run. What was lost of `Refund order 4411 by Friday` is told by
-# its kinds: `number, words`.
+# Values that differ from run to run. Only their kinds count: what a prompt left out of
+# `Refund order 4411 by Friday` is `number, words`.
 _VALUES = frozenset({"dropped", "result", "missing"})
 
 
@@ -132,7 +132,7 @@ def mask(text: str) -> str:
     return _MASKS.sub(lambda match: _MARKS[match.lastgroup or "number"], line)
 
 
-# A number that a protocol or a system gives to a kind of error is no id of a run: `HTTP 503`,
+# A number that a protocol or a system gives to a kind of error is not an id of a run: `HTTP 503`,
 # `status code 429`, `errno 111`, `exit code 137`.
 _CODE = re.compile(
     r"\b(?:http|status|code|errno|error|exit)\W{0,3}(?:status|code)?\W{0,3}(\d{1,3})\b",

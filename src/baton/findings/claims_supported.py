@@ -178,7 +178,7 @@ def claims_of_receivers(
         return faults
     told = [answer for answer in answers if answer is not None]
     clear = next((answer for answer in told if isinstance(answer, Clear)), None)
-    return clear or next(iter(told), NotRecorded(says="no claim of a deed came back"))
+    return clear or next(iter(told), NotRecorded(says="the answer claims nothing that was done"))
 
 
 def _answered(run: AgentRun, told: list[Told]) -> Answer:

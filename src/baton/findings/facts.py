@@ -20,7 +20,6 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge
 
-from .kept import kept
 from .quantities import (
     MONTH_WORDS,
     extra_keys,
@@ -32,6 +31,7 @@ from .quantities import (
     unmarked_keys,
     words_of,
 )
+from .text_cache import text_cached
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -413,7 +413,7 @@ def _read_one(text: str) -> Reading:
     return _read_again(text) if len(text) <= _KEPT else _read(text)
 
 
-@kept
+@text_cached
 def _read_again(text: str) -> Reading:
     return _read(text)
 

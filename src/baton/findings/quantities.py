@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from .kept import kept
 from .notations import written_out
+from .text_cache import text_cached
 from .words import MONTHS, Spelled
 
 _WORD = re.compile(r"\w+")
@@ -313,7 +313,7 @@ _DOTTED_TIME = re.compile(
 )
 
 
-@kept
+@text_cached
 def _again_in_digits(text: str) -> str:
     return _rewritten(text)
 

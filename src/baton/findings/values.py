@@ -151,7 +151,7 @@ def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
     """Tell whether two numbers stand between the same words; with ``slip`` fewer are enough."""
     count, telling = 0, False
     for some, others in zip(_around(value), _around(other), strict=True):
-        # A word on one side only is no frame: "a price of" begins many sentences.
+        # A word on one side only is not a frame: "a price of" begins many sentences.
         if not some or some[:1] != others[:1]:
             return False
         for one, two in zip(some, others, strict=False):

@@ -113,4 +113,4 @@ class EnvironmentSimulation(Wire, kw_only=True):
         names = [each.tool_name for each in self.tool_simulation_configs]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"the tool `{twice}` is there twice")
+            raise ValueError(f"the tool `{twice}` is listed twice")

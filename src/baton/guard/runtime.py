@@ -236,7 +236,7 @@ class Guard:
 
 
 def _mark(event: Event, decision: Decision, tracers: Any) -> None:
-    """Put a decision that is no plain pass into the record, and into a span where there are any."""
+    """Put a decision that is not a plain pass into the record, and into a span where those are."""
     said = {
         "on": event.on,
         "from": event.sender,

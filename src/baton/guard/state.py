@@ -216,7 +216,10 @@ class Store:
             version = database.execute("pragma user_version").fetchone()[0]
             if version not in (0, _VERSION):
                 raise InputError(
-                    Problem(file=self._file, message=f"is of version {version}, {_VERSION} is read")
+                    Problem(
+                        file=self._file,
+                        message=f"has version {version}; this Baton reads version {_VERSION}",
+                    )
                 )
             database.executescript(_SCHEMA)
             database.execute(f"pragma user_version = {_VERSION}")
@@ -226,7 +229,7 @@ class Store:
             )
             database.execute("delete from trees where touched < ?", old)
         except sqlite3.Error as error:
-            message = f"is no state of guards: {error}"
+            message = f"is not a file with the state of guards: {error}"
             raise InputError(Problem(file=self._file, message=message)) from None
         return database
 

@@ -48,9 +48,9 @@ _OF_THE_SESSION = frozenset(
 """Tools that only keep the session's own lists, and wait for or end its sub-agents: they run."""
 _SERVER = "baton"
 _STUB = "Answer with the one word OK. Use no tool."
-"""What a sub-agent is told whose answer a stand-in gives: Claude Code starts it all the same."""
+"""The task of a sub-agent whose answer a stand-in gives: Claude Code starts it anyway."""
 _HOOK_SECONDS = 24 * 3600.0
-"""A stand-in may be slow on purpose; how long a turn may take, its time-out says."""
+"""A stand-in may be slow on purpose. The time-out of the turn limits how long it may take."""
 _REFUSED_ARGUMENTS = (
     "allowedTools",
     "dangerously-skip-permissions",

@@ -23,7 +23,7 @@ class FileFormat(NamedTuple):
     An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object,
     the source that its traces name, the definitions of agents that are known, and the id of a
     trace that names itself nowhere. With ``whole`` a list of such objects is read as one document,
-    and one of them alone is no trace.
+    and one of them alone is not a trace.
     """
 
     name: str

@@ -39,9 +39,9 @@ def dispatch_cases(
 ) -> list[Case]:
     """Make a case of each dispatch of some traces that can be played again in a form.
 
-    Without names, that is every dispatch that somebody made. A ``return`` is no choice of its own:
-    it closes another dispatch. Where only the order of runs tells of a dispatch, nobody made it
-    that could be asked again.
+    Without names, that is every dispatch that somebody made. A ``return`` is not a choice of its
+    own: it closes another dispatch. Where only the order of runs tells of a dispatch, nobody made
+    it that could be asked again.
 
     Args:
         traces: the recordings.

@@ -96,7 +96,7 @@ def changes_in(words: Sequence[str]) -> dict[str, str]:
     """Read changes as the command line has them: ``NAME=FILE``, with the new text in the file.
 
     Raises:
-        InputError: it is none, no such file, or a name that is no component's or is given twice.
+        InputError: it is none, no such file, or a name that is not a component's or is given twice.
     """
     texts: dict[str, str] = {}
     for word in words:

@@ -179,7 +179,7 @@ def mark_issue(
     given: list[State] = [each for each in STATES if each != "regressed"]
     chosen = next((each for each in given if each == state), None)
     if chosen is None:
-        raise InputError(f"`{state}` is no state; write one of {', '.join(given)}")
+        raise InputError(f"`{state}` is not a state of issues; write one of {', '.join(given)}")
     if version is not None and state != "fixed":
         raise InputError("a version goes with `fixed`: the one in which it is fixed")
     mark = Mark(

@@ -262,7 +262,7 @@ def _component(agent: str, field: str) -> str:
 def texts_of(root: Any) -> dict[str, str]:
     """Return the texts of agents and of their function tools, by the name of the component.
 
-    What a function makes while agents run is no text that may be changed.
+    What a function makes while agents run is not a text that may be changed.
     """
     texts: dict[str, str] = {}
     if not isinstance(root, BaseAgent):

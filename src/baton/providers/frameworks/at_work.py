@@ -61,9 +61,9 @@ def begin(agent: str) -> None:
 def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
     """Return the call that a run of an agent is, where a stand-in has a say in it.
 
-    The agent that a program asks first opens a turn: its run is no dispatch. One that the program
-    itself asks after it (``experts[route].run(message)``) is. No play ends at an agent that runs
-    beside another and not for it: one that a guardrail asks whether the message is fine.
+    The agent that a program asks first opens a turn: its run is not a dispatch. One that the
+    program itself asks after it (``experts[route].run(message)``) is. No play ends at an agent that
+    runs beside another and not for it: one that a guardrail asks whether the message is fine.
     """
     caller = _AT_WORK.get()
     opening = _OPENING.setdefault(play, agent) if caller is None else None
@@ -158,7 +158,7 @@ def is_listed(play: Play, asked: Asked) -> bool:
 
 
 def prompt_of(arguments: Any, receiver: str) -> Any:
-    """Return what an agent is told by the arguments of the tool that hands work to it.
+    """Return the prompt in the arguments of the tool that hands work to an agent.
 
     It is the only text among them; with several, all of them.
     """

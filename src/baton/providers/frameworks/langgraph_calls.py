@@ -479,8 +479,8 @@ def _at_work(graph: Any) -> Iterator[None]:
 def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
     """Return what the stand-ins are asked for a graph that is set to work, if they have a say.
 
-    A graph that is no agent's loop is the plan by which agents work, and is asked for only where
-    stand-ins name it.
+    A graph that is not an agent's loop is the plan by which agents work, and is asked for only
+    where stand-ins name it.
     """
     name = graph_name(graph)
     if name is None or not (is_loop(graph) or name in play.stand_ins.agents):

@@ -360,7 +360,7 @@ def _text(value: Any) -> str:
 
 
 def _decoded(arguments: str) -> Any:
-    """Return the arguments of a call; their text where it is no JSON."""
+    """Return the arguments of a call, or their text where that is not JSON."""
     try:
         return msgspec.json.decode(arguments or "{}")
     except msgspec.MsgspecError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from baton.findings.kept import kept
+from baton.findings.text_cache import text_cached
 
 
 def test_a_text_that_is_asked_for_again_is_made_once() -> None:
     made: list[str] = []
 
-    @kept
+    @text_cached
     def longer(text: str) -> str:
         made.append(text)
         return f"{text}!"
@@ -24,7 +24,7 @@ def test_texts_are_forgotten_when_they_are_long_together_and_what_is_used_stays(
         made.append(text)
         return len(text)
 
-    reading = kept(read, characters=10_000)
+    reading = text_cached(read, characters=10_000)
     for number in range(100):
         assert reading("x" * 400 + str(number)) == 400 + len(str(number))
         assert reading("asked for all the time") == 22

@@ -1,4 +1,4 @@
-"""What was made of texts, kept for as long as a trace is looked at, in a memory that is bounded."""
+"""A cache of what is made of texts, whose memory is bounded by characters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _EACH = 200
 """Characters that a text counts at least: what is made of `ok` takes some memory, too."""
 
 
-def kept(make: Callable[[str], Made], characters: int = 500_000) -> Callable[[str], Made]:
-    """Return ``make`` with a memory: the last texts, of once or twice so many characters.
+def text_cached(make: Callable[[str], Made], characters: int = 500_000) -> Callable[[str], Made]:
+    """Return ``make`` with a cache of the last texts, once to twice so many characters of them.
 
-    Not so many texts: of the facts of one text, the words take up to fifty times its room, and a
-    server that scores conversations for weeks would fill with long ones.
+    A number of texts would be no bound: the facts of a text take up to fifty times its size, and a
+    server that scores conversations for weeks would keep the long ones.
     """
     new: dict[str, Made] = {}
     old: dict[str, Made] = {}
