@@ -29,12 +29,14 @@ def measured() -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.heavy
 def test_the_tables_in_the_docs_are_what_the_command_gives(measured: str) -> None:
     page = PAGE.read_text("utf-8")
     written = re.split("<!-- (?:tables|end of tables).*-->", page)[1].strip()
     assert written == measured, f"{PAGE.name} is out of date: `make accuracy` writes it"
 
 
+@pytest.mark.heavy
 def test_each_fault_is_seeded_at_least_200_times_among_as_many_clean_traces(measured: str) -> None:
     few = {
         name: row for name, row in rows(measured).items() if int(row[0]) < 200 or int(row[3]) < 200
@@ -43,6 +45,7 @@ def test_each_fault_is_seeded_at_least_200_times_among_as_many_clean_traces(meas
     assert len(rows(measured)) == 12
 
 
+@pytest.mark.heavy
 def test_evaluators_hardly_ever_cry_wolf(measured: str) -> None:
     precisions = {name: float(row[5]) for name, row in rows(measured).items()}
     assert {name: each for name, each in precisions.items() if each < 0.9} == {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from baton.model import Form, InputError
+from baton.model import Form, InputError, counted
 from baton.reports.text import one_line
 
 from .messages import say
@@ -119,6 +119,6 @@ def _print(collected: Collected) -> None:
     console_for(sys.stdout).print(table)
     chosen = len(collected.chosen)
     print(
-        f"{chosen} cases, {collected.green / chosen:.0%} green; "
-        f"{collected.duplicates} near-duplicates are left out"
+        f"{counted(chosen, 'case')}, {collected.green / chosen:.0%} green; "
+        f"{counted(collected.duplicates, 'near-duplicate')} left out"
     )

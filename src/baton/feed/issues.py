@@ -389,6 +389,11 @@ Groups = dict[str, dict[str, list[str]]]
 """Groups of texts: ids of members, by the key of the signature and the name of the group."""
 
 
+def can_be_grouped(issue: Issue) -> bool:
+    """Tell whether an issue has so many members that they may say several things."""
+    return len(issue.members) >= (MANY if issue.proven else 2 * LEAST)
+
+
 def by_text(issue: Issue, kept: Groups) -> list[Issue]:
     """Tell apart what the texts of an issue's members say.
 
@@ -399,7 +404,7 @@ def by_text(issue: Issue, kept: Groups) -> list[Issue]:
         issue: an issue with all members that were kept of it.
         kept: the groups as they were; changed to those of now.
     """
-    if len(issue.members) < (MANY if issue.proven else 2 * LEAST):
+    if not can_be_grouped(issue):
         return [issue]
     labels = group_texts([member.says for member in issue.members])
     parts: defaultdict[int, list[Member]] = defaultdict(list)

@@ -47,18 +47,20 @@ def find_target(
     *,
     config: str | None = None,
     own_code: bool = True,
+    instead: str = "an agent and its datasets",
 ) -> Target:
     """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
 
     ``trust`` is for a config that is found, ``app`` is the app of a server. ``config`` is one for
     the agent that the first word names, which plays in the place of its `providers`. Without
-    ``own_code`` nothing of the user's is imported.
+    ``own_code`` nothing of the user's is imported. ``instead`` says what may be named in place of a
+    config, where there is none.
 
     Raises:
         InputError: the first word is neither, or is not a server that has apps; or the config
             that was found is not trusted.
     """
-    target = _target(words, trust, own_code)
+    target = _target(words, trust, own_code, instead)
     if config is not None:
         target = target._replace(config=config_of(config, own_code=own_code))
     if app is not None:
@@ -70,12 +72,10 @@ def find_target(
     return target
 
 
-def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
+def _target(words: Sequence[str], trust: Trust, own_code: bool, instead: str) -> Target:
     if not words:
         if not DEFAULT_CONFIG.is_file():
-            raise InputError(
-                f"no {DEFAULT_CONFIG} here: name a config, or an agent and its datasets"
-            )
+            raise InputError(f"no {DEFAULT_CONFIG} here: name a config, or {instead}")
         return Target(load_found(DEFAULT_CONFIG, trust, own_code=own_code), None, [])
     first, rest = words[0], list(words[1:])
     provider = agent_spec(first)

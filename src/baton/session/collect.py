@@ -8,7 +8,7 @@ from typing import NamedTuple, Unpack
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made
 from baton.feed.collect import COUNT, FEWEST, LEAST, MOST, Collected, Pool
-from baton.model import Case, Form, InputError
+from baton.model import Case, Form, InputError, counted
 from baton.model.filter import filter_of
 from baton.model.option_names import option
 from baton.model.subjects import FIELDS
@@ -104,7 +104,7 @@ def collect(
             continue
         pool.add(found.trace, result.scores)
     if unread:
-        note(f"{unread} results have no trace any more, and are not chosen from")
+        note(f"{counted(unread, 'result')} without a trace: not chosen from")
     collected = pool.choose()
     if issue is not None and not any(each.failing for each in collected.strata):
         raise InputError(f"no issue `{issue}` has a member there: `baton issues` lists them")
@@ -130,17 +130,18 @@ def _tell(collected: Collected, count: int, failing: bool, tell: Note) -> None:
     """Say where the set is not as it should be."""
     few = [each for each in collected.strata if each.chosen < LEAST]
     for stratum in few[:_NAMED]:
-        tell(f"{stratum.agent}: {stratum.chosen} cases; {LEAST} or more would tell its rate")
+        cases = counted(stratum.chosen, "case")
+        tell(f"{stratum.agent}: {cases}; {LEAST} or more would tell its rate")
     if len(few) > _NAMED:
         tell(f"{len(few) - _NAMED} more agents have fewer than {LEAST} cases")
     chosen = len(collected.chosen)
     if chosen < count:
-        tell(f"{chosen} of {count} cases: there are no more that differ")
+        tell(f"{chosen} of {counted(count, 'case')}: there are no more that differ")
     share = collected.green / chosen
     if not failing and not 0.6 <= share <= 0.7:
         side = "green" if share > 0.7 else "failing"
         tell(f"{share:.0%} are green, where 60 to 70 % are meant: there are too many {side} ones")
     if collected.unscored:
-        tell(f"{collected.unscored} dispatches have no verdict, and are not chosen from")
+        tell(f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from")
     if collected.refused:
-        tell(f"{collected.refused} conversations are left out: they have no consent")
+        tell(f"{counted(collected.refused, 'conversation')} without consent: left out")

@@ -56,7 +56,7 @@ def list_components(
     """
     words = [] if target is None else [str(target)]
     trusted = trust if isinstance(trust, Trust) else trust_of(trust)
-    found = find_target(words, trusted, app)
+    found = find_target(words, trusted, app, instead="an agent, as in `app.py:agent`")
     config = found.config
     definitions = agents or (config.agents if config is not None else None)
     catalog = load_catalog(definitions) if definitions is not None else {}

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import msgspec
 
 from baton.feed.failures import failures_of
-from baton.feed.issues import STATES, Collector, Groups, Issue, Mark, State, with_marks
+from baton.feed.issues import (
+    STATES,
+    Collector,
+    Groups,
+    Issue,
+    Mark,
+    State,
+    can_be_grouped,
+    with_marks,
+)
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import make_folder, naming, open_own
-from baton.model import CaseResult, InputError, Problem, suggestion
+from baton.model import CaseResult, InputError, Problem, counted, suggestion
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
@@ -81,7 +90,7 @@ def find_issues(
         collector.see(found.trace)
         collector.add(failures_of(found.trace, result.scores))
     if unread:
-        note(f"{unread} results have no trace any more, and are in no issue")
+        note(f"{counted(unread, 'result')} without a trace: not looked at")
     issues = _in_groups(collector, Path(groups), note)
     return Found(list(with_marks(issues, known)), collector.failures, traces, unread)
 
@@ -89,8 +98,10 @@ def find_issues(
 def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
     """Return the issues with their groups, which keep the names that a file has for them."""
     if not is_installed("sklearn"):
-        note(f"reasons of judges are not put into groups: {install(requirement('feed'))}")
-        return collector.issues()
+        found = collector.issues()
+        if any(can_be_grouped(issue) for issue in found):
+            note(f"reasons of judges are not put into groups: {install(requirement('feed'))}")
+        return found
     try:
         before = path.read_bytes()
         groups = msgspec.json.decode(before, type=Groups)

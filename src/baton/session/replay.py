@@ -142,6 +142,9 @@ def replay(
     return replayed
 
 
+_INSTEAD = "an agent before what is played again, as in `baton replay app.py:agent RECORDING`"
+
+
 class _Agent(NamedTuple):
     config: Config | None
     make: MakeProvider
@@ -166,7 +169,7 @@ def _agent_of(
         if target is None and isinstance(config, Config):
             loaded = config
         else:
-            found = find_target(words, trust_in(options), app, config=given)
+            found = find_target(words, trust_in(options), app, config=given, instead=_INSTEAD)
             loaded, spec = config if isinstance(config, Config) else found.config, found.provider
     places = variants_of(loaded if spec is None else None, variant)
     if len(places) > 1 and loaded is not None:
