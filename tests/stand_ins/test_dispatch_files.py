@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from tests.conftest import Baton
 
 import baton
 from baton.datasets import load_dataset
@@ -142,6 +143,54 @@ def test_a_mistake_in_a_dispatch_case_is_named(
     assert old in text
     with pytest.raises(InputError, match=says):
         list(load_dataset(moments(tmp_path, text.replace(old, new))).cases)
+
+
+@pytest.mark.parametrize(
+    ("form", "call", "lacks"),
+    [
+        ("decision", "{to: refunds, prompt: Refund order 7}", "`from`"),
+        ("child", "{from: desk, to: refunds}", "`prompt`"),
+        ("child", "{to: refunds, kind: transfer, unknown: [prompt]}", "`prompt`"),
+        ("integration", "{to: refunds, tool: ask, result: paid 40}", "`from`"),
+        ("integration", "{from: desk, to: refunds, prompt: Refund order 7}", "`result`"),
+    ],
+)
+def test_a_case_that_lacks_what_its_form_needs_is_named_with_its_line(
+    tmp_path: Path, baton: Baton, form: str, call: str, lacks: str
+) -> None:
+    case = f"""
+        - id: moment
+          dispatch:
+            form: {form}
+            context: [{{user: refund order 7}}]
+            call: {call}
+    """
+    (tmp_path / "cases.yaml").write_text(dedent(case).lstrip())
+    checked = baton("check", "cases.yaml")
+    assert checked.code == 2
+    assert "cases.yaml:5: " in checked.err
+    assert lacks in checked.err
+
+
+def test_the_receiver_of_a_transfer_needs_no_prompt_as_it_has_all_that_was_said(
+    tmp_path: Path,
+) -> None:
+    case = """
+        - id: moment
+          dispatch:
+            form: child
+            context: [{user: refund order 7}]
+            call: {from: desk, to: refunds, kind: transfer}
+    """
+    (tmp_path / "cases.yaml").write_text(dedent(case))
+    [moment] = load_dataset(tmp_path / "cases.yaml").cases
+    assert moment.first_input == "refund order 7"
+
+
+def test_a_case_without_what_another_form_needs_is_not_played_in_it(tmp_path: Path) -> None:
+    text = CASES.replace(", result: paid 40}\n        child", "}\n        child")
+    with pytest.raises(InputError, match=r"cannot be played as `integration`: .*`result`"):
+        baton.replay(moments(tmp_path, text), f"{tmp_path}/shop.py:desk", form="integration")
 
 
 def test_stand_ins_of_a_file_hold_for_its_cases_and_those_of_a_case_come_first(

@@ -166,7 +166,13 @@ def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
     """Read one case of a file with these stand-ins; raises InputError with every fault it has."""
     spec = document.decode(CaseSpec)
     spec.stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
-    return to_case(spec, stand_ins)
+    case = to_case(spec, stand_ins)
+    # A recorded one is scored as recorded too: as a decision, unless somebody chose a form.
+    moment = case.dispatch
+    if moment is not None and moment.lacks and (moment.record is None or moment.form != "decision"):
+        at = ("dispatch", "call") if moment.record is None else ("dispatch",)
+        raise InputError(document.problem_at(at, moment.lacks))
+    return case
 
 
 def to_case(spec: CaseSpec, stand_ins: StandIns | None = None) -> Case:

@@ -218,6 +218,23 @@ class DispatchCase(Record, kw_only=True):
     record: Trace | None = None
     at: str | None = None
 
+    @property
+    def lacks(self) -> str | None:
+        """Say what the form needs to be played and the case does not hold; ``None`` if nothing.
+
+        After a transfer without a prompt the receiver has all that was said: it needs none.
+        """
+        call = self.call
+        shares_history = call.kind == "transfer" and "prompt" not in call.unknown
+        if self.form == "child":
+            if call.prompt is None and not shares_history:
+                return "a child needs the `prompt` of its `call`: what the receiver was told"
+        elif call.sender is None:
+            return f"the form `{self.form}` needs the `from` of its `call`: who made the dispatch"
+        elif self.form == "integration" and call.result is None:
+            return "an integration needs the `result` of its `call`: what the sender goes on from"
+        return None
+
 
 class Case(Record, kw_only=True):
     """One conversation and what should happen in it, turn by turn."""

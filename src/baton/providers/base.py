@@ -302,6 +302,8 @@ def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = F
         )
     if case.scenario is not None:
         raise ProviderError("the case is a scenario: it needs a simulated user")
+    if case.dispatch is not None and case.dispatch.lacks is not None:
+        raise ProviderError(f"the case cannot be played: {case.dispatch.lacks}")
     if not case.turns:
         raise ProviderError("the case has no turns: there is nothing to send")
     for number, turn in enumerate(case.turns, 1):

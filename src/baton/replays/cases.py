@@ -148,8 +148,10 @@ def in_form(cases: Dataset, form: Played | None) -> list[Case]:
     for case in cases:
         if case.dispatch is None or form == "conversation":
             what = "is of no dispatch" if case.dispatch is None else "is of one dispatch"
-            raise InputError(f"the case `{case.id}` {what}: it cannot be played as a {form}")
+            raise InputError(f"the case `{case.id}` {what}: it has no form `{form}`")
         moment = msgspec.structs.replace(case.dispatch, form=form)
+        if moment.lacks is not None:
+            raise InputError(f"the case `{case.id}` cannot be played as `{form}`: {moment.lacks}")
         # Stand-ins that were written beside the recording stay, and go before it.
         was = answers_of(case.dispatch)
         own = case.stand_ins if case.stand_ins != was else None

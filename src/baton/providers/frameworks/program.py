@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from baton import components
 from baton.model import (
     Case,
+    Content,
     InputError,
     MadeCall,
     Message,
@@ -272,29 +273,26 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
     dispatch = case.dispatch
     if dispatch is None:
         raise ProviderError("the case is no dispatch case")
+    if dispatch.lacks is not None:
+        raise ProviderError(f"the case cannot be played: {dispatch.lacks}")
     call = dispatch.call
     if dispatch.form == "child":
         if call.prompt is None and call.kind == "transfer" and "prompt" not in call.unknown:
             made = MadeCall(name=call.tool or "", arguments=call.arguments)
             said = Message(role="agent", agent=call.sender, calls=[made])
             return call.to, [*dispatch.context, *([said] if call.tool is not None else [])]
-        if call.prompt is None:
-            raise ProviderError(
-                "the case does not say what the receiver was told: it has no prompt"
-            )
-        return call.to, [Message(role="user", text=call.prompt.plain())]
-    if call.sender is None:
-        raise ProviderError("the case does not say who made the dispatch: it has no `from`")
-    if dispatch.form == "decision":
-        return call.sender, list(dispatch.context)
-    if call.tool is None and call.result is not None and not needs_tool:
-        return call.sender, list(dispatch.context)
-    if call.tool is None or call.result is None:
-        missing = "the tool that made the dispatch" if call.tool is None else "its result"
-        raise ProviderError(f"the sender cannot go on from the result: the case lacks {missing}")
+        told = call.prompt or Content()
+        return call.to, [Message(role="user", text=told.plain())]
+    sender = call.sender or ""
+    if dispatch.form == "decision" or (call.tool is None and not needs_tool):
+        return sender, list(dispatch.context)
+    if call.tool is None:
+        raise ProviderError(
+            "the sender cannot go on from the result: the case lacks the `tool` of its `call`"
+        )
     made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
-    said = Message(role="agent", agent=call.sender, calls=[made])
-    return call.sender, [*dispatch.context, said]
+    said = Message(role="agent", agent=sender, calls=[made])
+    return sender, [*dispatch.context, said]
 
 
 _REPLACED: list[tuple[Text, str]] = []
