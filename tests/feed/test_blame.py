@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from tests.conftest import ROOT, Baton
 
 import baton
+from baton.feed.blame import proven
+from baton.feed.failures import Failure
 from baton.model import JudgeError, JudgeRequest, JudgeResponse, Trace
 from baton.readers import iter_traces, load_traces
 from baton.session.blame import blame_traces, find_blame
@@ -96,6 +99,36 @@ def test_the_earliest_fault_comes_first_and_one_that_was_repaired_is_no_suspect(
     assert answer.blame.how == "proven"
     assert [each.dispatch for each in answer.blame.suspects] == ["third"]
     assert [each.dispatch for each in answer.blame.recovered] == ["first"]
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["side by side", "nested"])
+def test_a_run_with_20_000_faulty_dispatches_is_looked_at_in_seconds(nested: bool) -> None:
+    count = 20_000
+    made = [
+        delegate(f"a{n + 1 if nested else 1}", "Go on.", id=f"d{n}", runs=[f"r{n + 1}"])
+        for n in range(count)
+    ]
+    runs = [run("a0", *(made[:1] if nested else made), id="r0")]
+    runs += [
+        run(f"a{n}", *(made[n : n + 1] if nested else ()), id=f"r{n}", started_by=[f"d{n - 1}"])
+        for n in range(1, count + 1)
+    ]
+    failures = [
+        Failure(
+            conversation="c",
+            evaluator="dispatch_completed",
+            type="dispatch_completed",
+            fault="empty_answer",
+            dispatch=f"d{n}",
+        )
+        for n in range(count)
+    ]
+    long = trace(turn("Go.", *runs))
+    began = time.process_time()
+    found, recovered = proven(long, failures)
+    assert time.process_time() - began < 10
+    assert len(found) == count
+    assert recovered == []
 
 
 def test_without_a_proof_and_a_judge_nobody_can_tell() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -29,11 +30,11 @@ from baton.model import (
     Step,
     ToolCall,
     Trace,
-    Turn,
 )
+from baton.model.views import TraceIndex, indexed
 
 from .failures import Failure, causes
-from .taxonomy import SUBTYPES, subtype_of
+from .taxonomy import OTHER, SUBTYPES, subtype_named, subtype_of
 
 How = Literal["proven", "judged", "can't tell"]
 RANKED = 3
@@ -84,10 +85,9 @@ class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class _Place(NamedTuple):
-    """A step, or a run, in the order in which a run went on."""
+    """A step, or a run, in the order in which the work went on."""
 
     order: int
-    turn: Turn
     run: AgentRun
     step: Step | None
 
@@ -104,39 +104,39 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
             proves is left out.
     """
     places = _places(trace)
+    handed = _handed_over(trace, places)
     faults = [each for each in causes(failures) if each.fault is not None and not each.judged]
     faulty = {each.dispatch for each in faults if each.dispatch is not None}
     dispatches = {made.id: made for turn in trace.turns for made in turn.dispatches}
-    reached: list[tuple[int, Suspect]] = []
-    recovered: list[tuple[int, Suspect]] = []
-    seen: set[tuple[str, str]] = set()
+
+    def order_of(made: Dispatch) -> int:
+        return places[handed[made.id]].order if made.id in handed else -1
+
+    last_good: dict[tuple[str | None, str], int] = {}  # of each edge, where its last one was made
+    for each in dispatches.values():
+        if each.id not in faulty and each.status == "completed":
+            edge = each.from_agent, each.to_agent
+            last_good[edge] = max(order_of(each), last_good.get(edge, -1))
+    found: dict[tuple[str, str], tuple[int, bool, Suspect]] = {}
     for failure in faults:
         made = dispatches.get(failure.dispatch or "")
-        suspect = _suspect(failure, made, places)
-        if suspect is None or (suspect.step, suspect.fault) in seen:
+        suspect = _suspect(failure, made, places, handed)
+        if suspect is None or (suspect.step, suspect.fault) in found:
             continue
-        seen.add((suspect.step, suspect.fault))
-        order = places[suspect.step].order
+        done_again = False
         # A loop, or a result that is not used, is no better for being done again.
-        repairable = subtype_of(suspect.fault).category in ("choosing", "asking", "working")
-        done_again = (
-            repairable
-            and made is not None
-            and any(
-                later.id != made.id
-                and later.id not in faulty
-                and later.status == "completed"
-                and (later.from_agent, later.to_agent) == (made.from_agent, made.to_agent)
-                and _order_of(later, places) > _order_of(made, places)
-                for later in dispatches.values()
-            )
-        )
-        (recovered if done_again else reached).append((order, suspect))
-    by_order = lambda row: row[0]  # noqa: E731 - used twice, and no more than that
+        if made is not None and subtype_of(suspect.fault).category in _REPAIRABLE:
+            done_again = last_good.get((made.from_agent, made.to_agent), -1) > order_of(made)
+        order = places[suspect.step].order
+        found[suspect.step, suspect.fault] = order, done_again, suspect
+    ordered = sorted(found.values(), key=itemgetter(0))
     return (
-        [suspect for _, suspect in sorted(reached, key=by_order)],
-        [suspect for _, suspect in sorted(recovered, key=by_order)],
+        [suspect for _, done_again, suspect in ordered if not done_again],
+        [suspect for _, done_again, suspect in ordered if done_again],
     )
+
+
+_REPAIRABLE = ("choosing", "asking", "working")
 
 
 async def blame(
@@ -191,7 +191,10 @@ async def blame(
 
 
 def _suspect(
-    failure: Failure, made: Dispatch | None, places: Mapping[str, _Place]
+    failure: Failure,
+    made: Dispatch | None,
+    places: Mapping[str, _Place],
+    handed: Mapping[str, str],
 ) -> Suspect | None:
     """Say who is to blame for a fault, and where: whoever chose, asked, worked or used."""
     subtype = subtype_of(failure.fault or "")
@@ -208,10 +211,10 @@ def _suspect(
             runs = [id_ for id_ in made.runs if id_ in places] or of_sender or runs
         else:
             agent = made.from_agent or failure.receiver
-            handed = _handed_over(made, places)
+            made_at = [handed[made.id]] if made.id in handed else []
             # What is done with a result is shown by the sender's last step of the evidence.
-            steps = of_sender[-1:] if subtype.category == "using" else handed or of_sender
-            steps = steps or handed
+            steps = of_sender[-1:] if subtype.category == "using" else made_at or of_sender
+            steps = steps or made_at
             runs = [made.from_run] if made.from_run is not None else runs
     elif steps:
         agent = places[steps[0]].run.agent
@@ -228,40 +231,39 @@ def _suspect(
     )
 
 
-def _handed_over(made: Dispatch, places: Mapping[str, _Place]) -> list[str]:
-    if made.call is not None and made.call in places:
-        return [made.call]
-    return [
-        id_
-        for id_, place in places.items()
-        if isinstance(place.step, HandedOff) and place.step.dispatch == made.id
-    ]
-
-
-def _order_of(made: Dispatch, places: Mapping[str, _Place]) -> int:
-    return next((places[id_].order for id_ in _handed_over(made, places)), -1)
+def _handed_over(trace: Trace, places: Mapping[str, _Place]) -> dict[str, str]:
+    """Return the step that made each dispatch, by its id: the call, or else the hand-over."""
+    handed: dict[str, str] = {}
+    for id_, place in places.items():
+        if isinstance(place.step, HandedOff):
+            handed.setdefault(place.step.dispatch, id_)
+    made = (each for turn in trace.turns for each in turn.dispatches)
+    return handed | {d.id: d.call for d in made if d.call is not None and d.call in places}
 
 
 def _places(trace: Trace) -> dict[str, _Place]:
     """Number runs and steps in the order in which the work went on: a run's inside of its call."""
     places: dict[str, _Place] = {}
-
-    def walk(turn: Turn, run: AgentRun) -> None:
-        if run.id in places:
-            return
-        places[run.id] = _Place(len(places), turn, run, None)
-        started = {made.id: made for made in turn.dispatches}
-        for step in run.steps:
-            places[step.id] = _Place(len(places), turn, run, step)
-            if isinstance(step, HandedOff) and step.dispatch in started:
-                for child in turn.runs:
-                    if child.id in started[step.dispatch].runs:
-                        walk(turn, child)
-
-    for turn in trace.turns:
-        for run in turn.runs:
-            walk(turn, run)
+    with indexed(trace) as index:
+        for first in index.runs.values():
+            # A stack instead of recursion: recordings may be deeper than Python's own.
+            due: list[Iterator[AgentRun]] = [iter([first])]
+            while due:
+                run = next(due[-1], None)
+                if run is None:
+                    due.pop()
+                elif run.id not in places:
+                    due.append(_walk(index, run, places))
     return places
+
+
+def _walk(index: TraceIndex, run: AgentRun, places: dict[str, _Place]) -> Iterator[AgentRun]:
+    """Number a run and its steps; yields, between these, the runs that a step set to work."""
+    places[run.id] = _Place(len(places), run, None)
+    for step in run.steps:
+        places[step.id] = _Place(len(places), run, step)
+        if isinstance(step, HandedOff) and step.dispatch in index.dispatches:
+            yield from index.chosen(set(index.dispatches[step.dispatch].runs))
 
 
 class _Shown(NamedTuple):
@@ -324,9 +326,7 @@ def _question(
         f"step {number}, {shown.agent}: {_short(shown.text, share)}{marks.get(id_, '')}"
         for number, (id_, shown) in enumerate(steps.items(), 1)
     ]
-    # The first steps set the course, and the last show the failure: the middle gives way.
-    while sum(map(len, lines)) > _MOST and len(lines) > 2:
-        del lines[len(lines) // 2]
+    lines = _ends(lines, _MOST)
     asked = "\n\n".join(turn.input.plain() for turn in trace.turns if turn.input is not None)
     ended = next((turn.output for turn in reversed(trace.turns) if turn.output), None)
     blocks = [
@@ -366,6 +366,25 @@ def _question(
     )
 
 
+def _ends(lines: Sequence[str], most: int) -> list[str]:
+    """Leave out the middle of lines that have more letters than ``most``.
+
+    The first steps set the course, and the last show the failure.
+    """
+    if sum(map(len, lines)) <= most:
+        return list(lines)
+    half, first, last = most // 2, 0, len(lines)
+    left = half
+    while first < last and len(lines[first]) <= left:
+        left -= len(lines[first])
+        first += 1
+    left = half
+    while last > first and len(lines[last - 1]) <= left:
+        last -= 1
+        left -= len(lines[last])
+    return [*lines[:first], *lines[last:]]
+
+
 def _short(text: str, most: int) -> str:
     """Keep the beginning and the end of a long text: what is asked, and what came of it."""
     if len(text) <= most:
@@ -383,16 +402,11 @@ def _read(value: Mapping[str, Any], steps: Mapping[str, _Shown]) -> list[Suspect
         if not isinstance(number, int) or not 1 <= number <= len(ids):
             continue
         id_ = ids[number - 1]
-        fault = subtype_name(str(each.get("fault", "")))
+        named = subtype_named(str(each.get("fault", "")).strip().casefold().replace(" ", "_"))
+        fault = (named or OTHER).name
         says = f"{each.get('why', '')} Instead: {each.get('instead', '')}".strip()
         found.append(Suspect(agent=steps[id_].agent, step=id_, fault=fault, says=says, votes=1))
     return found[:RANKED]
-
-
-def subtype_name(name: str) -> str:
-    """Return the name of a subtype that a judge wrote, or ``other``."""
-    plain = name.strip().casefold().replace(" ", "_")
-    return next((each.name for each in SUBTYPES if each.name == plain), "other")
 
 
 def _ranked(answers: Sequence[Sequence[Suspect]]) -> list[Suspect]:

@@ -237,6 +237,7 @@ def _complete(turn: Turn) -> None:
     """Turn each ``Passing`` into a dispatch with its steps, and give ids to what has none."""
     for number, one in enumerate(turn.runs, 1):
         one.id = one.id or f"r{number}"
+    by_id = {one.id: one for one in turn.runs}
     given = len(turn.dispatches)
     counts = {"c": 0, "s": 0}
 
@@ -262,9 +263,9 @@ def _complete(turn: Turn) -> None:
                     run.id for run in later if run.agent == made.to_agent and not run.started_by
                 )
                 made.runs = list(free)[:1]
-            for one in turn.runs:
-                if one.id in made.runs and made.id not in one.started_by:
-                    one.started_by.append(made.id)
+            for id_ in made.runs:
+                if id_ in by_id and made.id not in by_id[id_].started_by:
+                    by_id[id_].started_by.append(made.id)
             turn.dispatches.append(made)
             if step.tool is not None:
                 requested = named(call(step.tool, step.arguments, dispatch=made.id))
