@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 
 from baton.model import Evidence, Score, Usage
+from baton.model.views import token_count
 
 from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
-from .usage_limits import Figure, require_one, token_count, total_usage, weigh
+from .usage_limits import Figure, require_one, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

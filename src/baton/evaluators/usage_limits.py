@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,21 +18,11 @@ from baton.model import (
     Usage,
     known,
 )
-from baton.model.views import dispatched_runs, sum_usage
+from baton.model.views import TOKENS, dispatched_runs, sum_usage, token_count
 
 from .base import BaseEvaluator, Details, Unscored
 
-TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-_TOKENS_OF: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*TOKENS)
 UNNAMED = "(model not recorded)"
-
-
-def token_count(usage: Usage | None) -> int | None:
-    """Return all tokens, read and written; ``None`` when the source tells of none of them."""
-    if usage is None:
-        return None
-    counts = [count for count in _TOKENS_OF(usage) if count is not None]
-    return sum(counts) if counts else None
 
 
 def total_usage(trace: Trace) -> Usage | None:

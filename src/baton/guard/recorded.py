@@ -19,10 +19,9 @@ from baton.model import (
     ToolCall,
     Trace,
     Turn,
-    Usage,
     known,
 )
-from baton.model.views import dispatched_runs, group_of, index_of, indexed
+from baton.model.views import dispatched_runs, group_of, index_of, indexed, token_count
 
 from .decide import Decision, Event, Moment, Seen, decide
 from .policy import Action, Policy
@@ -120,7 +119,7 @@ def _decided(
             store.end(turn.id, event.id)
             for run in index_of(trace).chosen(set(dispatches[event.id].runs)):
                 if run.usage is not None:
-                    store.use(turn.id, tokens=tokens_of(run.usage), cost_usd=run.usage.cost_usd)
+                    store.use(turn.id, tokens=token_count(run.usage), cost_usd=run.usage.cost_usd)
     store.close()
 
 
@@ -132,18 +131,6 @@ def _is_read(dispatch: Dispatch) -> bool:
     if dispatch.result is not None:
         return True
     return dispatch.kind == "delegate" and dispatch.status in ("completed", "unknown")
-
-
-def tokens_of(usage: Usage) -> int | None:
-    """Return all tokens of a usage, cached ones included; ``None`` where none are told."""
-    told = [
-        usage.input_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.output_tokens,
-    ]
-    counts = [each for each in told if each is not None]
-    return sum(counts) if counts else None
 
 
 def events_of(trace: Trace, turn: Turn) -> list[Event]:

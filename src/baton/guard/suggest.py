@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from baton.model import Trace, Turn, counted
-from baton.model.views import sum_usage, tool_calls
+from baton.model.views import sum_usage, token_count, tool_calls
 
 from .policy import DEEPEST
-from .recorded import events_of, tokens_of
+from .recorded import events_of
 from .state import task_key
 
 SHARE = 0.999
@@ -77,7 +77,7 @@ class _Seen:
         }
         usage = sum_usage([run.usage for run in turn.runs])
         if usage is not None and usage.complete:
-            found |= {"max_tokens": tokens_of(usage), "max_cost_usd": usage.cost_usd}
+            found |= {"max_tokens": token_count(usage), "max_cost_usd": usage.cost_usd}
         if turn.started is not None and turn.ended is not None:
             found["max_seconds"] = turn.ended - turn.started
         for name, value in found.items():

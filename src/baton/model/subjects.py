@@ -22,7 +22,7 @@ from .trace import (
     Usage,
     known,
 )
-from .views import child_runs, dispatched_runs, indexed, sum_usage
+from .views import child_runs, dispatched_runs, indexed, sum_usage, token_count
 
 On = Literal["conversation", "turn", "run", "dispatch", "tool_call"]
 
@@ -186,17 +186,7 @@ def _usage(at: At) -> Usage | None:
 
 
 def _tokens(at: At) -> Value:
-    usage = _usage(at)
-    if usage is None:
-        return None
-    counts = (
-        usage.input_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.output_tokens,
-    )
-    stated = [count for count in counts if count is not None]
-    return sum(stated) if stated else None
+    return token_count(_usage(at))
 
 
 def _cost(at: At) -> Value:

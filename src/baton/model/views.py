@@ -507,6 +507,16 @@ _COUNTS = (
     "failed_requests",
 )
 _counts_of = attrgetter(*_COUNTS)
+TOKENS = _COUNTS[:4]
+_tokens_of = attrgetter(*TOKENS)
+
+
+def token_count(usage: Usage | None) -> int | None:
+    """Return all tokens, read and written; ``None`` when the source tells of none of them."""
+    if usage is None:
+        return None
+    counts = [count for count in _tokens_of(usage) if count is not None]
+    return sum(counts) if counts else None
 
 
 def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:

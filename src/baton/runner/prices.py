@@ -10,7 +10,6 @@ from baton.evaluators.usage_limits import (
     model_of,
     runs_usage,
     sole_model,
-    token_count,
     total_usage,
     unassigned_usage,
     unpriced,
@@ -18,6 +17,7 @@ from baton.evaluators.usage_limits import (
 from baton.formats.explain import checked
 from baton.model import AgentRun, InputError, Problem, Trace, Turn, Usage
 from baton.model.prices import ModelPrice, Prices, cost_of
+from baton.model.views import token_count
 
 __all__ = ["ModelPrice", "fill_costs", "read_prices", "unpriced"]
 

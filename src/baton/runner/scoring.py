@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.evaluators.usage_limits import known_cost, token_count, total_usage, unpriced
+from baton.evaluators.usage_limits import known_cost, total_usage, unpriced
 from baton.model import (
     STATUSES,
     AgentRun,
@@ -34,7 +34,7 @@ from baton.model import (
     named_evidence,
     route_of,
 )
-from baton.model.views import indexed
+from baton.model.views import indexed, token_count
 from baton.stats.routing import routed
 from baton.tracebacks import show_traceback
 
