@@ -152,3 +152,36 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "guard.db").write_text("hello, this is a letter and no database at all\n" * 100)
     with pytest.raises(InputError, match="not a file with the state of guards"):
         Store(tmp_path / "guard.db")
+
+
+def test_a_dispatch_that_nobody_answers_is_given_up_after_an_hour() -> None:
+    store, policy = Store(), limit(max_fan_out=1)
+    assert store.decide(policy, sent(1, at=0.0)).allowed
+    assert not store.decide(policy, sent(2, at=3_599.0)).allowed
+    assert store.decide(policy, sent(3, at=3_600.0)).allowed
+    assert store.end("t", "d1")  # late, and counted as given up already
+    assert not store.decide(policy, sent(4, at=3_601.0)).allowed
+    assert store.end("t", "d3")
+    assert store.decide(policy, sent(5, at=3_602.0)).allowed
+
+
+def test_a_dispatch_that_is_decided_again_counts_once() -> None:
+    store, policy = Store(), limit(max_dispatches=2, max_fan_out=2)
+    for _ in range(2):
+        assert store.decide(policy, sent(1)).allowed
+        assert store.end("t", "d1")
+    assert store.decide(policy, sent(1)).allowed
+    assert store.spent("t").dispatches == 1
+    assert store.decide(policy, sent(2)).allowed
+    assert not store.decide(policy, sent(3)).allowed
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_20_000_dispatches_of_one_request_are_decided_in_seconds(answered: bool) -> None:
+    store, policy = Store(), limit(max_depth=3)
+    began = time.process_time()
+    for number in range(20_000):
+        assert store.decide(policy, sent(number, at=float(number))).allowed
+        if answered:
+            store.end("t", f"d{number}")
+    assert time.process_time() - began < 20

@@ -22,24 +22,32 @@ from baton.model import InputError, Problem
 from .decide import Decision, Event, Seen, decide, failed_decision
 from .policy import Policy
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 create table if not exists trees (
     id text primary key, began real, touched real not null,
-    tokens integer, cost_usd real
+    dispatches integer not null default 0, tokens integer, cost_usd real
 ) without rowid;
 create table if not exists dispatches (
-    tree text not null, id text not null, parent text not null, task blob not null,
+    tree text not null, id text not null, parent text not null,
     began real not null, ended real,
     primary key (tree, id)
 ) without rowid;
+create index if not exists running on dispatches (tree, parent, began) where ended is null;
+create table if not exists counts (
+    tree text not null, key blob not null, number integer not null,
+    primary key (tree, key)
+) without rowid;
 """
+"""Sums are kept, since to count 20,000 dispatches for each decision takes minutes. A key of
+``counts`` is the hash of a parent (its dispatches, and those without an answer) or of a task."""
 _FORGOTTEN = 7 * 86_400
 """Seconds after which a tree that nothing happened in is deleted: nobody waits a week for one
 request."""
 _LOST = 3_600
 """Seconds after which a dispatch without an answer no longer counts as running: its process is
 likely gone, and would keep others from starting for ever."""
+_OPEN_BEFORE = "tree = ? and parent = ? and ended is null and began <= ?"
 _TRIES = 8
 _WAIT = 5.0
 """Seconds to wait for another process that writes."""
@@ -93,11 +101,19 @@ class Store:
     def end(self, tree: str, dispatch: str) -> bool:
         """Note that a dispatch has its answer, or failed; tells whether it was counted."""
         with self._writing() as database:
-            done = database.execute(
-                "update dispatches set ended = ? where tree = ? and id = ?",
-                (time.time(), tree, dispatch),
-            )
-            return done.rowcount > 0
+            known = database.execute(
+                "select parent, ended from dispatches where tree = ? and id = ?", (tree, dispatch)
+            ).fetchone()
+            if known is None:
+                return False
+            parent, ended = known
+            if ended is None:
+                database.execute(
+                    "update dispatches set ended = ? where tree = ? and id = ?",
+                    (time.time(), tree, dispatch),
+                )
+                self._count(database, tree, _hash("running", parent), -1)
+            return True
 
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
         """Add what a tree has used; ``None`` leaves a figure as it is."""
@@ -141,28 +157,29 @@ class Store:
         with self._lock:
             database = self._connection()
             tree = database.execute(
-                "select began, tokens, cost_usd from trees where id = ?", (event.tree,)
+                "select began, dispatches, tokens, cost_usd from trees where id = ?", (event.tree,)
             ).fetchone()
             if tree is None:
                 return Seen(seconds=None if event.at is None else 0.0)
-            counts = database.execute(
-                "select count(*), coalesce(sum(parent = :parent), 0),"
-                " coalesce(sum(parent = :parent and ended is null and began > :lost), 0),"
-                " coalesce(sum(task = :task), 0) from dispatches where tree = :tree",
-                {
-                    "tree": event.tree,
-                    "parent": event.parent,
-                    "task": task_key(event),
-                    "lost": now - _LOST,
-                },
-            ).fetchone()
-        began, tokens, cost = tree
+            keys = _hash("parent", event.parent), task_key(event), _hash("running", event.parent)
+            counts = dict(
+                database.execute(
+                    "select key, number from counts where tree = ? and key in (?, ?, ?)",
+                    (event.tree, *keys),
+                ).fetchall()
+            )
+            of_parent, same, running = (counts.get(key, 0) for key in keys)
+            lost = database.execute(
+                f"select count(*) from dispatches where {_OPEN_BEFORE}",  # noqa: S608
+                (event.tree, event.parent, now - _LOST),
+            ).fetchone()[0]
+        began, dispatches, tokens, cost = tree
         seconds = None if event.at is None or began is None else max(0.0, event.at - began)
         return Seen(
-            dispatches=counts[0],
-            of_parent=counts[1],
-            running=counts[2],
-            same=counts[3],
+            dispatches=dispatches,
+            of_parent=of_parent,
+            running=running - lost,
+            same=same,
             tokens=tokens,
             cost_usd=cost,
             seconds=seconds,
@@ -171,9 +188,31 @@ class Store:
     def _add(self, database: sqlite3.Connection, event: Event) -> None:
         now = event.at if event.at is not None else time.time()
         self._touch(database, event.tree, now)
+        known = database.execute(
+            "select parent, ended from dispatches where tree = ? and id = ?", (event.tree, event.id)
+        ).fetchone()
+        parent, begins = (event.parent, True) if known is None else (known[0], known[1] is not None)
         database.execute(
-            "insert or replace into dispatches values (?, ?, ?, ?, ?, null)",
-            (event.tree, event.id, event.parent, task_key(event), now),
+            "insert or replace into dispatches values (?, ?, ?, ?, null)",
+            (event.tree, event.id, parent, now),
+        )
+        if known is None:
+            database.execute(
+                "update trees set dispatches = dispatches + 1 where id = ?", (event.tree,)
+            )
+            self._count(database, event.tree, _hash("parent", parent), 1)
+            self._count(database, event.tree, task_key(event), 1)
+        lost = database.execute(
+            f"update dispatches set ended = began where {_OPEN_BEFORE}",  # noqa: S608
+            (event.tree, parent, now - _LOST),
+        ).rowcount
+        self._count(database, event.tree, _hash("running", parent), begins - lost)
+
+    def _count(self, database: sqlite3.Connection, tree: str, key: bytes, more: int) -> None:
+        database.execute(
+            "insert into counts values (?, ?, ?)"
+            " on conflict (tree, key) do update set number = number + excluded.number",
+            (tree, key, more),
         )
 
     def _touch(self, database: sqlite3.Connection, tree: str, now: float) -> None:
@@ -218,15 +257,16 @@ class Store:
                 raise InputError(
                     Problem(
                         file=self._file,
-                        message=f"has version {version}; this Baton reads version {_VERSION}",
+                        message=f"has version {version}; this Baton reads version {_VERSION}: name "
+                        "another file, or delete this one, which forgets what requests have had",
                     )
                 )
             database.executescript(_SCHEMA)
             database.execute(f"pragma user_version = {_VERSION}")
             old = (time.time() - _FORGOTTEN,)
-            database.execute(
-                "delete from dispatches where tree in (select id from trees where touched < ?)", old
-            )
+            for table in ("dispatches", "counts"):
+                forgotten = "tree in (select id from trees where touched < ?)"
+                database.execute(f"delete from {table} where {forgotten}", old)  # noqa: S608
             database.execute("delete from trees where touched < ?", old)
         except sqlite3.Error as error:
             message = f"is not a file with the state of guards: {error}"
@@ -240,5 +280,9 @@ def task_key(event: Event) -> bytes:
     Case and spaces do not matter; what is another task in other words, only a model could tell.
     """
     words = " ".join((event.prompt or "").casefold().split())
-    text = "\0".join((event.sender or "", event.to, words))
+    return _hash("task", event.sender or "", event.to, words)
+
+
+def _hash(*texts: str) -> bytes:
+    text = "\0".join(texts)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
