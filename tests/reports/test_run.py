@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -169,3 +170,14 @@ def _first_call(view: dict[str, Any]) -> dict[str, Any]:
     handed = view["turns"][0]["runs"][0]["steps"][1]
     call: dict[str, Any] = handed["run"]["steps"][0]
     return call
+
+
+def test_what_a_stand_in_answered_is_marked_in_the_tree(trace: Trace) -> None:
+    trace.turns[0].dispatches[0].stand_in = "replay"
+    looked_up = trace.turns[0].runs[1].steps[0]
+    assert isinstance(looked_up, ToolCall)
+    looked_up.stand_in = "fault: empty"
+    drawn = json.dumps(trace_view(trace))
+    assert drawn.count('"stand_in"') == 2
+    assert '"stand_in": "replay"' in drawn
+    assert '"stand_in": "fault: empty"' in drawn

@@ -7,7 +7,7 @@ import io
 from tests.cli.labelled import hand_off
 
 from baton.model import Content, Said, ToolCall, Trace
-from baton.reports.trace import print_sheet
+from baton.reports.trace import print_sheet, print_trace
 
 
 def page(trace: Trace, *, full: bool = False) -> list[str]:
@@ -57,3 +57,18 @@ def test_what_a_trace_holds_cannot_steer_the_terminal_nor_the_page() -> None:
     assert not any("\x1b" in line or "\x07" in line for line in shown)
     assert shown.count("result") == 1
     assert any("[bold]done[/bold] result used" in line for line in shown)
+
+
+def test_what_a_stand_in_answered_is_not_taken_for_a_real_answer() -> None:
+    trace = hand_off(1, "correct")
+    turn = trace.turns[0]
+    turn.dispatches[0].stand_in = "replay"
+    turn.runs[1].steps = [ToolCall(id="k", name="grep", arguments={"a": 1}, stand_in="fixture")]
+    shown = page(trace)
+    assert "  grep(a=1)  answered by a stand-in (fixture)" in shown
+    assert "  answered by a stand-in (replay)" in shown
+    out = io.StringIO()
+    print_trace(trace, out)
+    drawn = out.getvalue()
+    assert "grep(a=1)  answered by a stand-in (fixture)" in drawn
+    assert "answered by a stand-in (replay)" in drawn

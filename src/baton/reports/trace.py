@@ -165,7 +165,7 @@ def _call_line(call: ToolCall) -> Text:
     line = Text(f"{one_line(call.name)}({arguments_line(call.arguments)})")
     if call.result:
         line.append(f" = {content_line(call.result, 60)}", "dim")
-    line.append_text(_status(call.status, fine="ok"))
+    line.append(_made_up(call), "yellow").append_text(_status(call.status, fine="ok"))
     if call.refused_by:
         line.append(f" by {call.refused_by}", "red")
     if call.error:
@@ -182,12 +182,19 @@ def _dispatch_line(dispatch: Dispatch, costs: Mapping[str, float]) -> Text:
     about += [f"continues {dispatch.continues}"] if dispatch.continues else []
     about += [dispatch.to_kind] if dispatch.to_kind != "agent" else []
     about += [dollars(costs[dispatch.id])] if dispatch.id in costs else []
-    line.append(f"  {', '.join(about)}", "dim").append_text(_status(dispatch.status))
+    line.append(f"  {', '.join(about)}", "dim").append(_made_up(dispatch), "yellow")
+    line.append_text(_status(dispatch.status))
     if dispatch.prompt:
         line.append(f"  {content_line(dispatch.prompt)}")
     if dispatch.error:
         line.append(f"  {one_line(dispatch.error, 100)}", "red")
     return line
+
+
+def _made_up(answered: ToolCall | Dispatch) -> str:
+    """Say that a stand-in answered, and which: no such answer is taken for a real one."""
+    by = answered.stand_in
+    return "" if by is None else f"  answered by a stand-in ({one_line(by)})"
 
 
 def _status(status: str, fine: str = "completed") -> Text:
@@ -284,6 +291,8 @@ def _call(dispatch: Dispatch, limit: int) -> list[str]:
 
 def _result(trip: RoundTrip, limit: int) -> list[str]:
     lines = [_text("", trip.result, limit)] if trip.result else ["nothing came back"]
+    if trip.dispatch.stand_in is not None:
+        lines.append(_made_up(trip.dispatch).strip())
     if trip.dispatch.status != "completed":
         lines.append(trip.dispatch.status)
     if trip.dispatch.error:
@@ -318,7 +327,7 @@ def _step(step: Step, made: dict[str, Dispatch], limit: int) -> Iterator[str]:
             back = f" = {content_line(step.result, limit)}" if step.result else ""
             wrong = f" ({step.status})" if step.status != "ok" else ""
             arguments = arguments_line(step.arguments, limit)
-            yield f"{one_line(step.name)}({arguments}){back}{wrong}"
+            yield f"{one_line(step.name)}({arguments}){back}{_made_up(step)}{wrong}"
     elif isinstance(step, HandedOff) and step.dispatch in made:
         yield f"→ {one_line(made[step.dispatch].to_agent)}"
     elif isinstance(step, GotBack) and step.dispatch in made:

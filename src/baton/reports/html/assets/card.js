@@ -2,7 +2,7 @@
 
 import { agent, counted, duration, el, heading, line, number, prose, scrolled, shown, textOf } from "./dom.js";
 import { wordDiff } from "./diff.js";
-import { basis, state, stepLine } from "./tree.js";
+import { basis, madeUp, state, stepLine } from "./tree.js";
 import { jump, scorePart } from "./verdict.js";
 
 const DIFF = 60000; // characters of two texts that are compared
@@ -30,7 +30,7 @@ export function dispatchCard(id, about) {
       ),
       el("button", { type: "button", class: "close", "aria-label": "Close the card", onclick: () => about.close() }, "✕"),
     ),
-    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), el("span", {}, el("a", { href: about.page.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
+    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), madeUp(dispatch), el("span", {}, el("a", { href: about.page.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
     upward(dispatch, about),
     about.page.actions && about.page.actions(dispatch),
     dispatch.error && el("p", { class: "callout error", dir: "auto" }, dispatch.error),

@@ -165,7 +165,7 @@ export class Tree {
         el("span", { class: "tool", dir: "auto" }, call.name),
         el("span", { class: "args", dir: "auto" }, line(written(textOf(call.arguments)))),
         call.seconds !== undefined && el("span", { class: "dim" }, duration(call.seconds)),
-        state(call.status, "ok"), call.refused_by && el("span", { class: "dim" }, "by the " + call.refused_by),
+        state(call.status, "ok"), call.refused_by && el("span", { class: "dim" }, "by the " + call.refused_by), madeUp(call),
       ),
       call.arguments && labelled("arguments", prose(call.arguments, "mono")),
       call.result ? labelled("result", prose(call.result, "mono")) : el("p", { class: "dim" }, "no result"),
@@ -190,7 +190,7 @@ export class Tree {
         "div",
         { class: "line" },
         el("span", { class: "arrow" }, "→"), agent(one.to), el("span", { class: "kind" }, one.kind),
-        about.map((text) => el("span", { class: "dim" }, text)), basis(one), state(one.status, "completed"), this.opener(one),
+        about.map((text) => el("span", { class: "dim" }, text)), basis(one), madeUp(one), state(one.status, "completed"), this.opener(one),
         this.marks(one.id),
       ),
       one.description && el("p", { class: "dim", dir: "auto" }, one.description),
@@ -250,9 +250,14 @@ export function stepLine(index, id) {
   if (run) return [el("span", { class: "label" }, "answer of"), agent(run.agent)];
   if (!step) return [id];
   if (step.type === "said") return [step.thought && el("span", { class: "label" }, "thought"), line(step.text)];
-  if (step.type === "call") return [el("span", { class: "tool" }, step.name), " ", el("span", { class: "args" }, line(written(textOf(step.arguments)))), " ", state(step.status, "ok")];
+  if (step.type === "call") return [el("span", { class: "tool" }, step.name), " ", el("span", { class: "args" }, line(written(textOf(step.arguments)))), " ", madeUp(step), state(step.status, "ok")];
   const answered = index.dispatches.get(step.dispatch);
   return [el("span", { class: "arrow" }, "↩ "), agent(answered && answered.to), " ", line((answered && answered.result) || "nothing")];
+}
+
+// Says that a stand-in answered, and which: no such answer is taken for a real one.
+export function madeUp(one) {
+  return one.stand_in && el("span", { class: "dim", dir: "auto" }, "answered by a stand-in (" + one.stand_in + ")");
 }
 
 function bubble(kind, text) {
