@@ -28,7 +28,7 @@ from baton.model import (
     Trace,
 )
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
-from baton.stand_ins.marks import UNPLACED
+from baton.model.trace import UNPLACED
 
 pytestmark = [
     pytest.mark.heavy,

@@ -67,8 +67,10 @@ def test_what_a_stand_in_answered_is_not_taken_for_a_real_answer() -> None:
     shown = page(trace)
     assert "  grep(a=1)  answered by a stand-in (fixture)" in shown
     assert "  answered by a stand-in (replay)" in shown
+    trace.attributes["stand-ins not in the record"] = ["check"]
     out = io.StringIO()
     print_trace(trace, out)
     drawn = out.getvalue()
     assert "grep(a=1)  answered by a stand-in (fixture)" in drawn
     assert "answered by a stand-in (replay)" in drawn
+    assert "answered by stand-ins, and not in the record: check" in drawn

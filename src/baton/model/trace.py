@@ -259,6 +259,12 @@ SESSION = "session"
 """
 
 
+UNPLACED = "stand-ins not in the record"
+"""Attribute of a trace: names of the tools and agents that a stand-in answered for where the record
+shows no call.
+"""
+
+
 class Trace(Record, kw_only=True):
     """What an agent system did in one conversation."""
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.model import Dispatch, GotBack, HandedOff, ToolCall, Trace
+from baton.model.trace import UNPLACED
 
 from .answers import content_of
 
 if TYPE_CHECKING:
     from .play import Given
-
-UNPLACED = "stand-ins not in the record"
-"""Attribute of a trace: calls that a stand-in answered and that the record does not show."""
 
 
 def mark(trace: Trace, given: Sequence[Given]) -> None:

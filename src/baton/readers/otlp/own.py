@@ -191,7 +191,8 @@ def _plain(*names: str) -> _Table:
 _IN, _OUT = ("gen_ai.input.messages", ASKED), ("gen_ai.output.messages", ANSWERED)
 _OF_DISPATCH = (
     "mode", "basis", "from_run", "from_agent", "to_kind", "call", "description", "group",
-    "tools_allowed", "tools_source", "runs", "continues", "answers", "status", "depth", "unknown",
+    "tools_allowed", "tools_source", "runs", "continues", "answers", "status", "depth", "stand_in",
+    "unknown",
 )  # fmt: skip
 FIELDS: dict[type[msgspec.Struct], _Table] = {
     Trace: {
@@ -223,7 +224,7 @@ FIELDS: dict[type[msgspec.Struct], _Table] = {
         "sources": ("baton.sources", DATA),
     },
     ToolCall: {
-        **_plain("status", "refused_by", "dispatch", "unknown"),
+        **_plain("status", "refused_by", "dispatch", "stand_in", "unknown"),
         "name": ("gen_ai.tool.name", PLAIN),
         "arguments": ("gen_ai.tool.call.arguments", DATA),
         "result": ("gen_ai.tool.call.result", RESULT),
