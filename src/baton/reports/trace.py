@@ -240,8 +240,8 @@ def gaps(trace: Trace) -> Iterator[str]:
         example = f", such as {one_line(dropped.example, 60)}" if dropped.example else ""
         yield f"dropped: {one_line(dropped.what)} ({counted(dropped.count, 'time')}{example})"
     if unplaced := trace.attributes.get(UNPLACED):
-        names = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
-        yield f"answered by stand-ins, and not in the record: {one_line(names, 200)}"
+        told = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
+        yield f"answered by stand-ins, and not in the record: {one_line(told, 200)}"
 
 
 _BEFORE = 3
