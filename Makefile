@@ -29,6 +29,10 @@ $(VENV)/.adk: $(VENV)/.dev
 	$(PIP) --editable '.[dev,adk]'
 	@touch $@
 
+$(VENV)/.claude: $(VENV)/.dev
+	$(PIP) --editable '.[dev,claude]'
+	@touch $@
+
 $(VENV)/.live: $(VENV)/.dev
 	$(PIP) --editable '.[dev,frameworks]'
 	@touch $@
@@ -72,13 +76,14 @@ first-hour: ## Try each example with a framework as a newcomer does, in a venv o
 	$(PYTHON) tests/heavy/first_hour.py
 
 SHARE ?= 1
-torture: $(VENV)/.dev postgres ## A million broken inputs, all properties in full, hundreds of kills, injections; SHARE=0.1 for a tenth.
+torture: $(VENV)/.claude postgres ## A million broken inputs, all properties in full, hundreds of kills, injections, replays; SHARE=0.1 for a tenth.
 	$(BIN)/python -m tests.torture.fuzz --share $(SHARE)
 	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
 	$(BIN)/python -m tests.torture.kills --share $(SHARE)
 	$(BIN)/python -m tests.torture.server_kills --share $(SHARE)
 	$(BIN)/python -m tests.torture.server_fuzz --share $(SHARE)
 	$(BIN)/python -m tests.torture.injections --share $(SHARE)
+	$(BIN)/python -m tests.torture.charges --share $(SHARE)
 	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
 
 browser: ## Install Chromium, where there is none and apt is.

@@ -1,4 +1,4 @@
-"""A real server of Google ADK on loopback, with the example apps and those of the tests."""
+"""What tests share: a real server of Google ADK with all apps, and a desk of Claude Code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.heavy.claude_desk import Desk, open_desk
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -63,3 +64,19 @@ def stored(client: Any) -> Callable[..., bool]:
         return status == 200
 
     return has
+
+
+@pytest.fixture(scope="module")
+def shared_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk whose agents Claude Code plays."""
+    with open_desk(tmp_path_factory.mktemp("shop")) as desk:
+        yield desk
+
+
+@pytest.fixture
+def opened(shared_desk: Desk) -> Callable[[Any], Desk]:
+    """Open the desk with a model that is a function.
+
+    The tests of a file share its server and folder, so that Claude Code tells its tools once.
+    """
+    return shared_desk.begin

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.heavy.test_claude_stand_ins import Desk, calls, desk, said, tools
+from tests.heavy.claude_desk import Desk, calls, desk, said, tools
 from tests.providers.conftest import Surroundings, make_provider
 
 from baton.model import InputError, ProviderError, Trace
 from baton.plugins.user_code import load_object
 
-pytest_plugins = ("tests.heavy.test_claude_stand_ins",)
 pytestmark = pytest.mark.heavy
 
 PROGRAM = """
@@ -73,11 +72,12 @@ async def chat(message):
 
 
 class Program:
-    """Plays cases with a function of a program."""
+    """Plays cases with a function of a program; the program of a name is loaded once."""
 
-    def __init__(self, d: Desk, name: str) -> None:
+    def __init__(self, d: Desk, name: str = "shop_program") -> None:
         self.desk, self.file = d, d.folder / f"{name}.py"
-        self.file.write_text(PROGRAM.replace("ENV", repr(d.spec()["env"])))
+        if not self.file.exists():
+            self.file.write_text(PROGRAM.replace("ENV", repr(d.spec()["env"])))
 
     def play(
         self, cases: str, texts: dict[str, str] | None = None, function: str = "answer"
@@ -87,13 +87,16 @@ class Program:
         async def run() -> list[Trace]:
             around = Surroundings(folder=self.desk.folder, texts=texts or {})
             async with make_provider(spec, around) as provider:
-                return [await provider(each) for each in self.desk.cases(cases)]
+                played = [provider(each) for each in self.desk.cases(cases)]
+                return list(await asyncio.gather(*played))
 
         return asyncio.run(run())
 
     def happened(self, name: str) -> list[str]:
+        """Return what really happened since this was asked last."""
         listed: list[str] = load_object(f"{self.file}:{name}", self.desk.folder)
-        return listed
+        since, listed[:] = list(listed), []
+        return since
 
 
 CHARGES = """
@@ -111,7 +114,7 @@ def test_tools_of_a_program_are_answered_and_never_run(
     opened: Callable[[Any], Desk], function: str
 ) -> None:
     d = opened(calls(*[("mcp__shop__pay", {"order": "7"})] * 3))
-    program = Program(d, f"charging_{function}")
+    program = Program(d)
     (trace,) = program.play(CHARGES, function=function)
     assert program.happened("PAID") == []
     assert [(each.name, each.stand_in) for each in tools(trace)] == [
@@ -128,7 +131,7 @@ def test_a_tool_of_a_program_that_nothing_answers_is_refused_by_name(
     opened: Callable[[Any], Desk],
 ) -> None:
     d = opened(calls(("mcp__shop__look_up", {"order": "7"})))
-    program = Program(d, "refusing")
+    program = Program(d)
     with pytest.raises(ProviderError, match="the tool `mcp__shop__look_up` was not run"):
         program.play(CHARGES)
     assert program.happened("LOOKED") == []
@@ -152,23 +155,25 @@ cases:
 """
 
 
-def test_a_dispatch_of_a_program_is_played_again_with_a_changed_text(
+def test_a_dispatch_of_a_program_is_played_again_with_changed_texts(
     opened: Callable[[Any], Desk],
 ) -> None:
     d = opened(desk)
-    for number, (texts, to) in enumerate(
-        [
-            ({}, "warehouse"),
-            ({"agent:main": "You are a front desk. Money goes to refunds."}, "refunds"),
-        ]
+    better = {
+        "agent:main": "You are a front desk. Money goes to refunds. Be exact.",
+        "agent:refunds": "You are the refunds agent. Name the bank.",
+    }
+    for name, texts, to, child_says, main_says in (
+        ("shop_program", {}, "warehouse", "R-7: paid 40", "Refunded: R-7"),
+        ("changed", better, "refunds", "R-7: paid 40 by Acme Bank", "Refunded: R-7, 40 EUR"),
     ):
-        program = Program(d, f"deciding_{number}")
+        program = Program(d, name)
         decision, child, integration = program.play(MOMENTS, texts)
         (dispatch,) = decision.turns[0].dispatches
         assert (dispatch.from_agent, dispatch.to_agent) == ("main", to)
         (run,) = child.turns[0].runs
-        assert (run.agent, said(run.output)) == ("refunds", "R-7: paid 40")
-        assert said(integration.turns[0].output) == "Refunded: R-7"
+        assert (run.agent, said(run.output)) == ("refunds", child_says)
+        assert said(integration.turns[0].output) == main_says
         assert program.happened("PAID") == []
 
 

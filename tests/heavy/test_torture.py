@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.torture import kills, server_fuzz, server_kills
+from tests.torture import charges, kills, server_fuzz, server_kills
 
 pytestmark = pytest.mark.heavy
 
@@ -20,4 +20,9 @@ def test_a_server_that_is_killed_keeps_what_it_accepted(capsys: pytest.CaptureFi
 
 def test_broken_bodies_are_refused_and_nothing_ends(capsys: pytest.CaptureFixture[str]) -> None:
     code = server_fuzz.main(["--share", "0.1"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_a_replay_of_claude_code_charges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code = charges.main(["--share", "0.03"])
     assert code == 0, capsys.readouterr().out

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -579,6 +580,8 @@ async def listed(server: Any) -> list[dict[str, Any]]:
 
 
 _OFFERED: dict[str, list[Offered]] = {}
+_LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+"""So that cases which begin side by side start Claude Code once for its tools, and not each."""
 _MODELS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _ASKING = 60.0
 """Seconds for Claude Code and its MCP servers to start."""
@@ -596,8 +599,10 @@ async def offered(options: Any) -> list[Offered]:
     servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
     names = ("cli_path", "model", "tools", "disallowed_tools", "cwd", "skills", "env")
     key = repr([*(getattr(options, name) for name in names), servers, sorted(options.agents or {})])
-    if key not in _OFFERED:
-        _OFFERED[key] = await _asked_for_tools(options)
+    locks = _LOCKS.setdefault(asyncio.get_running_loop(), {})
+    async with locks.setdefault(key, asyncio.Lock()):
+        if key not in _OFFERED:
+            _OFFERED[key] = await _asked_for_tools(options)
     return _OFFERED[key]
 
 
