@@ -17,13 +17,13 @@ def assert_fixed_by(
 
     Args:
         texts: those that are changed.
-        trace: a recording of one dispatch.
+        trace: a recording, whose first dispatch it is.
         spec: the provider.
         form: how the dispatch is played.
         right: the agent that the work should go to; of another form than ``decision``, what the
             answer has to contain.
     """
-    [dispatch] = [each for each in trace.turns[0].dispatches if each.kind != "return"]
+    dispatch = trace.turns[0].dispatches[0]
     decides = form == "decision"
     replayed = baton.replay(
         trace,

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from tests.conftest import ROOT
+from tests.heavy.playing_again import assert_fixed_by
 from tests.heavy.test_adk_stand_ins import (
     ASKING,
     DELEGATE,
     RECORDED,
     REPLAY,
     RIGHT,
+    WRONG,
     answered,
     asked,
     calls,
@@ -32,6 +34,7 @@ from baton.model import (
     Case,
     Content,
     ExpectedTurn,
+    Form,
     InputError,
     ProviderError,
     StandIns,
@@ -71,15 +74,17 @@ def play(url: str) -> Play:
     return played
 
 
-def test_a_server_plays_with_stand_ins_and_pays_nothing(
+def test_a_server_that_plays_a_refund_again_a_hundred_times_pays_nothing(
     play: Play, paid: Callable[[], list[str]]
 ) -> None:
-    for trace in play(*[asked(REPLAY) for _ in range(20)], texts=RIGHT):
+    play(asked(), texts=RIGHT)
+    assert paid() == ["7 40"]
+    for trace in play(*[asked(REPLAY) for _ in range(100)], texts=RIGHT):
         assert answered(trace) == dict.fromkeys(["look_up", "check", "pay_back"], "replay")
         assert handed(trace) == [("desk", "refunds")]
         assert output(trace) == "Paid back 40."
         assert trace.state == {}
-    assert paid() == []
+    assert paid() == ["7 40"]
 
 
 def test_what_nothing_answers_is_refused_on_a_server_too(
@@ -143,6 +148,24 @@ def test_the_receiver_and_the_sender_play_their_parts_on_a_server(
         "Your refund is done.",
         "The expert says: paid 40",
     ]
+    assert paid() == []
+
+
+@pytest.mark.parametrize(("agent", "form", "texts", "right"), WRONG)
+def test_a_wrong_dispatch_of_a_server_is_wrong_again_and_right_with_a_changed_text(
+    url: str,
+    play: Play,
+    paid: Callable[[], list[str]],
+    agent: str,
+    form: Form,
+    texts: dict[str, str],
+    right: str,
+) -> None:
+    app = f"{agent}_plugged"
+    (recorded,) = play(asked(), app=app)
+    assert output(recorded) == "We looked into it."
+    spec = {"type": "adk_http", "endpoint_url": url, "app_name": app}
+    assert_fixed_by(texts, recorded, spec, form, right)
     assert paid() == []
 
 

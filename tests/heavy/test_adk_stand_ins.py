@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.heavy.playing_again import assert_fixed_by
 from tests.providers.conftest import Surroundings, make_provider
 
 from baton.datasets.dispatch_cases import answers_of, turns_of
@@ -17,6 +18,7 @@ from baton.model import (
     Content,
     DispatchCase,
     ExpectedTurn,
+    Form,
     InputError,
     MadeCall,
     MadeDispatch,
@@ -46,6 +48,20 @@ RECORDED = [
     ),
 ]
 REPLAY = StandIns(mode="replay", recorded=RECORDED)
+WRONG: list[tuple[str, Form, dict[str, str], str]] = [
+    ("wrong_transfer", "decision", {"agent:wrong_transfer": "Refunds go to refunds."}, "refunds"),
+    ("wrong_transfer", "child", {"agent:billing": "Say whose it is."}, "Ask refunds."),
+    (
+        "wrong_transfer",
+        "integration",
+        {"agent:wrong_transfer": "Be exact."},
+        "Nothing is paid yet.",
+    ),
+    ("wrong_tool", "decision", {"agent:wrong_tool": "Ask refund_expert."}, "refund_expert"),
+    ("wrong_tool", "child", {"agent:invoice_expert": "Say whose it is."}, "Ask refunds."),
+    ("wrong_tool", "integration", {"agent:wrong_tool": "Be exact."}, "Nothing is paid yet."),
+]
+"""A desk that dispatches a refund to the wrong agent, by a transfer or a tool, and what helps."""
 Played = Callable[..., Trace]
 
 
@@ -364,6 +380,22 @@ def test_the_sender_goes_on_from_the_recorded_result(
     trace = play(moment("integration", call))
     assert [run.agent for run in trace.turns[0].runs] == ["desk"]
     assert output(trace) == says
+
+
+@pytest.mark.parametrize(("agent", "form", "texts", "right"), WRONG)
+def test_a_wrong_dispatch_is_wrong_again_and_right_with_a_changed_text(
+    play: Played,
+    paid: Callable[[], list[str]],
+    agent: str,
+    form: Form,
+    texts: dict[str, str],
+    right: str,
+) -> None:
+    recorded = play(asked(), agent)
+    assert output(recorded) == "We looked into it."
+    spec = {"type": "adk_local", "path": f"refund_desk.agent:{agent}"}
+    assert_fixed_by(texts, recorded, spec, form, right)
+    assert paid() == []
 
 
 def test_a_program_that_goes_on_by_itself_has_nothing_to_decide(play: Played) -> None:

@@ -15,7 +15,7 @@ from baton.datasets.own import own_yaml
 from baton.datasets.recorded_dispatches import as_made
 from baton.model import AgentCard, ExpectedHandling, InputError, Trace
 from baton.model.trace import DEFINED
-from baton.testing.build import call, content, delegate, run, said, trace, turn
+from baton.testing.build import call, content, delegate, run, said, trace, transfer, turn
 
 ORDERS = 6
 
@@ -104,6 +104,25 @@ def test_a_dispatch_of_an_agent_below_has_the_prompt_of_that_agent_as_its_contex
     assert outer is not None
     assert outer.child is not None
     assert [m.agent for m in outer.child.said] == ["refunds", "bank"]
+
+
+def test_of_a_transfer_that_comes_back_the_result_is_what_the_receiver_said() -> None:
+    """As with ADK, whose agents share the history: the transfer back carries nothing."""
+    back = trace(
+        turn(
+            run("desk", transfer("billing")),
+            run("billing", said("We only write invoices."), transfer("desk")),
+            run("desk", said("We looked into it.")),
+            input="refund order 7",
+        )
+    )
+    moment = dispatch_case(back, "d1", form="integration").dispatch
+    assert moment is not None
+    assert moment.call.result == content("We only write invoices.")
+    gone = trace(turn(run("desk", transfer("billing")), run("billing", said("Written."))))
+    stays = dispatch_case(gone, "d1").dispatch
+    assert stays is not None
+    assert stays.call.result is None
 
 
 def test_what_the_recording_does_not_tell_stays_unknown_in_the_case() -> None:

@@ -360,7 +360,7 @@ def _made(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> MadeDis
         tools=dispatch.tools_allowed,
         tools_source=dispatch.tools_source,
         basis=dispatch.basis,
-        result=round_trip(record, dispatch).result,
+        result=_result(record, dispatch),
         status=dispatch.status,
         error=dispatch.error,
         unknown=_unknown(
@@ -375,6 +375,19 @@ def _made(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> MadeDis
             "status",
         ),
     )
+
+
+def _result(record: Trace, dispatch: Dispatch) -> Content | None:
+    """Return what came back of a dispatch.
+
+    Where agents share the history, a receiver that hands back says its answer to all of them, and
+    the transfer carries nothing: "We only write invoices." with `transfer_to_agent` (Google ADK).
+    """
+    trip = round_trip(record, dispatch)
+    if trip.result is not None or dispatch.kind != "transfer" or not trip.after:
+        return trip.result
+    steps = [step for run in trip.runs for step in run.steps if isinstance(step, Said)]
+    return next((step.content for step in reversed(steps) if not step.thought), None)
 
 
 def _child(record: Trace, dispatch: Dispatch) -> MadeRun | None:

@@ -96,10 +96,11 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         return self._loaded.texts()
 
     async def tools(self) -> set[str]:
-        """Return the names of the agents' tools, as far as they are known."""
-        listed = [card.tools for card in self._loaded.catalog.values()]
+        """Return the names of the agents' tools, as far as they are known; no agent is one."""
+        agents = self._loaded.catalog
+        listed = [card.tools for card in agents.values()]
         own = {name for tools in listed if isinstance(tools, list) for name in tools}
-        return own | await super().tools()
+        return (own - agents.keys()) | await super().tools()
 
     def _server(self, case: Case, standing_in: Play | None) -> _InProcess:
         catalog = {**self._loaded.catalog, **self.around.agents}

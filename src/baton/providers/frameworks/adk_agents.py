@@ -190,7 +190,9 @@ class Agents:
         if case.dispatch is not None:
             moment = moment_of(case, message)
             root, message = self._agent(moment.agent), moment.message
-            plugin = StandInPlugin(play, moment.before, moment.since)
+            # Of a child the receiver alone is played: where it hands back, it has done its part.
+            sender = case.dispatch.call.sender if case.dispatch.form == "child" else None
+            plugin = StandInPlugin(play, moment.before, moment.since, sender)
         update = {"root_agent": root, "plugins": [plugin, *self._app.plugins]}
         self._is_open = True
         app = self._app.model_copy(update=update)

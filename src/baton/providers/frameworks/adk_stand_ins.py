@@ -50,13 +50,19 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         play: the stand-ins.
         before: what was said before the user's message.
         since: what was said after it, before the agent goes on.
+        ends_at: the agent that plays no part any more: who hands work to it has done its own.
     """
 
     def __init__(
-        self, play: Play, before: Sequence[Message] = (), since: Sequence[Message] = ()
+        self,
+        play: Play,
+        before: Sequence[Message] = (),
+        since: Sequence[Message] = (),
+        ends_at: str | None = None,
     ) -> None:
         super().__init__(name="baton_stand_ins")
         self._play = play
+        self._ends_at = ends_at
         self._said = (before, since)
         self._held: dict[str, Held] = {}
 
@@ -97,6 +103,19 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         if self._play.refused:
             return LlmResponse(error_code="REFUSED", error_message=self._play.refused[0])
         return None
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Take out what hands work to the agent that plays no part: the turn ends instead."""
+        del callback_context
+        if self._ends_at is not None and llm_response.content is not None:
+            parts = llm_response.content.parts or []
+            kept = [each for each in parts if not self._hands_back(each)]
+            llm_response.content.parts = kept or [types.Part(text="")]
+
+    def _hands_back(self, part: Any) -> bool:
+        call = part.function_call
+        is_transfer = call is not None and call.name == TRANSFER
+        return is_transfer and (call.args or {}).get("agent_name") == self._ends_at
 
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any

@@ -84,6 +84,8 @@ def _desk(told: str, texts: list[str], results: dict[str, Any], request: LlmRequ
         return said(f"The expert says: {results['refund_expert'].get('result')}")
     if any("[refunds] said" in text for text in texts):
         return said("Your refund is done.")
+    if "invoice_expert" in results or any("[billing] said" in text for text in texts):
+        return said("Nothing is paid yet." if "Be exact." in told else "We looked into it.")
     asked = re.search(r"Ask (\w+)\.", told)
     order = re.search(r"order (\w+)", " ".join(texts))
     if asked:
@@ -121,8 +123,10 @@ def _refunds(told: str, texts: list[str], results: dict[str, Any], request: LlmR
 
 
 def _billing(told: str, texts: list[str], results: dict[str, Any], request: LlmRequest) -> Parts:
-    del told, texts, results, request
-    return said("We only write invoices here.")
+    del texts, results, request
+    own = said("Ask refunds." if "Say whose it is." in told else "We only write invoices here.")
+    back = re.search(r"Hand back to (\w+)\.", told)
+    return [*own, called("transfer_to_agent", agent_name=back[1])] if back else own
 
 
 def _searcher(told: str, texts: list[str], results: dict[str, Any], request: LlmRequest) -> Parts:
@@ -164,6 +168,10 @@ def desk(name: str = "desk", instruction: Any = "Refunds go to billing.") -> Age
 
 
 root_agent = desk()
+wrong_transfer = desk("wrong_transfer")
+wrong_transfer.sub_agents[0].instruction = "Write. Hand back to wrong_transfer."
+wrong_tool = desk("wrong_tool", "Ask invoice_expert.")
+wrong_tool.tools.append(AgentTool(agent("invoice_expert", "billing", instruction="Write.")))
 by_function = desk("by_function", lambda _: "Refunds go to billing.")
 searching = Agent(
     name="searching",
