@@ -28,6 +28,9 @@ from baton.plugins.user_code import load_object
 from baton.providers.base import Surroundings
 from baton.providers.python import Python, PythonOptions
 
+SHOPS = ("langgraph", "openai_agents", "pydantic_ai", "strands")
+"""Frameworks with a shop."""
+DATA = Path(__file__).parents[1] / "data" / "stand_ins"
 FOUND = {"order": "7", "total": 40}
 REPLAYED = [
     RecordedAnswer(name="look_up", input={"order": "7"}, result=FOUND),
@@ -78,6 +81,11 @@ class Program:
 class Shop(Program):
     """A program whose tool `charge` notes in a file what it charged, in whatever process."""
 
+    @classmethod
+    def of(cls, framework: str, folder: Path) -> Shop:
+        """Put the shop of a framework into a folder."""
+        return cls(folder, (DATA / f"{framework}_shop.py").read_text())
+
     def begin(self) -> Shop:
         """Forget what was charged."""
         (self.folder / "charges.txt").unlink(missing_ok=True)
@@ -95,7 +103,9 @@ def asked(text: str = "refund order 7", **more: Any) -> Case:
     return Case(id="c", turns=[ExpectedTurn(input=Content(text=text))], **more)
 
 
-def moment(form: Any, to: str, tool: str, *, result: str = "paid 40", **call: Any) -> Case:
+def moment(
+    form: Any, to: str, tool: str, *, result: str = "paid 40", id: str = "c", **call: Any
+) -> Case:
     """Make a dispatch case: the desk has found the order, and hands it on."""
     found = MadeCall(name="look_up", arguments={"order": "7"}, result=Content(data=FOUND))
     dispatch = DispatchCase(
@@ -117,7 +127,9 @@ def moment(form: Any, to: str, tool: str, *, result: str = "paid 40", **call: An
     agents = {to: StandIn(mode="replay")} if form == "integration" else {}
     ins = StandIns(mode="replay", recorded=[*REPLAYED, answer], agents=agents)
     said = "Refund order 7" if form == "child" else "refund order 7"
-    return asked(said, dispatch=dispatch, stand_ins=ins)
+    return Case(
+        id=id, turns=[ExpectedTurn(input=Content(text=said))], dispatch=dispatch, stand_ins=ins
+    )
 
 
 def calls(trace: Trace) -> list[ToolCall]:

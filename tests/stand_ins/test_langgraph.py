@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +11,13 @@ from baton.model import Form, ProviderError, StandIns
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 
 pytestmark = pytest.mark.heavy
-APP = Path(__file__).parents[1] / "data" / "stand_ins" / "langgraph_shop.py"
 SPANS: Any = {"instrument": True, "workers": "inline"}
 MONEY = {"agent:desk": "Ask who handles money.", "agent:host": "Ask who handles money."}
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    return Shop(tmp_path_factory.mktemp("langgraph"), APP.read_text())
+    return Shop.of("langgraph", tmp_path_factory.mktemp("langgraph"))
 
 
 @pytest.fixture
@@ -32,18 +30,6 @@ RECORDED = [
     RecordedAnswer(name="stock", agent="cashier", input={"order": "7"}, result="none left"),
     RecordedAnswer(name="charge", input={"order": "7", "amount": 40}, result="charged 40 then"),
 ]
-
-
-def test_a_tool_that_charges_money_is_replayed_a_hundred_times_and_never_called(
-    shop: Shop,
-) -> None:
-    ins = StandIns(mode="replay", recorded=RECORDED)
-    results = shop.play_all([asked("refund order 7", stand_ins=ins)] * 100, "cashier")
-    assert len(results) == 100
-    assert {said(each) for each in results} == {
-        'cashier heard: {"total": 40} / none left / charged 40 then'
-    }
-    assert shop.charges == []
 
 
 def test_calls_of_one_response_are_answered_each_and_marked_in_the_spans(shop: Shop) -> None:
@@ -211,8 +197,10 @@ def test_the_texts_that_can_be_replaced_are_listed(shop: Shop) -> None:
     from baton.providers.frameworks.program import Program
 
     assert sorted(Program(f"{shop.folder}/shop.py:desk", shop.folder).components()) == [
-        "agent:cashier", "agent:desk", "agent:host", "description:cashier",
-        "description:warehouse", "tool:ask_cashier", "tool:ask_warehouse", "tool:charge",
-        "tool:hear_warehouse", "tool:look_up",
-        "tool:stock", "tool:transfer_to_cashier", "tool:transfer_to_warehouse",
+        "agent:archive", "agent:careful", "agent:careless", "agent:cashier", "agent:desk",
+        "agent:host", "agent:till", "agent:till_rules", "description:archive",
+        "description:cashier", "description:till", "description:warehouse", "tool:ask_archive",
+        "tool:ask_cashier", "tool:ask_till", "tool:ask_warehouse", "tool:charge",
+        "tool:hear_warehouse", "tool:look_up", "tool:stock", "tool:transfer_to_cashier",
+        "tool:transfer_to_warehouse",
     ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from baton.model import Form, ProviderError, StandIns
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 
 pytestmark = pytest.mark.heavy
-APP = Path(__file__).parents[1] / "data" / "stand_ins" / "strands_shop.py"
 SPANS: Any = {"instrument": True, "workers": "inline"}
 MONEY = {
     "agent:desk": "Ask who handles money.",
@@ -23,7 +21,7 @@ MONEY = {
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    return Shop(tmp_path_factory.mktemp("strands"), APP.read_text())
+    return Shop.of("strands", tmp_path_factory.mktemp("strands"))
 
 
 @pytest.fixture
@@ -36,18 +34,6 @@ RECORDED = [
     RecordedAnswer(name="stock", agent="cashier", input={"order": "7"}, result="none left"),
     RecordedAnswer(name="charge", input={"order": "7", "amount": 40}, result="charged 40 then"),
 ]
-
-
-def test_a_tool_that_charges_money_is_replayed_a_hundred_times_and_never_called(
-    shop: Shop,
-) -> None:
-    ins = StandIns(mode="replay", recorded=RECORDED)
-    results = shop.play_all([asked("refund order 7", stand_ins=ins)] * 100, "cashier")
-    assert len(results) == 100
-    assert {said(each) for each in results} == {
-        'cashier heard: {"total":40} / none left / charged 40 then'
-    }
-    assert shop.charges == []
 
 
 def test_calls_of_one_response_are_answered_each_and_marked_in_the_spans(shop: Shop) -> None:

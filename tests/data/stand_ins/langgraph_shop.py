@@ -17,6 +17,8 @@ from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 
+from baton import prompts
+
 CHARGES = Path(__file__).with_name("charges.txt")
 
 
@@ -41,7 +43,19 @@ class Scripted(BaseChatModel):
         first = messages[0].text if isinstance(messages[0], SystemMessage) else ""
         last = messages[-1]
         order = re.search(r"\d+", said)
-        if self.role in ("desk", "host") and not isinstance(last, ToolMessage):
+        if self.role == "careless" and not isinstance(last, ToolMessage):
+            to = "ask_till" if "to the till" in first else "ask_archive"
+            spoken = calling((to, {"task": "Order 7"}))
+        elif self.role == "careless":
+            came = f"It is done: {last.text}" if "Tell" in first else "It is done."
+            spoken = AIMessage(came)
+        elif self.role == "archive":
+            spoken = AIMessage("kept on shelf 3" if "shelf" in first else "kept")
+        elif self.role == "till" and not isinstance(last, ToolMessage):
+            spoken = calling(("charge", {"order": "7", "amount": 40}))
+        elif self.role == "till":
+            spoken = AIMessage(f"{last.text}, with a receipt" if "receipt" in first else last.text)
+        elif self.role in ("desk", "host") and not isinstance(last, ToolMessage):
             to = "cashier" if "money" in first + self.told else "warehouse"
             how = "ask" if self.role == "desk" else "transfer_to"
             both = "both" in said and ["cashier", "warehouse"]
@@ -205,3 +219,36 @@ def in_a_thread(message):
             return asyncio.run(cashier.ainvoke({"messages": [("user", message)]}))["messages"][
                 -1
             ].text
+
+
+@tool
+async def ask_archive(task: str) -> str:
+    """Keep orders."""
+    return (await archive.ainvoke({"messages": [("user", task)]}))["messages"][-1].text
+
+
+@tool
+async def ask_till(task: str) -> str:
+    """Take money."""
+    return (await till.ainvoke({"messages": [("user", task)]}))["messages"][-1].text
+
+
+archive = create_agent(Scripted(role="archive"), [], name="archive", system_prompt="Keep it.")
+till = create_agent(
+    Scripted(role="till"),
+    [charge],
+    name="till",
+    system_prompt=prompts.get("agent:till_rules", "Take it."),
+)
+careless = create_agent(
+    Scripted(role="careless"),
+    [ask_archive, ask_till],
+    name="careless",
+    system_prompt="Hand it on.",
+)
+careful = create_agent(
+    Scripted(role="careless"),
+    [ask_archive, ask_till],
+    name="careful",
+    system_prompt="Hand it to the till. Tell what came.",
+)

@@ -11,6 +11,8 @@ from strands import Agent, tool
 from strands.models import Model
 from strands.multiagent import Swarm
 
+from baton import prompts
+
 CHARGES = Path(__file__).with_name("charges.txt")
 PERSONAL = {"callback_handler": None}
 
@@ -33,6 +35,19 @@ class Scripted(Model):
     def reply(self, messages, told):
         last = messages[-1]["content"]
         results = [each["toolResult"] for each in last if "toolResult" in each]
+        if self.role == "careless" and not results:
+            to = "till" if "to the till" in told else "archive"
+            return [(to, {"input": "Order 7"})]
+        if self.role == "careless":
+            came = results[-1]["content"][0]["text"].strip()
+            return f"It is done: {came}" if "Tell" in told else "It is done."
+        if self.role == "archive":
+            return "kept on shelf 3" if "shelf" in told else "kept"
+        if self.role == "till" and not results:
+            return [("charge", {"order": "7", "amount": 40})]
+        if self.role == "till":
+            came = results[-1]["content"][0]["text"]
+            return f"{came}, with a receipt" if "receipt" in told else came
         texts = [b["text"] for m in messages for b in m["content"] if "text" in b]
         said = re.sub(r"\n.*", "", texts[0].partition("User Request: ")[2] or texts[0])
         order = re.search(r"\d+", said)
@@ -131,3 +146,15 @@ async def streamed(message):
 def directly(message):
     """Call a tool without a model."""
     return cashier.tool.charge(order=message, amount=40)["content"][0]["text"]
+
+
+archive = agent("archive", prompt="Keep it.")
+till = agent("till", [charge], prompts.get("agent:till_rules", "Take it."))
+careless = agent("careless", [archive.as_tool(), till.as_tool()])
+careful = Agent(
+    name="careful",
+    model=Scripted("careless"),
+    tools=[archive.as_tool(), till.as_tool()],
+    system_prompt="Hand it to the till. Tell what came.",
+    **PERSONAL,
+)

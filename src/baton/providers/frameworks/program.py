@@ -92,7 +92,7 @@ class Program:
         self._there_before = {each.package for each in FRAMEWORKS if each.package in sys.modules}
         self._value = load_object(spec, folder)
         self._module = load_module(spec, folder)
-        self._root, self._imported = _imported_by(self._value, spec, folder)
+        self._root, self._imported = _imported_by(self._value, self._module, folder)
         self.target = Target(_function_of(self._value, spec))
         if texts:
             self._change(texts)
@@ -313,14 +313,19 @@ _UNSEEN = "?"
 """Stands for imports of a program that is installed, or has no file: they cannot be seen."""
 
 
-def _imported_by(value: Any, spec: str, folder: Path) -> tuple[Path, set[str]]:
-    """Return where a program's own files are, and the packages that they import, or may import."""
-    module = sys.modules.get(getattr(value, "__module__", None) or spec.rpartition(":")[0])
-    file = getattr(module, "__file__", None)
+def _imported_by(value: Any, module: Any, folder: Path) -> tuple[Path, set[str]]:
+    """Return where a program's own files are, and the packages that they import, or may import.
+
+    They are where the target was written. An agent or graph does not tell that, as its class is the
+    framework's: then it is where the target was found, in ``module``.
+    """
+    written_in = sys.modules.get(getattr(value, "__module__", None) or "")
+    files = [getattr(each, "__file__", None) for each in (written_in, module)]
+    paths = [Path(each).resolve() for each in files if isinstance(each, str)]
+    home = next((each for each in paths if not is_installed_file(each)), None)
     root = folder.resolve()
-    if not isinstance(file, str) or is_installed_file(Path(file).resolve()):
+    if home is None:
         return root, {_UNSEEN}
-    home = Path(file).resolve()
     root = root if home.is_relative_to(root) else home.parent
     own = {each.stem for each in root.glob("*.py")}
     own |= {each.parent.name for each in root.glob("*/*.py")}
