@@ -200,6 +200,7 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
     address = postgres.database()
     store = open_store(address)
     added = {"conversation": ["named_rules"], "judging": ["rescore"]}
+    added["dispatch"] = ["model", "untold"]
     added["score"] = ["made_by", "rescore", "replaced_by"]
     with store.write() as connection:
         for table, columns in added.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from baton.stats.intervals import Estimate, share
 
 from .failures import NOBODY, Failure, causes
 from .groups import LEAST, group_texts, keep_names, middle_of
-from .signature import UNTOLD, Signature, mask, signature_of
+from .signature import UNTOLD, Signature, folded, mask, signature_of
 from .taxonomy import Subtype, subtype_named, subtype_of
 
 State = Literal["new", "open", "muted", "fixed", "regressed"]
@@ -47,10 +47,14 @@ _BY_CHANCE = 3.0
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One failure of an issue: where it is, and what it says. ``id`` is a hash of what it is."""
+    """One failure of an issue: where it is, and what it says. ``id`` is a hash of what it is.
+
+    ``conversation`` is the id of the trace, ``number`` what a server counts it as.
+    """
 
     id: str
     conversation: str
+    number: int | None = None
     dispatch: str | None = None
     evidence: list[str] = []
     says: str = ""
@@ -121,6 +125,7 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     by_model: dict[str, Rate] = {}
     infrastructure: int = 0
     group: str | None = None
+    says: str | None = None
     groups: list[TextGroup] = []
     members: list[Member]
     state: State = "new"
@@ -173,7 +178,7 @@ class Collector:
         self._edges: Counter[Edge] = Counter()
         self._versions: Counter[tuple[Edge, str, str]] = Counter()
         self._counted: dict[Signature, Counted] = {}
-        self._slots: defaultdict[int, _Slot] = defaultdict(_Slot)
+        self._slots: defaultdict[int, Slot] = defaultdict(Slot)
 
     def see(self, trace: Trace, versions: dict[str, str] | None = None) -> None:
         """Count the dispatches of a trace, by edge, version and model; failures are told apart."""
@@ -183,7 +188,7 @@ class Collector:
                 if made.kind == "return" or not known(trace, made, "to_agent"):
                     continue
                 sender = NOBODY if known(trace, made, "from_agent") else UNTOLD
-                edge = Edge(made.from_agent or sender, made.to_agent)
+                edge = Edge(folded(made.from_agent or sender), folded(made.to_agent))
                 at = made.started if made.started is not None else turn.started
                 model = next((models[id_] for id_ in made.runs if models.get(id_)), None)
                 version = (versions or {}).get(made.to_agent)
@@ -204,29 +209,22 @@ class Collector:
             if name is not None:
                 self._versions[edge, kind, name] += times
         if at is not None:
-            self._slots[_slot(at)].dispatches += times
+            self._slots[slot_of(at)].dispatches += times
 
     def add(self, failures: Iterable[Failure]) -> None:
-        """Take failures; those of one trace come together.
-
-        A dispatch counts once for each signature: two evaluators that prove the same fault of one
-        dispatch are one failure of it.
-        """
-        seen: set[tuple[Signature, str, str | None]] = set()
-        for failure in causes(failures):
-            self.failures += 1
-            signature = signature_of(failure, self.project)
+        """Take failures; those of one trace come together."""
+        for signature, failure, evaluators in each_once(failures, self.project):
+            self.failures += len(evaluators)
             counted = self._counted.get(signature)
             if counted is None:
                 counted = self._counted[signature] = Counted(signature, failure.fault is not None)
-            where = (signature, failure.conversation, failure.dispatch)
-            _count(counted, failure, is_new=where not in seen)
-            if where not in seen and failure.at is not None:
-                slot = self._slots[_slot(failure.at)]
-                if subtype_of(failure.fault or failure.type).name in _OUTAGES:
+            counted.evaluators.update(evaluators)
+            _count(counted, failure)
+            if failure.at is not None:
+                slot = self._slots[slot_of(failure.at)]
+                if is_outage(signature.fault):
                     slot.failed += 1
                     slot.agents.add(failure.receiver or UNTOLD)
-            seen.add(where)
 
     def issues(self, groups: Groups | None = None) -> list[Issue]:
         """Return the issues, the most frequent first, equal ones by their keys.
@@ -238,7 +236,11 @@ class Collector:
         Raises:
             InputError: ``groups`` are asked for, and scikit-learn is not installed.
         """
-        bursts = self._bursts()
+        bursts = bursts_of(
+            self._slots,
+            sum(slot.dispatches for slot in self._slots.values()),
+            sum(slot.failed for slot in self._slots.values()),
+        )
         found: list[Issue] = []
         for counted in self._counted.values():
             issue = self._issue(counted, bursts)
@@ -251,11 +253,7 @@ class Collector:
         signature = counted.signature
         edge = Edge(signature.sender, signature.receiver)
         burst = sum(times for slot, times in counted.slots.items() if slot in bursts)
-        subtype = subtype_of(signature.fault)
-        # What comes while everything fails is the fault of what all agents share. A few members
-        # that do so do not make an issue one of infrastructure.
-        if subtype.name in _OUTAGES and burst * 2 > counted.failed:
-            subtype = subtype_named("infrastructure") or subtype
+        subtype = subtype_with(signature.fault, counted.failed, burst)
         return Issue(
             key=signature.key,
             title=title_of(subtype, signature),
@@ -272,7 +270,7 @@ class Collector:
             count=counted.failed,
             first=counted.first,
             last=counted.last,
-            rate=_rate(counted.dispatches, self._edges[edge]),
+            rate=rate_of(counted.dispatches, self._edges[edge]),
             by_version=self._rates(edge, "agent", counted.versions),
             by_model=self._rates(edge, "model", counted.models),
             infrastructure=burst,
@@ -283,29 +281,28 @@ class Collector:
         """Return the rate for each version or model that had dispatches, failures or none."""
         names = {name for of, own, name in self._versions if of == edge and own == kind}
         return {
-            name: _rate(failed[name], self._versions[edge, kind, name])
+            name: rate_of(failed[name], self._versions[edge, kind, name])
             for name in sorted(names | set(failed))
         }
 
-    def _bursts(self) -> set[int]:
-        """Return the minutes in which far more dispatches than usual failed, of many agents."""
-        failed = sum(slot.failed for slot in self._slots.values())
-        dispatches = sum(slot.dispatches for slot in self._slots.values())
-        found = set()
-        for number, slot in self._slots.items():
-            if len(slot.agents) < _BURST_AGENTS or not slot.dispatches:
-                continue
-            here = share(min(slot.failed, slot.dispatches), slot.dispatches)
-            rest = dispatches - slot.dispatches
-            usual = share(min(failed - slot.failed, rest), rest)
-            least = here.low if here is not None and here.low is not None else 0.0
-            most = usual.high if usual is not None and usual.high is not None else 0.0
-            if least > _BY_CHANCE * most:
-                found.add(number)
-        return found
+
+def each_once(
+    failures: Iterable[Failure], project: str = ""
+) -> Iterator[tuple[Signature, Failure, list[str]]]:
+    """Yield the failures that count, each with the evaluators that say so.
+
+    A dispatch counts once for each signature: two evaluators that prove the same fault of one
+    dispatch are one failure of it. What only follows from another fault is left out.
+    """
+    found: dict[tuple[Signature, str, str | None], tuple[Failure, list[str]]] = {}
+    for failure in causes(failures):
+        where = (signature_of(failure, project), failure.conversation, failure.dispatch)
+        found.setdefault(where, (failure, []))[1].append(failure.evaluator)
+    for (signature, _, _), (failure, evaluators) in found.items():
+        yield signature, failure, evaluators
 
 
-class _Slot(msgspec.Struct):
+class Slot(msgspec.Struct):
     """Some minutes: how many dispatches there were, and which of them failed as in an outage."""
 
     dispatches: int = 0
@@ -313,23 +310,63 @@ class _Slot(msgspec.Struct):
     agents: set[str] = msgspec.field(default_factory=set)
 
 
+def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[int]:
+    """Return the minutes in which far more dispatches than usual failed, of many agents.
+
+    Args:
+        slots: by number; those in which fewer than three agents failed may be left out.
+        dispatches: of all slots, also those that are left out.
+        failed: likewise.
+    """
+    found = set()
+    for number, slot in slots.items():
+        if len(slot.agents) < _BURST_AGENTS or not slot.dispatches:
+            continue
+        here = share(min(slot.failed, slot.dispatches), slot.dispatches)
+        rest = dispatches - slot.dispatches
+        usual = share(max(0, min(failed - slot.failed, rest)), rest)
+        least = here.low if here is not None and here.low is not None else 0.0
+        most = usual.high if usual is not None and usual.high is not None else 0.0
+        if least > _BY_CHANCE * most:
+            found.add(number)
+    return found
+
+
 # Faults that an outage of a model or of the network looks like; a wrong target is none.
 _OUTAGES = frozenset({"dead_child", "empty_answer", "infrastructure"})
 
 
-def title_of(subtype: Subtype, signature: Signature) -> str:
-    """Name an issue by its signature: ``Tool outside of the scope: desk → billing (tool=Edit)``."""
+def is_outage(fault: str) -> bool:
+    """Tell whether an outage of a model or of the network looks like a fault."""
+    return subtype_of(fault).name in _OUTAGES
+
+
+def subtype_with(fault: str, failed: int, burst: int) -> Subtype:
+    """Return what an issue is, of whose ``failed`` members ``burst`` came while everything failed.
+
+    That is the fault of what all agents share. A few members that do so do not make an issue one
+    of infrastructure.
+    """
+    subtype = subtype_of(fault)
+    if subtype.name in _OUTAGES and burst * 2 > failed:
+        return subtype_named("infrastructure") or subtype
+    return subtype
+
+
+def title_of(subtype: Subtype, signature: Signature, says: str | None = None) -> str:
+    """Name an issue by its signature: ``Tool outside of the scope: desk → billing (tool=Edit)``.
+
+    ``says`` are words of a member of its group.
+    """
     about = f" ({signature.about})" if signature.about else ""
     of = subtype.title
     if subtype.name == "other":
         of = f"`{signature.fault}` failed"
-    return f"{of}: {signature.edge}{about}"
+    title = f"{of}: {signature.edge}{about}"
+    return title if says is None else f"{title}: {mask(says)[:_SAID]}"
 
 
-def _count(counted: Counted, failure: Failure, *, is_new: bool) -> None:
-    counted.evaluators.add(failure.evaluator)
-    if not is_new:
-        return
+def _count(counted: Counted, failure: Failure) -> None:
     counted.failed += 1
     counted.judged += failure.judged
     if failure.dispatch is not None:
@@ -338,7 +375,7 @@ def _count(counted: Counted, failure: Failure, *, is_new: bool) -> None:
         if name in failure.versions:
             counter[failure.versions[name]] += 1
     if failure.at is not None:
-        counted.slots[_slot(failure.at)] += 1
+        counted.slots[slot_of(failure.at)] += 1
         counted.first = failure.at if counted.first is None else min(counted.first, failure.at)
         counted.last = failure.at if counted.last is None else max(counted.last, failure.at)
     _keep(counted.members, failure)
@@ -348,7 +385,7 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
     """Keep the members with the smallest hashes: a sample that no order of reading changes."""
     id_ = failure.id
     # Negative, as a heap gives its smallest first, and the largest hash is what goes.
-    order = -int.from_bytes(hashlib.blake2b(id_.encode(errors="replace"), digest_size=8).digest())
+    order = -int(id_of(failure), 16)
     most = TEXTS if failure.fault is None else MEMBERS
     if len(members) >= most and order <= members[0][0]:
         return
@@ -369,11 +406,19 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
         heapq.heapreplace(members, entry)
 
 
-def _slot(at: float) -> int:
+def id_of(failure: Failure) -> str:
+    """Return what a member goes by: 16 hex digits of a hash."""
+    digest = hashlib.blake2b(failure.id.encode(errors="replace"), digest_size=8)
+    return digest.hexdigest()
+
+
+def slot_of(at: float) -> int:
+    """Return the number of the five minutes that a time is in."""
     return int(at // _BURST_SECONDS)
 
 
-def _rate(failed: int, dispatches: int) -> Rate:
+def rate_of(failed: int, dispatches: int) -> Rate:
+    """Return failures per 1,000 dispatches, with a 95 % interval."""
     estimate = share(failed, dispatches) if 0 <= failed <= dispatches else None
     if estimate is not None:
         estimate = msgspec.structs.replace(
@@ -446,12 +491,13 @@ def _part(
         issue,
         key=key or issue.key,
         group=group,
+        says=says,
         title=issue.title if says is None else f"{issue.title}: {mask(says)[:_SAID]}",
         count=count,
         judged=round(issue.judged * len(members) / len(issue.members)),
         first=min(times, default=None),
         last=max(times, default=None),
-        rate=_rate(count, issue.rate.dispatches),
+        rate=rate_of(count, issue.rate.dispatches),
         by_version=_of_members(issue.by_version, "agent", members),
         by_model=_of_members(issue.by_model, "model", members),
         members=members,
@@ -464,7 +510,7 @@ _SAID = 120
 
 def _of_members(rates: dict[str, Rate], kind: str, members: Sequence[Member]) -> dict[str, Rate]:
     failed = Counter(member.versions.get(kind) for member in members)
-    return {name: _rate(failed[name], rate.dispatches) for name, rate in rates.items()}
+    return {name: rate_of(failed[name], rate.dispatches) for name, rate in rates.items()}
 
 
 class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):

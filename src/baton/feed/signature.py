@@ -20,7 +20,8 @@ class Signature(NamedTuple):
     """What a kind of failure goes by.
 
     Attributes:
-        project: of the server; empty elsewhere.
+        project: empty for issues of all kinds: a server keeps those of a project by themselves, so
+            that an issue has the same key there as in `baton issues`.
         fault: the kind of the finding, or the type of the evaluator where no finding proves it.
         sender: who made the dispatch; empty for the program or the user, ``?`` where untold.
         receiver: who got it, or whose run it is; ``?`` where untold.
@@ -59,8 +60,8 @@ def signature_of(failure: Failure, project: str = "") -> Signature:
     return Signature(
         project,
         failure.fault or failure.type,
-        UNTOLD if failure.sender is None else _agent(failure.sender),
-        UNTOLD if failure.receiver is None else _agent(failure.receiver),
+        UNTOLD if failure.sender is None else folded(failure.sender),
+        UNTOLD if failure.receiver is None else folded(failure.receiver),
         about,
     )
 
@@ -165,7 +166,7 @@ def error_class(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _agent(name: str) -> str:
+def folded(name: str) -> str:
     """Fold names that a program makes up for each run: `worker-8f3a91c2` is `worker-<id>`.
 
     A short number may tell two agents apart (`tier1`, `tier2`) and is kept.

@@ -2,7 +2,8 @@
 
 A day's bodies are one file, or one partition, so the disk shrinks by them. Rows that were made from
 them go first: a kill in between leaves a segment that no row names, and it goes the next time.
-Labels and roll-ups stay: labels are people's work, and roll-ups are what trends are drawn from.
+Labels and roll-ups stay: labels are people's work, and roll-ups are what trends are drawn from. So
+do the counts of issues and of the dispatches that their rates are of; only members go.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .schema import (
     conversation_trace,
     deletion,
     dispatch,
+    issue_due,
+    issue_member,
     judging,
     run,
     score,
@@ -145,7 +148,7 @@ def _delete_rows(store: Store, day: str, *, before: float) -> int:
 
 
 def _delete_conversations(connection: Connection, ids: list[int]) -> None:
-    for table in (run, dispatch, score, judging, conversation_trace):
+    for table in (run, dispatch, score, judging, conversation_trace, issue_member, issue_due):
         connection.execute(
             delete(table).where(table.c.conversation.in_(ids)), execution_options=EVERY_PROJECT
         )

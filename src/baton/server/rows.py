@@ -16,7 +16,10 @@ import msgspec
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from baton.model import AgentRun, ToolCall, Trace, Usage
+from baton.feed.failures import NOBODY
+from baton.feed.issues import slot_of
+from baton.feed.signature import UNTOLD, folded
+from baton.model import AgentRun, Dispatch, ToolCall, Trace, Usage, known
 from baton.model.score import case_status
 from baton.model.views import sum_usage
 
@@ -26,6 +29,9 @@ from .schema import (
     conversation,
     conversation_trace,
     dispatch,
+    issue_due,
+    issue_edge,
+    issue_slot,
     judging,
     label,
     rollup,
@@ -88,6 +94,26 @@ def upsert(connection: Connection, table: Table) -> Any:
     """Begin an ``INSERT ... ON CONFLICT``; both databases have it, each with its own class."""
     postgresql_ = connection.dialect.name == "postgresql"
     return (postgresql.insert if postgresql_ else sqlite.insert)(table)
+
+
+def add_up(
+    connection: Connection, table: Table, keys: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Add rows of sums to those that are stored under the same keys."""
+    if not rows:
+        return
+    added = upsert(connection, table)
+    summed = {name: table.c[name] + added.excluded[name] for name in rows[0] if name not in keys}
+    on_conflict = added.on_conflict_do_update(
+        index_elements=[table.c[name] for name in keys], set_=summed
+    )
+    connection.execute(on_conflict, rows)
+
+
+def issues_due(connection: Connection, project: int, ids: Iterable[int]) -> None:
+    """Have issues follow the failures of conversations: another task of the worker does it."""
+    rows = [{"project": project, "conversation": id_, "stamp": 1} for id_ in sorted(set(ids))]
+    add_up(connection, issue_due, ("project", "conversation"), rows)
 
 
 def write(
@@ -153,6 +179,9 @@ def write(
         if to is not None:
             theirs = (label.c.project == project) & (label.c.conversation == row["id"])
             connection.execute(update(label).where(theirs).values(conversation=to))
+    failing = {row["id"] for row in before.values() if row["failed"]}
+    failing |= {ids[key] for key, each in by_key.items() if _has_failed(each)}
+    issues_due(connection, project, failing)
     gone = [row["id"] for row in vanished]
     for table in (score, judging):
         _delete(connection, table, project, gone)
@@ -163,6 +192,10 @@ def write(
         add_rows(connection, table, rows)
     sums.write(connection, project)
     return [Place(row["day"], row["place"]) for row in before.values()]
+
+
+def _has_failed(reading: Reading) -> bool:
+    return any(each["status"] == "failed" for each in reading.scores)
 
 
 def slices(ids: Iterable[Any]) -> Iterable[list[Any]]:
@@ -364,8 +397,23 @@ def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]
                 "cost_usd": _cost(spent.cost_usd),
                 "service": row["service"],
                 "verdict": None,
+                "model": next(
+                    (
+                        _name(by_id[id_].model)
+                        for id_ in made.runs
+                        if id_ in by_id and by_id[id_].model
+                    ),
+                    None,
+                ),
+                "untold": _untold(reading.trace, made),
             }
     return list(runs.values()), list(dispatches.values())
+
+
+def _untold(trace: Trace, made: Dispatch) -> str | None:
+    if not known(trace, made, "to_agent"):
+        return "to"
+    return None if known(trace, made, "from_agent") else "from"
 
 
 def give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
@@ -432,6 +480,7 @@ class Sums:
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))
+        self._traffic = Traffic()
 
     def add(
         self,
@@ -445,6 +494,8 @@ class Sums:
         """Add the dispatches and scores of a conversation, whose row is ``of``."""
         starts = {row["id"]: row["started"] for row in dispatches}
         began = of["seen"] if of["started"] is None else of["started"]
+        if with_dispatches:
+            self._traffic.add(dispatches, sign, began)
         for row in dispatches if with_dispatches else ():
             status = _DISPATCH_STATUS.get(row["status"], "skipped")
             known = row["started"] is not None and row["ended"] is not None
@@ -493,16 +544,56 @@ class Sums:
             for key, figures in sorted(self._by_key.items())
             if any(figures.values())
         ]
+        self._traffic.write(connection, project)
         if not rows:
             return
-        added = upsert(connection, rollup)
-        summed = {name: rollup.c[name] + added.excluded[name] for name in FIGURES}
-        keys = [rollup.c.project, *(rollup.c[name] for name in _KEYS)]
-        connection.execute(added.on_conflict_do_update(index_elements=keys, set_=summed), rows)
+        add_up(connection, rollup, ("project", *_KEYS), rows)
         hours = {key[0] for key, figures in self._by_key.items() if figures["count"] < 0}
         for some in slices(hours):
             empty = rollup.c.hour.in_(some) & (rollup.c.count == 0)
             connection.execute(delete(rollup).where(rollup.c.project == project, empty))
 
 
+class Traffic:
+    """Dispatches that conversations give to the rates of issues, or take out of them.
+
+    By edge, version and model; and by five minutes, as an outage hits many agents at once. What
+    returns is no dispatch of its own.
+    """
+
+    def __init__(self) -> None:
+        self._edges: dict[tuple[str, str, str, str], int] = defaultdict(int)
+        self._slots: dict[int, int] = defaultdict(int)
+
+    def add(self, dispatches: Sequence[Row], sign: int, began: float) -> None:
+        """Add rows of dispatches, or take them out; ``began`` is when their conversation did."""
+        for row in dispatches:
+            if row["kind"] == "return" or row["untold"] == "to":
+                continue
+            sender = UNTOLD if row["untold"] else row["from_agent"] or NOBODY
+            edge = folded(sender), folded(row["to_agent"])
+            self._edges[*edge, row["agent_version"] or "", row["model"] or ""] += sign
+            self._slots[slot_of(began if row["started"] is None else row["started"])] += sign
+
+    def write(self, connection: Connection, project: int) -> None:
+        """Add the sums to those that are stored. Rows are locked in one order by all workers."""
+        names = ("sender", "receiver", "agent_version", "model")
+        edges = [
+            {"project": project, **dict(zip(names, key, strict=True)), "dispatches": count}
+            for key, count in sorted(self._edges.items())
+            if count
+        ]
+        add_up(connection, issue_edge, ("project", *names), edges)
+        slots = {EVERY_SLOT: sum(self._slots.values()), **self._slots}
+        rows = [
+            {"project": project, "slot": slot, "issue": 0, "agent": "",
+             "dispatches": count, "failed": 0, "outages": 0}
+            for slot, count in sorted(slots.items())
+            if count
+        ]  # fmt: skip
+        add_up(connection, issue_slot, ("project", "slot", "issue", "agent"), rows)
+
+
+EVERY_SLOT = -1
+"""The slot that holds the sums of all."""
 _KEYS = ("hour", "from_agent", "to_agent", "agent_version", "evaluator")

@@ -228,6 +228,8 @@ dispatch = Table(
     Column("cost_usd", Double),
     Column("service", Text),
     Column("verdict", Text),  # the worst status of the scores about it
+    Column("model", Text),  # of the first of its runs that tells it
+    Column("untold", Text),  # `from`, `to`: the source does not tell that agent; None: it does
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("dispatch_by_start", "project", "started"),
     Index("dispatch_by_target", "project", "to_agent", "started"),
@@ -445,15 +447,154 @@ rubric_trial = Table(
 issue = Table(
     "issue",
     INDEX,
+    # Failures that are one fault (`baton.feed.issues`). Counts outlive the conversations that they
+    # are made of, as the sums by hour do.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
-    Column("signature", Text, nullable=False),
+    Column("key", Text, nullable=False),  # of the signature, with the name of its group behind it
+    Column("signature", Text, nullable=False),  # the key of the signature
+    Column("text_group", Text),  # None: of no group of texts, or the rest of them
+    Column("fault", Text, nullable=False),
+    Column("sender", Text, nullable=False),  # empty: the program or the user; `?`: not told
+    Column("receiver", Text, nullable=False),  # `?`: not told
+    Column("about", Text, nullable=False),
+    Column("says", Text),  # what the members of its group say
     Column("title", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("subtype", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("proven", Boolean, nullable=False),
+    Column("evaluators", Text, nullable=False),  # JSON
+    Column("count", BigInteger, nullable=False),
+    Column("dispatched", BigInteger, nullable=False),  # of these, with a dispatch
+    Column("judged", BigInteger, nullable=False),
+    Column("infrastructure", BigInteger, nullable=False),
     Column("first", Double, nullable=False),
     Column("last", Double, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    UniqueConstraint("project", "signature"),
+    Column("groups", Text, nullable=False),  # JSON: what the members of a proven fault say
+    Column("state", Text, nullable=False),  # new, open, muted, fixed, regressed
+    Column("version", Text),  # in which it is fixed
+    Column("note", Text),
+    Column("by", Text),
+    Column("since", Double),
+    Column("went_into", Text),  # the key of the issue that its members are in now
+    UniqueConstraint("project", "key"),
+    Index("issue_by_signature", "project", "signature"),
+    Index("issue_by_count", "project", "count", "id"),
+    Index("issue_by_last", "project", "last", "id"),
+)
+
+issue_member = Table(
+    "issue_member",
+    INDEX,
+    # One failure; of a dispatch one for each issue.
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("signature", Text, nullable=False),  # the key of the signature
+    Column("place", Text, nullable=False),  # the dispatch, or empty
+    Column("issue", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),  # a hash of what it is
+    Column("key", Text, nullable=False),  # of the conversation
+    Column("evaluators", Text, nullable=False),  # JSON
+    Column("evidence", Text, nullable=False),  # JSON
+    Column("says", Text, nullable=False),
+    Column("agent", Text, nullable=False),  # whose run failed; `?`: not told
+    Column("agent_version", Text),
+    Column("model", Text),
+    Column("judged", Boolean, nullable=False),
+    Column("at", Double, nullable=False),
+    PrimaryKeyConstraint("project", "conversation", "signature", "place"),
+    Index("issue_member_by_issue", "project", "issue", "id"),
+    Index("issue_member_by_time", "project", "issue", "at"),
+)
+
+issue_count = Table(
+    "issue_count",
+    INDEX,
+    # Failures of an issue by day, version and model.
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),
+    Column("day", Integer, nullable=False),  # since the epoch
+    Column("agent_version", Text, nullable=False),  # empty: unknown
+    Column("model", Text, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "issue", "day", "agent_version", "model"),
+)
+
+issue_edge = Table(
+    "issue_edge",
+    INDEX,
+    # Dispatches, of which rates are made; those that return are none.
+    Column("project", Integer, nullable=False),
+    Column("sender", Text, nullable=False),  # as in `issue`
+    Column("receiver", Text, nullable=False),
+    Column("agent_version", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("dispatches", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "sender", "receiver", "agent_version", "model"),
+)
+
+issue_slot = Table(
+    "issue_slot",
+    INDEX,
+    # What came in the same few minutes: an outage hits many agents at once.
+    Column("project", Integer, nullable=False),
+    Column("slot", Integer, nullable=False),  # of five minutes, since the epoch; -1: all of them
+    Column("issue", BigInteger, nullable=False),  # 0: dispatches, of all agents
+    Column("agent", Text, nullable=False),
+    Column("dispatches", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("outages", BigInteger, nullable=False),  # failures that an outage looks like
+    PrimaryKeyConstraint("project", "slot", "issue", "agent"),
+)
+Index(
+    "issue_slot_of_outages",
+    issue_slot.c.project,
+    issue_slot.c.slot,
+    issue_slot.c.agent,
+    sqlite_where=issue_slot.c.outages > 0,
+    postgresql_where=issue_slot.c.outages > 0,
+)
+
+issue_event = Table(
+    "issue_event",
+    INDEX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),  # new, regressed, burst, state, merged, split, gone, ...
+    Column("by", Text),
+    Column("details", Text, nullable=False),  # JSON
+    Index("issue_event_by_issue", "project", "issue", "id"),
+)
+
+issue_progress = Table(
+    "issue_progress",
+    INDEX,
+    # What was done about an issue (`baton.feed.progress`).
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),
+    Column("progress", Text, nullable=False),  # JSON: investigation, fix, promotion
+    PrimaryKeyConstraint("project", "issue"),
+)
+
+issue_due = Table(
+    "issue_due",
+    INDEX,
+    # Conversations whose failures changed, until issues follow.
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("stamp", BigInteger, nullable=False),  # counts up: it changed again meanwhile
+    PrimaryKeyConstraint("project", "conversation"),
+)
+
+issue_regroup = Table(
+    "issue_regroup",
+    INDEX,
+    # When the texts of a project were grouped last, and whether somebody asked for it.
+    Column("project", Integer, primary_key=True, autoincrement=False),
+    Column("done", Double, nullable=False),
+    Column("asked", Boolean, nullable=False),
 )
 
 job = Table(

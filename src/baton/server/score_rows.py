@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select, update
 from baton.model.score import case_status
 
 from .database import add_rows
-from .rows import Row, Sums, give_verdicts, slices
+from .rows import Row, Sums, give_verdicts, issues_due, slices
 from .schema import conversation, dispatch, score
 
 Key = tuple[str, str]
@@ -83,6 +83,8 @@ def change_scores(
     dispatches = [dict(row) for row in connection.execute(select(dispatch).where(mine)).mappings()]
     sums.add(of, dispatches, replaced, sign=-1, with_dispatches=False)
     sums.add(of, dispatches, scores, with_dispatches=False)
+    if any(row["status"] == "failed" for row in (*scores, *replaced)):
+        issues_due(connection, of["project"], [of["id"]])
     current = select(score.c.dispatch, score.c.status).where(
         score.c.project == of["project"],
         score.c.conversation == of["id"],

@@ -26,6 +26,7 @@ from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
 from .inbox import Inbox, Item
+from .issues import index_issues, regroup_due
 from .jobs import Jobs
 from .live import Live
 from .rescores import Rescores
@@ -587,6 +588,8 @@ def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
     return [
         Task("reading what arrived", 0.1, worker.take_in),
         Task("reading conversations", 0.2, worker.read_due),
+        Task("issues", 1.0, lambda now: index_issues(store, now)),
+        Task("groups of issues", 30.0, lambda now: regroup_due(store, now)),
         Task("pruning the inbox", 60.0, prune),
         Task("retention", 600.0, delete_old),
     ]
