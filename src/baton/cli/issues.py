@@ -31,6 +31,8 @@ def issues_command(
     all: Flag = False,
     most: Whole = 20,
     json: Flag = False,
+    server: str | None = None,
+    project: Annotated[str | None, LATER] = None,
     evaluators: Evaluators = (),
     config: ConfigPath = None,
     scoring: Scoring = USUAL,
@@ -59,6 +61,10 @@ def issues_command(
         List so many issues.
     json
         Print the issues as JSON, with all that is known of each.
+    server
+        The address of a server whose issues are meant. The key is in `BATON_API_KEY`.
+    project
+        The project on the server; that of the key, or `default`, when left out.
     evaluators
         An evaluator to score recordings with. May be given several times.
     config
@@ -66,10 +72,28 @@ def issues_command(
     trust
         A folder whose files may name code. May be given several times.
     """
-    from baton.session.issues import find_issues, issue_named, mark_issue
+    from baton.session.issues import find_issues, issue_named, issues_of_server, mark_issue
+    from baton.session.server_client import connect
 
     if mark is None and (why or version or by):
         raise InputError("--why, --version and --by go with --mark")
+    if server is not None:
+        if sources or evaluators or config is not None:
+            raise InputError("--server shows what the server found: name no recordings beside it")
+        asked_server = connect(server, project=project)
+        found = issues_of_server(asked_server)
+        if mark is not None:
+            key, _, state = mark.partition("=")
+            key = issue_named(key, found.issues).key
+            one = asked_server.mark_issue(key, state, version=version, note=why, by=by).issue
+            print(f"{one.key} is {one.state} now")
+        elif show is not None:
+            _show(asked_server.issue(issue_named(show, found.issues).key).issue, json=json)
+        else:
+            _list(found, all=all, most=most, json=json)
+        return 0
+    if project is not None:
+        raise InputError("--project goes with --server")
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
     # What the user's own code prints does not belong to the list.
@@ -81,15 +105,22 @@ def issues_command(
         print(f"{given.key} is {given.state} now")
         return 0
     if show is not None:
-        issue = issue_named(show, found.issues)
-        print(_encoded(issue)) if json else _print_one(issue)
-        return 0
+        _show(issue_named(show, found.issues), json=json)
+    else:
+        _list(found, all=all, most=most, json=json)
+    return 0
+
+
+def _show(issue: Issue, *, json: bool) -> None:
+    print(_encoded(issue)) if json else _print_one(issue)
+
+
+def _list(found: Found, *, all: bool, most: int, json: bool) -> None:
     if json:
         for issue in found.issues:
             print(_encoded(issue))
-        return 0
-    _print(found, all=all, most=most)
-    return 0
+    else:
+        _print(found, all=all, most=most)
 
 
 def _encoded(issue: Issue) -> str:
@@ -104,7 +135,7 @@ def _print(found: Found, *, all: bool, most: int) -> None:
     console = console_for(sys.stdout)
     shown = [each for each in found.issues if all or each.state not in ("muted", "fixed")]
     if not found.issues:
-        print(f"no issue: nothing failed in {counted(found.traces, 'conversation')}")
+        print(f"no issue: nothing failed{_in_traces(found)}")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, title in enumerate(("issue", "state", "failures", "per 1,000", "what")):
@@ -115,8 +146,12 @@ def _print(found: Found, *, all: bool, most: int) -> None:
     console.print(table)
     left = len(found.issues) - len(shown[:most])
     more = f"; {left} more: --all, --most {len(found.issues)}" if left else ""
-    failures = f"{counted(found.failures, 'failure')} in {counted(found.traces, 'conversation')}"
+    failures = f"{counted(found.failures, 'failure')}{_in_traces(found)}"
     print(f"{counted(len(found.issues), 'issue')}, {failures}{more}")
+
+
+def _in_traces(found: Found) -> str:
+    return "" if found.traces is None else f" in {counted(found.traces, 'conversation')}"
 
 
 def _print_one(issue: Issue) -> None:

@@ -40,6 +40,8 @@ from baton.session.server_rows import (
     Health,
     InboxProblem,
     Interval,
+    IssueRecord,
+    IssueRow,
     Listed,
     Page,
     Point,
@@ -60,6 +62,18 @@ from .alerts import alerts_of
 from .conversations import unread
 from .database import TooLong, Unavailable, Unfit, without_reason
 from .inbox import Inbox
+from .issue_list import (
+    ISSUE_FIELDS,
+    NoIssue,
+    Order,
+    Progress,
+    StateChange,
+    change_state,
+    issues,
+    keep_progress,
+    one_issue,
+)
+from .issues import ask_for_regrouping
 from .labels import add_label, labels_of
 from .paging import MOST
 from .queues import queues_of
@@ -141,6 +155,13 @@ class _Scores(_List, kw_only=True):
     every_version: Annotated[
         bool, _said("Those of earlier versions of a conversation and replaced ones, too.")
     ] = False
+
+
+class _Issues(_List, kw_only=True):
+    all: Annotated[bool, _said("Muted and fixed ones, too.")] = False
+    order: Annotated[
+        Order, _said("The most frequent first, or those whose last failure is the newest.")
+    ] = "count"
 
 
 class _Labels(_Project, kw_only=True):
@@ -338,6 +359,55 @@ def _trends(call: Call) -> Any:
         until=_seconds(given.until),
     )
     return Listed(items=points)
+
+
+def _issues(call: Call) -> Any:
+    given = call.params
+    return issues(
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        order=given.order,
+        all=given.all,
+        since=_seconds(given.since),
+        until=_seconds(given.until),
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+
+
+def _issue(call: Call) -> Any:
+    try:
+        return one_issue(call.state.store, call.caller.project, call.path["key"])
+    except NoIssue as error:
+        raise Denied(404, str(error), f"{API}/issues lists them") from None
+
+
+def _issue_state(call: Call) -> Any:
+    given = Document("body", call.body, "json").decode(StateChange)
+    return _changed(
+        call, lambda: change_state(call.state.store, call.caller, call.path["key"], given)
+    )
+
+
+def _issue_progress(call: Call) -> Any:
+    given = Document("body", call.body, "json").decode(Progress)
+    return _changed(
+        call, lambda: keep_progress(call.state.store, call.caller, call.path["key"], given)
+    )
+
+
+def _changed(call: Call, change: Callable[[], None]) -> Any:
+    try:
+        change()
+    except NoIssue as error:
+        raise Denied(404, str(error), f"{API}/issues lists them") from None
+    return _issue(call)
+
+
+def _regroup(call: Call) -> Any:
+    ask_for_regrouping(call.state.store, call.caller.project)
+    return Listed(items=[])
 
 
 def _labels(call: Call) -> Any:
@@ -687,6 +757,51 @@ ENDPOINTS = (
         Listed[Point],
         _trends,
         _Trends,
+    ),
+    Endpoint(
+        "GET",
+        "/issues",
+        "read",
+        "Issues: failures that are one fault, the most frequent first",
+        Page[IssueRow],
+        _issues,
+        _Issues,
+        ISSUE_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/issues/{key}",
+        "read",
+        "One issue, with members, rates by version and model, events, and what was done about it",
+        IssueRecord,
+        _issue,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/{key}/state",
+        "review",
+        "Give an issue a state",
+        IssueRecord,
+        _issue_state,
+        body=StateChange,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/{key}/progress",
+        "run",
+        "Keep the investigation, the fix or the cases of an issue",
+        IssueRecord,
+        _issue_progress,
+        body=Progress,
+        most=8 << 20,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/regroup",
+        "review",
+        "Have the texts of judges grouped anew now, and not only at night",
+        Listed[Any],
+        _regroup,
     ),
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
@@ -1143,9 +1258,9 @@ _FORMS = {
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
-    for name in re.findall(r"\{(\w+):int\}", endpoint.path):
-        number = {"type": "integer"}
-        made.append({"name": name, "in": "path", "required": True, "schema": number})
+    for name, is_number in re.findall(r"\{(\w+)(:int)?\}", endpoint.path):
+        schema = {"type": "integer" if is_number else "string"}
+        made.append({"name": name, "in": "path", "required": True, "schema": schema})
     if endpoint.right is None:
         return made
     shape = msgspec.json.schema(endpoint.params)

@@ -182,7 +182,7 @@ _SCORE_COLUMNS: _Columns = {
 }
 
 
-class _Condition:
+class Condition:
     """Conditions of a list about one project.
 
     ``few`` is set where one of them gives few rows, which are then gathered and sorted.
@@ -296,7 +296,7 @@ def _newest(
     connection: Connection,
     query: Select[Any],
     order: Sequence[ColumnElement[Any]],
-    condition: _Condition,
+    condition: Condition,
     after: Sequence[Any] | None,
     limit: int,
     drivers: Sequence[tuple[ColumnElement[Any], list[str]]] = (),
@@ -471,7 +471,7 @@ def values_of(store: Store, project: int, field: str, *, most: int = 500) -> lis
         "finding": score.c.finding,
     }
     with store.read() as connection:
-        condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
+        condition = Condition(connection, project, _CONVERSATION_COLUMNS)
         if field in indexed:
             return list(islice(condition.different(indexed[field]), most))
         if known.kind != "text" or field == "conversation":
@@ -507,9 +507,9 @@ _ORDER = (func.coalesce(conversation.c.started, conversation.c.seen), conversati
 
 def _conversations(
     connection: Connection, project: int, chosen: Filter
-) -> tuple[Select[Any], _Condition, list[tuple[ColumnElement[Any], list[str]]]]:
+) -> tuple[Select[Any], Condition, list[tuple[ColumnElement[Any], list[str]]]]:
     """Return what asks for conversations, the condition that a filter makes, and its drivers."""
-    condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
+    condition = Condition(connection, project, _CONVERSATION_COLUMNS)
     about_scores, terms = _about_scores(chosen)
     about_dispatches, terms = _split(terms, _HAS_DISPATCH)
     agents, terms = _split(terms, ("agent",))
@@ -643,9 +643,9 @@ def conversation_filter(text: str | None) -> Filter:
 
 def _of_dispatches(
     connection: Connection, project: int, chosen: Filter
-) -> tuple[_Condition, list[Term]]:
+) -> tuple[Condition, list[Term]]:
     """Return the condition that a filter makes, and its terms about dispatches themselves."""
-    condition = _Condition(connection, project, _DISPATCH_COLUMNS)
+    condition = Condition(connection, project, _DISPATCH_COLUMNS)
     about_scores, terms = _about_scores(chosen)
     condition.add(terms, DISPATCH_FIELDS)
     if about_scores:
@@ -674,7 +674,7 @@ def _dispatch_rows(
 
 def evaluators(connection: Connection, project: int) -> dict[str, str]:
     """Return the evaluators that scored something in a project: the type of each, by name."""
-    condition = _Condition(connection, project, _SCORE_COLUMNS)
+    condition = Condition(connection, project, _SCORE_COLUMNS)
     of_one = select(score.c.type).where(score.c.project == project)
     return {
         name: str(connection.execute(of_one.where(score.c.evaluator == name).limit(1)).scalar())
@@ -702,7 +702,7 @@ def scores(
     after = read_cursor(cursor, tuple[float, int])
     query = select(score).where(score.c.project == project)
     with store.read() as connection:
-        condition = _Condition(connection, project, _SCORE_COLUMNS)
+        condition = Condition(connection, project, _SCORE_COLUMNS)
         condition.add(chosen.terms, SCORE_FIELDS)
         if not every_version:
             condition.all.append(_current(project))

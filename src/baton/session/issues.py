@@ -36,6 +36,8 @@ from .score import score
 if TYPE_CHECKING:
     from baton.store import Reportable
 
+    from .server_client import Server
+
 MARKS = Path(".baton") / "issues.jsonl"
 """Where the states that people give to issues are kept, a line each; the last one counts."""
 GROUPS = Path(".baton") / "issue-groups.json"
@@ -46,11 +48,12 @@ class Found(NamedTuple):
     """Issues, the most frequent first, and what they were made of.
 
     ``unread`` are results whose trace is not there any more; their failures are not counted.
+    ``traces`` is ``None`` for those of a server, which counts conversations that are gone as well.
     """
 
-    issues: list[Issue]
+    issues: Sequence[Issue]
     failures: int
-    traces: int
+    traces: int | None
     unread: int
 
 
@@ -93,6 +96,17 @@ def find_issues(
         note(f"{counted(unread, 'result')} without a trace: not looked at")
     issues = _in_groups(collector, Path(groups), note)
     return Found(list(with_marks(issues, known)), collector.failures, traces, unread)
+
+
+def issues_of_server(server: Server) -> Found:
+    """Return the issues that a server keeps, those that are muted or fixed included.
+
+    Raises:
+        InputError: the server refuses it.
+        ServerError: it does not answer.
+    """
+    issues = list(server.issues(all=True))
+    return Found(issues, sum(issue.count for issue in issues), None, 0)
 
 
 def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:

@@ -16,6 +16,7 @@ import msgspec
 
 from baton.config.dialects.adk import FILE_NAME as CRITERIA
 from baton.datasets.labels import Label
+from baton.feed.progress import Fix, Investigation, Promotion
 from baton.formats.opening import read_bytes
 from baton.http.answers import PULL_MIB, Fault, Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, Words, access
@@ -34,6 +35,8 @@ from .server_rows import (
     EvaluationJob,
     InboxProblem,
     Interval,
+    IssueRecord,
+    IssueRow,
     Listed,
     Page,
     Point,
@@ -236,6 +239,71 @@ class Server:
             "until": until,
         }
         return self._get("/trends", Listed[Point], given).items
+
+    def issues(
+        self,
+        *,
+        all: bool = False,
+        order: str = "count",
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[IssueRow]:
+        """Yield issues, the most frequent first (``order="last"``: that failed last).
+
+        Args:
+            all: muted and fixed ones as well.
+            order: ``count`` or ``last``.
+            since: only those that failed then or later.
+            until: only those that failed before.
+            filter: only those that meet it, such as ``to:refund-* state:regressed``.
+            fields: the same by name.
+        """
+        given = {"all": all or None, "order": order, "since": since, "until": until,
+                 "filter": filter, **fields}  # fmt: skip
+        return self._pages("/issues", Page[IssueRow], given)
+
+    def issue(self, key: str) -> IssueRecord:
+        """Return an issue with some members, events, and what was done about it."""
+        return self._get(f"/issues/{key}", IssueRecord, {})
+
+    def mark_issue(
+        self,
+        key: str,
+        state: str,
+        *,
+        version: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> IssueRecord:
+        """Give an issue a state: ``new``, ``open``, ``muted``, or ``fixed`` (in a version).
+
+        Raises:
+            InputError: there is no such issue or state.
+        """
+        body = msgspec.json.encode({"state": state, "version": version, "note": note, "by": by})
+        path = f"{_API}/issues/{key}/state"
+        return self._ask("POST", path, {}, IssueRecord, body, "application/json")
+
+    def keep_progress(
+        self,
+        key: str,
+        *,
+        investigation: Investigation | None = None,
+        fix: Fix | None = None,
+        promotion: Promotion | None = None,
+    ) -> IssueRecord:
+        """Have the server keep what was done about an issue; its page shows it."""
+        given = {"investigation": investigation, "fix": fix, "promotion": promotion}
+        body = msgspec.json.encode(given)
+        path = f"{_API}/issues/{key}/progress"
+        return self._ask("POST", path, {}, IssueRecord, body, "application/json")
+
+    def regroup_issues(self) -> None:
+        """Have the texts of judges grouped anew now, and not only at night."""
+        path = f"{_API}/issues/regroup"
+        self._ask("POST", path, {}, Listed[Any], b"{}", "application/json")
 
     def labels(
         self, *, rubric: str | None = None, conversation_id: int | None = None

@@ -7,6 +7,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from baton.feed.issues import Issue
+from baton.feed.progress import Fix, Investigation, Promotion
 from baton.model import AgentCard, Status, Trace
 from baton.stats.calibration import Quality, Together
 from baton.stats.intervals import Estimate
@@ -466,6 +468,42 @@ class UnknownRule(msgspec.Struct, kw_only=True):
     name: str
     conversations: int
     last_seen: datetime
+
+
+class IssueRow(Issue, kw_only=True, omit_defaults=True):
+    """An issue of a server.
+
+    Attributes:
+        trend: failures of each of the last 14 days (UTC), today last.
+        went_into: the key of the issue that its members are in now, after its texts were grouped
+            anew.
+    """
+
+    trend: list[int] = msgspec.field(default_factory=list)
+    went_into: str | None = None
+
+
+class IssueEvent(msgspec.Struct, kw_only=True):
+    """What became of an issue.
+
+    ``kind`` is ``new``, ``regressed``, ``burst``, ``state`` (somebody gave it one), ``merged``,
+    ``split`` or ``gone`` (its texts were grouped anew), ``investigation``, ``fix``, ``promotion``.
+    """
+
+    at: datetime | None
+    kind: str
+    by: str | None = None
+    details: dict[str, Any] = {}
+
+
+class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An issue with some members, its events (the latest first), and what was done about it."""
+
+    issue: IssueRow
+    events: list[IssueEvent] = []
+    investigation: Investigation | None = None
+    fix: Fix | None = None
+    promotion: Promotion | None = None
 
 
 class Listed(msgspec.Struct, Generic[T], kw_only=True):

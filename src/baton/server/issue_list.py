@@ -1,0 +1,405 @@
+"""Issues of a store as lists and pages show them, and what people say of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, func, insert, select, tuple_, update
+
+from baton.feed.issues import MEMBERS, Member, Rate, State, TextGroup, rate_of
+from baton.feed.progress import Fix, Investigation, Promotion
+from baton.feed.signature import UNTOLD
+from baton.feed.taxonomy import CATEGORIES, subtype_named
+from baton.model import InputError, suggestion
+from baton.model.filter import NUMBER, TEXT, TIME, Field, Fields, Filter
+from baton.session.server_rows import IssueEvent, IssueRecord, IssueRow, Page
+
+from .access import Caller
+from .issues import DAY, clean
+from .paging import at_of, cursor_after, read_cursor
+from .queries import Condition
+from .review import person
+from .schema import issue, issue_count, issue_edge, issue_event, issue_member, issue_progress
+from .store import Store
+
+Order = Literal["count", "last"]
+TREND_DAYS = 14
+"""Days of which a list shows how many failures there were."""
+_EVENTS = 200
+_NOTE = 10_000
+ISSUE_FIELDS: Fields = {
+    "state": Field(values=get_args(State)),
+    "category": Field(values=tuple(CATEGORIES)),
+    "subtype": TEXT,
+    "fault": TEXT,
+    "to": TEXT,
+    "from": TEXT,
+    "key": TEXT,
+    "count": NUMBER,
+    "first": TIME,
+    "last": TIME,
+}
+"""What issues may be filtered by."""
+_COLUMNS: dict[str, ColumnElement[Any]] = {
+    "to": issue.c.receiver,
+    "from": issue.c.sender,
+    **{
+        name: issue.c[name]
+        for name in ("state", "category", "subtype", "fault", "key", "count", "first", "last")
+    },
+}
+
+
+def issues(
+    store: Store,
+    project: int,
+    chosen: Filter,
+    *,
+    order: Order = "count",
+    all: bool = False,
+    since: float | None = None,
+    until: float | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+    now: float | None = None,
+) -> Page[IssueRow]:
+    """Return issues that meet a filter over ``ISSUE_FIELDS``, the most frequent or newest first.
+
+    Args:
+        store: where they are.
+        project: whose.
+        chosen: what they have to meet.
+        order: ``count`` or ``last``, the time of the last failure.
+        all: muted and fixed ones as well; a filter by state says that, too.
+        since: only those that failed then or later.
+        until: only those that failed before.
+        limit: of a page.
+        cursor: where the page before ended.
+        now: the end of the trend.
+
+    Raises:
+        InputError: the cursor is not of such a list.
+    """
+    after = read_cursor(cursor, tuple[float, int])
+    by = issue.c[order]
+    with store.read() as connection:
+        condition = Condition(connection, project, _COLUMNS)
+        condition.add(chosen.terms, ISSUE_FIELDS)
+        query = select(issue).where(issue.c.project == project, issue.c.count > 0, *condition.all)
+        if not all and not any(term.field in ("state", "key") for term in chosen.terms):
+            query = query.where(issue.c.state.in_(["new", "open", "regressed"]))
+        if since is not None:
+            query = query.where(issue.c.last >= since)
+        if until is not None:
+            query = query.where(issue.c.first < until)
+        if after is not None:
+            query = query.where(tuple_(by, issue.c.id) < tuple_(*after))
+        query = query.order_by(by.desc(), issue.c.id.desc()).limit(limit + 1)
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+        edges = _edges(connection, project)
+        days = _days(connection, project, [row["id"] for row in rows[:limit]], now)
+    items = [_row_as(row, edges, days) for row in rows[:limit]]
+    last = rows[limit - 1] if len(rows) > limit else None
+    return Page(items=items, next=None if last is None else cursor_after([last[order], last["id"]]))
+
+
+def issue_states(store: Store, project: int) -> dict[State, int]:
+    """Return how many issues there are in each state."""
+    query = select(issue.c.state, func.count()).where(issue.c.project == project, issue.c.count > 0)
+    with store.read() as connection:
+        return dict(connection.execute(query.group_by(issue.c.state)).all())
+
+
+_Edges = dict[tuple[str, str], int]
+
+
+def _edges(connection: Connection, project: int) -> _Edges:
+    query = select(issue_edge.c.sender, issue_edge.c.receiver, func.sum(issue_edge.c.dispatches))
+    query = query.where(issue_edge.c.project == project)
+    query = query.group_by(issue_edge.c.sender, issue_edge.c.receiver)
+    return {(sender, to): int(count) for sender, to, count in connection.execute(query)}
+
+
+class _Days(NamedTuple):
+    """Failures by issue and day, of the days up to ``until``."""
+
+    counts: Mapping[int, Mapping[int, int]]
+    until: int
+
+    def of(self, id_: int) -> list[int]:
+        there = self.counts.get(id_, {})
+        return [there.get(day, 0) for day in range(self.until - TREND_DAYS + 1, self.until + 1)]
+
+
+def _days(connection: Connection, project: int, ids: Sequence[int], now: float | None) -> _Days:
+    until = int((time.time() if now is None else now) // DAY)
+    query = select(issue_count.c.issue, issue_count.c.day, func.sum(issue_count.c.failed)).where(
+        issue_count.c.project == project,
+        issue_count.c.issue.in_(ids),
+        issue_count.c.day > until - TREND_DAYS,
+    )
+    counts: dict[int, dict[int, int]] = {}
+    for id_, day, count in connection.execute(
+        query.group_by(issue_count.c.issue, issue_count.c.day)
+    ):
+        counts.setdefault(id_, {})[day] = int(count)
+    return _Days(counts, until)
+
+
+_AS_THEY_ARE = (
+    "key",
+    "title",
+    "subtype",
+    "category",
+    "fault",
+    "about",
+    "proven",
+    "judged",
+    "count",
+    "first",
+    "last",
+    "infrastructure",
+    "says",
+    "state",
+    "version",
+    "note",
+    "by",
+    "since",
+)
+
+
+def _row_as(row: Mapping[str, Any], edges: _Edges, days: _Days, **more: Any) -> IssueRow:
+    subtype = subtype_named(row["subtype"])
+    dispatches = edges.get((row["sender"], row["receiver"]), 0)
+    return IssueRow(
+        **{name: row[name] for name in _AS_THEY_ARE},
+        mast=[] if subtype is None else list(subtype.mast),
+        sender=None if row["sender"] == UNTOLD else row["sender"],
+        receiver=None if row["receiver"] == UNTOLD else row["receiver"],
+        evaluators=msgspec.json.decode(row["evaluators"]),
+        rate=rate_of(row["dispatched"], dispatches),
+        group=row["text_group"],
+        groups=msgspec.json.decode(row["groups"], type=list[TextGroup]),
+        went_into=row["went_into"],
+        trend=days.of(row["id"]),
+        **{"members": [], **more},
+    )  # fmt: skip
+
+
+def one_issue(
+    store: Store, project: int, key: str, *, members: int = MEMBERS, now: float | None = None
+) -> IssueRecord:
+    """Return an issue with members, events, and what was done about it.
+
+    Args:
+        store: where it is.
+        project: whose.
+        key: what it goes by.
+        members: how many of its members; those with the smallest hashes, as a sample.
+        now: the end of the trend.
+
+    Raises:
+        NoIssue: there is none.
+    """
+    with store.read() as connection:
+        row = _found(connection, project, key)
+        id_ = row["id"]
+        query = select(issue_member).where(
+            issue_member.c.project == project, issue_member.c.issue == id_
+        )
+        query = query.order_by(issue_member.c.id).limit(members)
+        listed = [_member_of(each) for each in connection.execute(query).mappings()]
+        dispatched, failed = _by_kind(connection, project, row)
+        query = select(issue_event).where(
+            issue_event.c.project == project, issue_event.c.issue == id_
+        )
+        query = query.order_by(issue_event.c.id.desc()).limit(_EVENTS)
+        events = [
+            IssueEvent(
+                at=at_of(each["at"]),
+                kind=each["kind"],
+                by=each["by"],
+                details=msgspec.json.decode(each["details"]),
+            )
+            for each in connection.execute(query).mappings()
+        ]
+        kept = _progress(connection, project, id_)
+        of = _row_as(
+            row,
+            _edges(connection, project),
+            _days(connection, project, [id_], now),
+            members=listed,
+            by_version=_rates(failed["agent"], dispatched["agent"]),
+            by_model=_rates(failed["model"], dispatched["model"]),
+        )
+    return IssueRecord(
+        issue=of,
+        events=events,
+        investigation=kept.investigation,
+        fix=kept.fix,
+        promotion=kept.promotion,
+    )
+
+
+class NoIssue(InputError):  # noqa: N818 - says what is wrong
+    """There is no issue of this key in the project."""
+
+
+def _found(connection: Connection, project: int, key: str) -> dict[str, Any]:
+    query = select(issue).where(issue.c.project == project, issue.c.key == key)
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        keys = select(issue.c.key).where(issue.c.project == project).limit(1000)
+        known = list(connection.scalars(keys))
+        hint = suggestion(key, known) if known else "there is none"
+        raise NoIssue(f"no issue `{key[:100]}`; {hint}")
+    return dict(row)
+
+
+def _member_of(row: Mapping[Any, Any]) -> Member:
+    told = {"agent": row["agent_version"], "model": row["model"]}
+    return Member(
+        id=row["id"],
+        conversation=row["key"],
+        number=row["conversation"],
+        dispatch=row["place"] or None,
+        evidence=msgspec.json.decode(row["evidence"]),
+        says=row["says"],
+        at=row["at"],
+        versions={name: value for name, value in told.items() if value is not None},
+        judged=row["judged"],
+    )
+
+
+_Kinds = dict[str, Counter[str]]
+
+
+def _by_kind(connection: Connection, project: int, row: Mapping[str, Any]) -> tuple[_Kinds, _Kinds]:
+    """Return dispatches of its edge, and failures, by version of the receiver and by model."""
+    dispatched: _Kinds = {"agent": Counter(), "model": Counter()}
+    failed: _Kinds = {"agent": Counter(), "model": Counter()}
+    edge = (issue_edge.c.sender == row["sender"]) & (issue_edge.c.receiver == row["receiver"])
+    for counts, table, figure, which in (
+        (dispatched, issue_edge, issue_edge.c.dispatches, edge),
+        (failed, issue_count, issue_count.c.failed, issue_count.c.issue == row["id"]),
+    ):
+        query = select(table.c.agent_version, table.c.model, func.sum(figure))
+        query = query.where(table.c.project == project, which)
+        query = query.group_by(table.c.agent_version, table.c.model)
+        for version, model, count in connection.execute(query):
+            counts["agent"][version] += int(count)
+            counts["model"][model] += int(count)
+    return dispatched, failed
+
+
+def _rates(failed: Counter[str], dispatches: Counter[str]) -> dict[str, Rate]:
+    # Empty is unknown, and no version.
+    names = sorted((set(failed) | set(dispatches)) - {""})
+    return {name: rate_of(failed[name], dispatches[name]) for name in names}
+
+
+class Progress(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was done about an issue, as far as it is sent; what is left out stays as it is."""
+
+    investigation: Investigation | None = None
+    fix: Fix | None = None
+    promotion: Promotion | None = None
+
+
+def _progress(connection: Connection, project: int, id_: int) -> Progress:
+    query = select(issue_progress.c.progress).where(
+        issue_progress.c.project == project, issue_progress.c.issue == id_
+    )
+    kept = connection.execute(query).scalar()
+    return Progress() if kept is None else msgspec.json.decode(kept, type=Progress)
+
+
+def keep_progress(store: Store, caller: Caller, key: str, given: Progress) -> None:
+    """Keep what was done about an issue.
+
+    Raises:
+        NoIssue: there is no such issue.
+    """
+    with store.write() as connection:
+        row = _found(connection, caller.project, key)
+        kept = _progress(connection, caller.project, row["id"])
+        for name in Progress.__struct_fields__:
+            value = getattr(given, name)
+            if value is not None and value != getattr(kept, name):
+                setattr(kept, name, value)
+                _event(connection, caller.project, row["id"], name, by=caller.name)
+        encoded = clean(msgspec.json.encode(kept).decode())
+        which = issue_progress.c.project == caller.project
+        change = update(issue_progress).where(which, issue_progress.c.issue == row["id"])
+        if connection.execute(change.values(progress=encoded)).rowcount == 0:
+            made = {"project": caller.project, "issue": row["id"], "progress": encoded}
+            connection.execute(insert(issue_progress).values(made))
+
+
+class StateChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A state that somebody gives to an issue.
+
+    ``version`` goes with ``fixed``: that of the agent in which it is fixed. ``note`` says why, and
+    ``by`` who says so, where it is not who has the key.
+    """
+
+    state: Literal["new", "open", "muted", "fixed"]
+    version: str | None = None
+    note: str | None = None
+    by: str | None = None
+
+
+def change_state(
+    store: Store, caller: Caller, key: str, given: StateChange, now: float | None = None
+) -> None:
+    """Give an issue a state.
+
+    Raises:
+        NoIssue: there is no such issue.
+        InputError: a version without ``fixed``; a note that is too long.
+    """
+    if given.version is not None and given.state != "fixed":
+        raise InputError("a version goes with `fixed`: the one in which it is fixed")
+    if given.note is not None and len(given.note) > _NOTE:
+        raise InputError(f"a note has up to {_NOTE:,} characters, this one {len(given.note):,}")
+    now = time.time() if now is None else now
+    by = person(caller, given.by)
+    with store.write() as connection:
+        row = _found(connection, caller.project, key)
+        values: dict[str, Any] = {
+            "state": given.state,
+            "version": None if given.version is None else clean(given.version),
+            "note": None if given.note is None else clean(given.note),
+            "by": clean(by),
+            "since": now,
+        }
+        which = (issue.c.project == caller.project) & (issue.c.id == row["id"])
+        connection.execute(update(issue).where(which).values(values))
+        details = {"state": given.state, "version": given.version, "note": given.note}
+        told = {name: value for name, value in details.items() if value is not None}
+        _event(connection, caller.project, row["id"], "state", by=clean(by), now=now, **told)
+
+
+def _event(
+    connection: Connection,
+    project: int,
+    id_: int,
+    kind: str,
+    *,
+    by: str | None = None,
+    now: float | None = None,
+    **details: Any,
+) -> None:
+    row = {
+        "project": project,
+        "issue": id_,
+        "at": time.time() if now is None else now,
+        "kind": kind,
+        "by": by,
+        "details": clean(msgspec.json.encode(details).decode()),
+    }
+    connection.execute(insert(issue_event).values(row))
