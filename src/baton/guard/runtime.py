@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
@@ -34,11 +34,19 @@ from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy, with_usual_depth
 from .state import Spent, Store
 
+if TYPE_CHECKING:
+    from baton.model.prices import Prices
+
 Ask = Callable[[Decision], bool]
 
 
-class _At(msgspec.Struct, frozen=True):
-    """Where the program is: in which tree, on which dispatch, and who is at work."""
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a program is: in which tree, which agent is at work, and on which dispatch.
+
+    ``id`` names the dispatch, in the tree of its first agent the tree itself. ``agent`` is ``None``
+    until the first agent starts. ``request`` is what the agent was asked, ``asked`` what its sender
+    was asked itself. It is plain data, which a framework may keep with its own state.
+    """
 
     tree: str
     agent: str | None
@@ -46,6 +54,11 @@ class _At(msgspec.Struct, frozen=True):
     depth: int = 0
     sender: str | None = None
     request: str | None = None
+    asked: str | None = None
+    untold: bool = False
+    """Whether nobody told ``asked``."""
+    runs: list[str] = []
+    """The agents that the program itself has started from here."""
 
 
 class Guard:
@@ -55,9 +68,11 @@ class Guard:
         policy: the policy, or its file.
         store: the state of trees, or its file, which several processes may share; in memory when
             left out.
+        prices: what models cost, by their names, for what frameworks tell of requests; by
+            genai-prices, where that is installed, when left out.
         tracers: the provider of OpenTelemetry that makes the spans; the global one when left out.
-        ask: is asked where a rule says `ask`, and tells whether somebody agrees; without it what
-            asks is refused.
+        ask: is asked where a rule says `ask`, and tells whether somebody agrees; without it a
+            framework asks in its own way where it has one, and else what asks is refused.
 
     Raises:
         InputError: a policy or a file with faults.
@@ -69,14 +84,18 @@ class Guard:
         *,
         store: Store | Path | str | None = None,
         ask: Ask | None = None,
+        prices: Prices | None = None,
         tracers: Any = None,
     ) -> None:
         held = policy if isinstance(policy, Policy) else load_policy(policy)
         self.policy = with_usual_depth(held)
         self.store = store if isinstance(store, Store) else Store(store)
+        self.prices: Prices = prices or {}
+        self.granted: dict[tuple[str, str], Place] = {}
+        """Control that was given away, by tree and agent, until that agent starts."""
         self._ask = ask
         self._tracers = tracers
-        self._at: ContextVar[_At | None] = ContextVar("baton_guard", default=None)
+        self._at: ContextVar[Place | None] = ContextVar("baton_guard", default=None)
 
     @contextmanager
     def run(
@@ -85,56 +104,27 @@ class Guard:
         """Guard all that happens in this block: the tree of one request. Gives the tree's id.
 
         Args:
-            agent: who works on it first; the first marked function when left out.
+            agent: who works on it first; the first agent that starts when left out.
             request: what the user asks for.
             tree: the id of a tree to go on with, of another process or from before a restart.
         """
-        id_ = tree or uuid4().hex
-        token = self._at.set(_At(id_, agent, id_, request=_text(request)))
-        try:
-            with self._kept(id_):
-                self.store.begin(id_)
-            with watched_by(self):
-                yield id_
-        finally:
-            self._at.reset(token)
+        place = self.begin(agent, request, tree=tree)
+        with self.at(place), watched_by(self):
+            yield place.tree
 
     @contextmanager
-    def dispatch(self, to: str, prompt: Any = None) -> Iterator[Decision]:
+    def dispatch(self, to: str, prompt: Any = None) -> Iterator[Place]:
         """Ask whether the agent at work may hand work on; in the block the receiver is at work.
 
         Raises:
             RefusedError: it may not.
         """
-        at = self._here()
-        told = _text(prompt)
-        if at.agent is None:  # the first agent: who asks it is the user
-            token = self._at.set(_At(at.tree, to, at.id, request=at.request or told))
-            try:
-                yield Decision(allowed=True, version=self.policy.version)
-            finally:
-                self._at.reset(token)
-            return
-        event = Event(
-            on="dispatch",
-            tree=at.tree,
-            id=uuid4().hex,
-            sender=at.agent,
-            to=to,
-            parent=at.id,
-            depth=at.depth + 1,
-            request=at.request,
-            prompt=told,
-            at=time.time(),
-        )
-        decision = self._decide(event)
-        token = self._at.set(_At(at.tree, to, event.id, event.depth, at.agent, told))
+        place = self.start(to, prompt, by=self._here())
         try:
-            yield decision
+            with self.at(place):
+                yield place
         finally:
-            self._at.reset(token)
-            with self._kept(at.tree):
-                self.store.end(at.tree, event.id)
+            self.stop(place)
 
     def tool(self, name: str, arguments: Any = None) -> Decision:
         """Ask whether the agent at work may call a tool.
@@ -142,21 +132,7 @@ class Guard:
         Raises:
             RefusedError: it may not.
         """
-        at = self._here()
-        return self._decide(
-            Event(
-                on="tool",
-                tree=at.tree,
-                id=name,
-                sender=at.sender,
-                to=at.agent or "",
-                parent=at.id,
-                depth=at.depth,
-                tool=name,
-                arguments=arguments,
-                at=time.time(),
-            )
-        )
+        return self.call(self._here(), name, arguments)
 
     def output(self, answer: Any) -> Any:
         """Return what the caller may read of the answer of the agent at work.
@@ -166,24 +142,139 @@ class Guard:
         Raises:
             RefusedError: the caller may not read it.
         """
-        at = self._here()
-        if at.sender is None:  # of the first agent, which answers the user
+        return self.answer(self._here(), answer)
+
+    def begin(
+        self, agent: str | None = None, request: Any = None, *, tree: str | None = None
+    ) -> Place:
+        """Begin a tree; what :meth:`run` does, for hooks that cannot keep a block open."""
+        id_ = tree or uuid4().hex
+        with self._kept(id_):
+            self.store.begin(id_)
+        runs = [] if agent is None else [agent]
+        return Place(tree=id_, agent=agent, id=id_, request=_text(request), runs=runs)
+
+    @contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """Say where the program is, for a block."""
+        token = self._at.set(place)
+        try:
+            yield
+        finally:
+            self._at.reset(token)
+
+    @property
+    def place(self) -> Place | None:
+        """Where the program is; ``None`` outside of everything that is guarded."""
+        return self._at.get()
+
+    def put(self, place: Place | None) -> None:
+        """Say where the program is for the rest of this context, for hooks without a block."""
+        self._at.set(place)
+
+    def start(
+        self,
+        to: str,
+        prompt: Any = None,
+        *,
+        by: Place | None,
+        transfer: bool = False,
+        ask: Ask | None = None,
+    ) -> Place:
+        """Ask whether an agent may start, and return where the program is while it works.
+
+        Args:
+            to: the agent.
+            prompt: its task.
+            by: who hands it on; ``None`` begins a tree.
+            transfer: control moves to the agent, with all that was said.
+            ask: asks a person where the guard has no `ask` of its own.
+
+        Raises:
+            RefusedError: it may not.
+        """
+        told = _text(prompt)
+        if by is None:
+            return self.begin(to, told)
+        if not transfer and (granted := self.granted.pop((by.tree, to), None)) is not None:
+            return granted
+        if not by.runs and by.agent is None:  # the first agent: who asks it is the user
+            by.runs.append(to)
+            return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
+        # What the program itself starts after its first agent is handed on by nobody.
+        nobody = by.agent is None
+        event = Event(
+            on="dispatch",
+            tree=by.tree,
+            id=uuid4().hex,
+            sender=by.agent,
+            to=to,
+            parent=by.id,
+            depth=by.depth + (not transfer and not nobody),
+            request=by.request,
+            prompt=None if transfer else told,
+            at=time.time(),
+            unknown=("prompt",) if transfer or (nobody and told is None) else (),
+        )
+        self._decide(event, ask)
+        return Place(
+            tree=by.tree,
+            agent=to,
+            id=event.id,
+            depth=event.depth,
+            sender=by.agent,
+            # Who is given control reads on in the same conversation.
+            request=by.request if transfer else told,
+            asked=by.request,
+            untold=transfer or nobody,
+        )
+
+    def stop(self, place: Place) -> None:
+        """Note that the agent of a place has answered, or failed."""
+        if place.id != place.tree:
+            with self._kept(place.tree):
+                self.store.end(place.tree, place.id)
+
+    def call(
+        self, place: Place, name: str, arguments: Any = None, *, ask: Ask | None = None
+    ) -> Decision:
+        """Ask whether the agent of a place may call a tool; see :meth:`tool`."""
+        event = Event(
+            on="tool",
+            tree=place.tree,
+            id=name,
+            sender=place.sender,
+            to=place.agent or "",
+            parent=place.id,
+            depth=place.depth,
+            tool=name,
+            arguments=arguments,
+            at=time.time(),
+        )
+        return self._decide(event, ask)
+
+    def answer(self, place: Place, answer: Any) -> Any:
+        """Return what the caller may read of the answer of the agent of a place.
+
+        See :meth:`output`.
+        """
+        if place.sender is None:  # of the first agent, which answers the user
             return answer
         text = _text(answer)
         decision = self._decide(
             Event(
                 on="output",
-                tree=at.tree,
-                id=at.id,
-                sender=at.sender,
-                to=at.agent or "",
-                parent=at.id,
-                depth=at.depth,
-                prompt=at.request,
+                tree=place.tree,
+                id=place.id,
+                sender=place.sender,
+                to=place.agent or "",
+                parent=place.id,
+                depth=place.depth,
+                request=place.asked,
+                prompt=place.request,
                 output=text,
                 at=time.time(),
-                # What the sender was asked itself is not kept.
-                unknown=("request",),
+                unknown=("request", "prompt") if place.untold else (),
             )
         )
         if decision.output == text:
@@ -192,18 +283,23 @@ class Guard:
             return decision.output
         return msgspec.json.decode(decision.output or "null")
 
+    def used(
+        self, place: Place, *, tokens: int | None = None, cost_usd: float | None = None
+    ) -> None:
+        """Tell what the tree of a place has used; see :meth:`use`."""
+        with self._kept(place.tree):
+            self.store.use(place.tree, tokens=tokens, cost_usd=cost_usd)
+
     def use(self, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
         """Tell what the tree has used; limits of tokens and cost count only what is told."""
-        tree = self._here().tree
-        with self._kept(tree):
-            self.store.use(tree, tokens=tokens, cost_usd=cost_usd)
+        self.used(self._here(), tokens=tokens, cost_usd=cost_usd)
 
     @property
     def spent(self) -> Spent:
         """What the tree has had so far."""
         return self.store.spent(self._here().tree)
 
-    def _here(self) -> _At:
+    def _here(self) -> Place:
         at = self._at.get()
         if at is None:
             raise InputError("nothing is guarded here: open a block with `guard.run(...)` first")
@@ -220,10 +316,10 @@ class Guard:
             if not decision.allowed:
                 raise RefusedError(decision.reason or "refused", decision) from error
 
-    def _decide(self, event: Event) -> Decision:
+    def _decide(self, event: Event, ask: Ask | None = None) -> Decision:
         decision = self.store.decide(self.policy, event)
-        agreed = decision.action == "ask" and self._ask is not None and self._ask(decision)
-        if agreed:
+        ask = self._ask or ask
+        if decision.action == "ask" and ask is not None and ask(decision):
             decision = msgspec.structs.replace(decision, allowed=True, output=event.output)
             if event.on == "dispatch":
                 with self._kept(event.tree):

@@ -1,0 +1,173 @@
+"""What the hooks of all frameworks have in common: runs of agents, and calls of tools.
+
+An agent that starts while a tool of another is called is a dispatch of that agent, whether the
+framework knows it (a tool that is an agent) or not (a function that runs one). What the tool returns
+is the answer, which is checked before the caller reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from baton.model import RefusedError
+
+from .runtime import Ask, Guard, Place
+
+
+class Call(msgspec.Struct):
+    """A call of a tool: who calls, the dispatch that it is if that is known, and what it started.
+
+    ``granted`` is the dispatch until its agent starts; it may also be run in another way.
+    """
+
+    guard: Guard
+    by: Place
+    granted: Place | None = None
+    started: list[Place] = []
+    before: Call | None = None
+
+    def read(self, answer: Any) -> Any:
+        """Return what the caller may read of the answer.
+
+        Raises:
+            RefusedError: nothing of it.
+        """
+        for place in {each.agent: each for each in self.started}.values():
+            answer = self.guard.answer(place, answer)
+        return answer
+
+
+_CALL: ContextVar[Call | None] = ContextVar("baton_guard_call", default=None)
+
+
+def begin_call(
+    guard: Guard,
+    by: Place,
+    name: str,
+    arguments: Any = None,
+    *,
+    to: str | None = None,
+    prompt: Any = None,
+    ask: Ask | None = None,
+) -> Call:
+    """Ask for a call of a tool, or for the dispatch that it is where ``to`` names the agent.
+
+    What starts in this context from now on is started by the call.
+
+    Raises:
+        RefusedError: it may not be made.
+    """
+    call = Call(guard, by, before=_CALL.get())
+    if to is None:
+        guard.call(by, name, arguments, ask=ask)
+    else:
+        call.granted = guard.start(to, prompt, by=by, ask=ask)
+        call.started.append(call.granted)
+    _CALL.set(call)
+    return call
+
+
+def end_call(call: Call) -> None:
+    """Note that a call is over, whatever came of it."""
+    for place in call.started:
+        call.guard.stop(place)
+    if _CALL.get() is call:
+        _CALL.set(call.before)
+
+
+@contextmanager
+def calling(guard: Guard, by: Place, name: str, arguments: Any = None, **named: Any) -> Iterator[Call]:
+    """Do what :func:`begin_call` does, for a block."""
+    call = begin_call(guard, by, name, arguments, **named)
+    try:
+        yield call
+    finally:
+        end_call(call)
+
+
+def call_now(
+    guard: Guard,
+    by: Place,
+    name: str,
+    arguments: Any,
+    run: Callable[[], Any],
+    **named: Any,
+) -> Any:
+    """Call a tool if that is allowed; what it returns, or the reason why not."""
+    try:
+        with calling(guard, by, name, arguments, **named) as call:
+            return call.read(run())
+    except RefusedError as refused:
+        return str(refused)
+
+
+async def call_later(
+    guard: Guard,
+    by: Place,
+    name: str,
+    arguments: Any,
+    run: Callable[[], Awaitable[Any]],
+    **named: Any,
+) -> Any:
+    """Do what :func:`call_now` does for a tool that is awaited."""
+    try:
+        with calling(guard, by, name, arguments, **named) as call:
+            return call.read(await run())
+    except RefusedError as refused:
+        return str(refused)
+
+
+def begin_run(guard: Guard, agent: str, prompt: Any = None) -> Place:
+    """Ask whether an agent may start, and return where the program is while it works.
+
+    Raises:
+        RefusedError: it may not.
+    """
+    call = current_call(guard)
+    if call is None:
+        return guard.start(agent, prompt, by=guard.place)
+    granted = call.granted
+    if granted is not None and granted.agent == agent:
+        call.granted = None
+        return granted
+    place = guard.start(agent, prompt, by=call.by)
+    call.started.append(place)
+    return place
+
+
+def tell(
+    guard: Guard,
+    place: Place,
+    *,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    cached: int | None = None,
+    model: str | None = None,
+) -> None:
+    """Tell what a request to a model used.
+
+    ``input_tokens`` are without the ``cached`` ones. What it cost is known where the guard has a
+    price of the model, or where genai-prices is installed.
+    """
+    from baton.model.prices import cost_of
+    from baton.model.trace import Usage
+    from baton.model.views import token_count
+
+    if input_tokens is None and output_tokens is None:
+        return
+    usage = Usage(
+        input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached, requests=1
+    )
+    cost = None if model is None else cost_of(usage, model, guard.prices)
+    guard.used(place, tokens=token_count(usage), cost_usd=cost)
+
+
+def current_call(guard: Guard) -> Call | None:
+    """Return the call of a tool that is made here."""
+    call = _CALL.get()
+    return call if call is not None and call.guard is guard else None

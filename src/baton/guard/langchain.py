@@ -1,0 +1,201 @@
+"""Guards in agents of LangChain and LangGraph, as a middleware.
+
+    desk = create_agent(model, tools, name="desk", middleware=[GuardMiddleware(guard)])
+
+Each agent gets one. Open ``guard.run(request=...)`` around what asks several agents in turn, such as
+a graph whose nodes are agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NotRequired
+
+import msgspec
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware.types import PrivateStateAttr, hook_config
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.config import get_config
+from langgraph.types import Command, interrupt
+
+from baton.model import RefusedError
+from baton.providers.frameworks.at_work import prompt_of, receiver_of
+
+from .calls import Call, begin_run, calling, tell
+from .decide import Decision
+from .runtime import Guard, Place
+
+__all__ = ["GuardMiddleware"]
+
+
+class _State(AgentState[Any]):
+    baton_guard: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+
+
+class GuardMiddleware(AgentMiddleware[_State, Any, Any]):
+    """Asks a guard before tools run and agents start, and before answers of agents are read.
+
+    Args:
+        guard: what is asked.
+        agent: the agent's name, where ``create_agent`` was given none.
+    """
+
+    state_schema = _State
+
+    def __init__(self, guard: Guard, agent: str | None = None) -> None:
+        super().__init__()
+        self._guard = guard
+        self._agent = agent
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Ask whether the agent may start; if not, its answer is the reason."""
+        named = get_config().get("metadata", {}).get("lc_agent_name")
+        agent = str(self._agent or named or "agent")
+        messages = state["messages"]
+        try:
+            place = begin_run(self._guard, agent, _text(messages[-1]) if messages else None)
+        except RefusedError as refused:
+            return {"messages": [AIMessage(str(refused))], "jump_to": "end"}
+        return {"baton_guard": msgspec.to_builtins(place)}
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
+        """Do what :meth:`before_agent` does."""
+        return self.before_agent(state, runtime)
+
+    def after_model(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
+        """Tell what the model used."""
+        said = state["messages"][-1]
+        used = getattr(said, "usage_metadata", None)
+        place = _place(state)
+        if used and place is not None:
+            cached = used.get("input_token_details", {}).get("cache_read", 0)
+            tell(
+                self._guard,
+                place,
+                input_tokens=used["input_tokens"] - cached,
+                output_tokens=used["output_tokens"],
+                cached=cached,
+                model=said.response_metadata.get("model_name"),
+            )
+
+    async def aafter_model(self, state: _State, runtime: Any) -> None:
+        """Do what :meth:`after_model` does."""
+        self.after_model(state, runtime)
+
+    def after_agent(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
+        """Note that the agent is done."""
+        place = _place(state)
+        if place is not None:
+            self._guard.stop(place)
+
+    async def aafter_agent(self, state: _State, runtime: Any) -> None:
+        """Do what :meth:`after_agent` does."""
+        self.after_agent(state, runtime)
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Call a tool if that is allowed; else the model reads the reason."""
+        place = _place(request.state)
+        if place is None:
+            return handler(request)
+        try:
+            with calling(self._guard, place, **_asked(request)) as call:
+                return self._read(call, request, handler(request))
+        except RefusedError as refused:
+            return _refused(request, refused)
+
+    async def awrap_tool_call(
+        self, request: Any, handler: Callable[[Any], Awaitable[Any]]
+    ) -> Any:
+        """Do what :meth:`wrap_tool_call` does."""
+        place = _place(request.state)
+        if place is None:
+            return await handler(request)
+        try:
+            with calling(self._guard, place, **_asked(request)) as call:
+                return self._read(call, request, await handler(request))
+        except RefusedError as refused:
+            return _refused(request, refused)
+
+    def _read(self, call: Call, request: Any, result: Any) -> Any:
+        if isinstance(result, ToolMessage):
+            return _with_content(result, call.read(result.content))
+        if isinstance(result, Command):
+            # What hands control on names the next node.
+            for to in _names(result.goto):
+                self._guard.granted[call.by.tree, to] = self._guard.start(
+                    to, by=call.by, transfer=True
+                )
+            return _read_update(call, request, result)
+        return result
+
+
+def _place(state: Any) -> Place | None:
+    held = state.get("baton_guard") if isinstance(state, dict) else None
+    return None if held is None else msgspec.convert(held, Place)
+
+
+def _asked(request: Any) -> dict[str, Any]:
+    """Return what is called, and the agent that it hands work to where its function shows that."""
+    name, arguments = request.tool_call["name"], request.tool_call["args"]
+    tool = request.tool
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    to = receiver_of(function, arguments, _agent_name)
+
+    def ask(decision: Decision) -> bool:
+        return interrupt({"guard": decision.reason, "tool": name, "arguments": arguments}) is True
+
+    prompt = None if to is None else prompt_of(arguments, to)
+    return {"name": name, "arguments": arguments, "to": to, "prompt": prompt, "ask": ask}
+
+
+def _agent_name(value: Any) -> str | None:
+    """Return the name of an agent that ``create_agent`` made; ``None`` for anything else."""
+    config = getattr(value, "config", None)
+    metadata = config.get("metadata") if isinstance(config, dict) else None
+    name = metadata.get("lc_agent_name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _text(message: Any) -> str:
+    return str(message.text if isinstance(message, BaseMessage) else message)
+
+
+def _with_content(message: ToolMessage, content: Any) -> ToolMessage:
+    if content == message.content:
+        return message
+    # An artifact is what the program may read besides; it may hold what was replaced.
+    return message.model_copy(update={"content": content, "artifact": None})
+
+
+def _refused(request: Any, refused: RefusedError) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(str(refused), tool_call_id=call["id"], name=call["name"], status="error")
+
+
+def _names(goto: Any) -> list[str]:
+    listed = goto if isinstance(goto, list | tuple) else [goto]
+    names = [each if isinstance(each, str) else getattr(each, "node", None) for each in listed]
+    return [name for name in names if name]
+
+
+def _read_update(call: Call, request: Any, command: Command[Any]) -> Command[Any]:
+    """Return a command whose messages the caller may read; a tool may answer by one."""
+    update = command.update
+    messages = update.get("messages") if isinstance(update, dict) else None
+    if not messages or not call.started:
+        return command
+    try:
+        read = [
+            _with_content(each, call.read(each.content)) if isinstance(each, ToolMessage) else each
+            for each in messages
+        ]
+    except RefusedError as refused:
+        return Command(update={"messages": [_refused(request, refused)]})
+    return Command(
+        graph=command.graph,
+        update={**update, "messages": read},
+        resume=command.resume,
+        goto=command.goto,
+    )
