@@ -66,9 +66,7 @@ def test_what_keeps_the_policy_passes_as_without_a_guard(program: Any, noted: An
         ("{max_tokens: 100}", "this request has taken 120 tokens"),
     ],
 )
-def test_a_dispatch_is_refused_and_the_model_reads_why(
-    program: Any, rule: str, told: str
-) -> None:
+def test_a_dispatch_is_refused_and_the_model_reads_why(program: Any, rule: str, told: str) -> None:
     guard = Guard(rules(rule))
     said = heard(program, guard, LAB, "Are samples R-77 and X-99 clean?")
     assert said.startswith(told)
@@ -139,11 +137,10 @@ def test_a_broken_guard_is_open_or_closed_as_the_policy_says(
     guard = Guard(policy)
     with guard.run(request="Is it clean?"):
         guard.store.close()
-        said = ""
-        try:
-            said = heard(program, guard, CHARGE)
-        except Exception as error:
-            assert "could not decide" in str(error), error
-    assert (said == "charged 7") == (on_error == "open")
+        if on_error == "open":
+            assert heard(program, guard, CHARGE) == "charged 7"
+        else:
+            with pytest.raises(Exception, match="could not decide"):
+                raise RuntimeError(heard(program, guard, CHARGE))
     assert bool(CHARGES) == (on_error == "open")
     assert any("Cannot operate on a closed database" in each["failed"] for each in noted)

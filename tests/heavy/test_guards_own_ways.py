@@ -64,7 +64,7 @@ def test_agents_of_a_graph_give_control_away_or_keep_it_with_the_reason(allowed:
 
     from .guarded.in_langchain import Scripted
 
-    @tool
+    @tool  # type: ignore[untyped-decorator]
     def to_expert() -> Any:
         """Let the expert go on."""
         told = ToolMessage("moved", tool_call_id="call-0")
@@ -140,8 +140,9 @@ def test_strands_is_interrupted_and_goes_on_with_the_answer(agrees: bool) -> Non
     desk = in_strands.desk(Guard(rules(ASKED)), CHARGE)
     stopped = desk("Charge me.")
     assert stopped.stop_reason == "interrupt"
-    assert "may not use `charge`" in stopped.interrupts[0].reason
-    answer = {"interruptResponse": {"interruptId": stopped.interrupts[0].id, "response": agrees}}
+    (asked,) = stopped.interrupts or ()
+    assert "may not use `charge`" in asked.reason
+    answer: Any = {"interruptResponse": {"interruptId": asked.id, "response": agrees}}
     said = str(desk([answer])).strip()
     assert (said == "charged 7") == agrees
     assert bool(CHARGES) == agrees
@@ -187,7 +188,11 @@ def test_adk_waits_for_a_confirmation(agrees: bool) -> None:
         (session,) = (await ran.session_service.list_sessions(app_name="desk")).sessions
         found = ran.run_async(user_id="u", session_id=session.id, new_message=message)
         return "".join(
-            [p.text or "" async for event in found for p in (event.content.parts if event.content else ())]
+            [
+                p.text or ""
+                async for event in found
+                for p in (event.content.parts if event.content else ())
+            ]
         )
 
     said = asyncio.run(play())

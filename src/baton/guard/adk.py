@@ -19,7 +19,7 @@ from google.genai import types
 from baton.model import RefusedError
 from baton.providers.frameworks.at_work import prompt_of
 
-from .calls import Call, begin_call, begin_run, end_call, current_call, tell
+from .calls import Call, begin_call, begin_run, current_call, end_call, tell
 from .decide import Decision
 from .runtime import Guard, Place
 

@@ -1,8 +1,8 @@
 """What the hooks of all frameworks have in common: runs of agents, and calls of tools.
 
 An agent that starts while a tool of another is called is a dispatch of that agent, whether the
-framework knows it (a tool that is an agent) or not (a function that runs one). What the tool returns
-is the answer, which is checked before the caller reads it.
+framework knows it (a tool that is an agent) or not (a function that runs one). What the tool
+returns is the answer, which is checked before the caller reads it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def end_call(call: Call) -> None:
 
 
 @contextmanager
-def calling(guard: Guard, by: Place, name: str, arguments: Any = None, **named: Any) -> Iterator[Call]:
+def calling(
+    guard: Guard, by: Place, name: str, arguments: Any = None, **named: Any
+) -> Iterator[Call]:
     """Do what :func:`begin_call` does, for a block."""
     call = begin_call(guard, by, name, arguments, **named)
     try:

@@ -2,8 +2,8 @@
 
     desk = create_agent(model, tools, name="desk", middleware=[GuardMiddleware(guard)])
 
-Each agent gets one. Open ``guard.run(request=...)`` around what asks several agents in turn, such as
-a graph whose nodes are agents.
+Each agent gets one. Open ``guard.run(request=...)`` around what asks several agents in turn, such
+as a graph whose nodes are agents.
 """
 
 from __future__ import annotations
@@ -105,9 +105,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):
         except RefusedError as refused:
             return _refused(request, refused)
 
-    async def awrap_tool_call(
-        self, request: Any, handler: Callable[[Any], Awaitable[Any]]
-    ) -> Any:
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Do what :meth:`wrap_tool_call` does."""
         place = _place(request.state)
         if place is None:
@@ -183,13 +181,12 @@ def _names(goto: Any) -> list[str]:
 def _read_update(call: Call, request: Any, command: Command[Any]) -> Command[Any]:
     """Return a command whose messages the caller may read; a tool may answer by one."""
     update = command.update
-    messages = update.get("messages") if isinstance(update, dict) else None
-    if not messages or not call.started:
+    if not isinstance(update, dict) or not update.get("messages") or not call.started:
         return command
     try:
         read = [
             _with_content(each, call.read(each.content)) if isinstance(each, ToolMessage) else each
-            for each in messages
+            for each in update["messages"]
         ]
     except RefusedError as refused:
         return Command(update={"messages": [_refused(request, refused)]})

@@ -163,7 +163,7 @@ by itself, and reads the reason in place of the name of the next agent."""
 
 
 class _Hooks(AgentHooks[Any]):
-    """Hears when an agent starts and what its model used; what the agent had before hears it, too."""
+    """Hears when an agent starts and what its model used, beside the hooks that the agent has."""
 
     def __init__(self, guarded: _Guarded, own: Any) -> None:
         self._guarded = guarded

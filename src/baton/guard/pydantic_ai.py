@@ -50,9 +50,7 @@ class GuardCapability(AbstractCapability[Any]):
             del self._places[ctx.run_id]
             self._guard.stop(place)
 
-    async def after_model_request(
-        self, ctx: Any, *, request_context: Any, response: Any
-    ) -> Any:
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
         """Tell what the model used."""
         del request_context
         used, place = response.usage, self._places.get(ctx.run_id)

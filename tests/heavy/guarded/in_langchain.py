@@ -16,7 +16,7 @@ from baton.guard.langchain import GuardMiddleware
 from . import ANSWER, CHARGES, Calls
 
 
-class Scripted(BaseChatModel):
+class Scripted(BaseChatModel):  # type: ignore[misc]
     """Makes calls one after the other, then says what it has heard."""
 
     calls: Any = ()
@@ -43,16 +43,14 @@ class Scripted(BaseChatModel):
 
 def desk(guard: Guard, calls: Calls, **more: Any) -> Any:
     """Return the desk."""
-    lab = create_agent(
-        Scripted(answer=ANSWER), [], name="lab", middleware=[GuardMiddleware(guard)]
-    )
+    lab = create_agent(Scripted(answer=ANSWER), [], name="lab", middleware=[GuardMiddleware(guard)])
 
-    @tool
+    @tool  # type: ignore[untyped-decorator]
     def ask_lab(task: str) -> str:
         """Ask the lab."""
-        return lab.invoke({"messages": [("user", task)]})["messages"][-1].text
+        return str(lab.invoke({"messages": [("user", task)]})["messages"][-1].text)
 
-    @tool
+    @tool  # type: ignore[untyped-decorator]
     def charge(order: str) -> str:
         """Charge for an order."""
         CHARGES.append(order)
@@ -69,4 +67,5 @@ def desk(guard: Guard, calls: Calls, **more: Any) -> Any:
 
 def heard(guard: Guard, calls: Calls, asked: str) -> str:
     """Return what the model of the desk has heard, after calls of tools."""
-    return desk(guard, calls).invoke({"messages": [("user", asked)]})["messages"][-1].text
+    found = desk(guard, calls).invoke({"messages": [("user", asked)]})
+    return str(found["messages"][-1].text)

@@ -72,7 +72,7 @@ def desk(guard: Guard, calls: Calls) -> Agent[Any]:
         (name, {"input": arguments["task"]} if name == "ask_lab" else arguments)
         for name, arguments in calls
     ]
-    tools = [lab.as_tool("ask_lab", "Ask the lab."), charge]
+    tools: list[Any] = [lab.as_tool("ask_lab", "Ask the lab."), charge]
     made = Agent[Any](name="desk", model=Scripted(changed), tools=tools, handoffs=[expert])
     return guarded(guard, made)
 

@@ -50,7 +50,7 @@ class Scripted(Model):
 
 def agent(guard: Guard, name: str, model: Model, tools: Any = ()) -> Agent:
     """Return a guarded agent."""
-    hooks = [GuardHooks(guard)]
+    hooks: list[Any] = [GuardHooks(guard)]
     return Agent(name=name, model=model, tools=list(tools), hooks=hooks, callback_handler=None)
 
 
