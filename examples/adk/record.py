@@ -21,7 +21,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,12 +138,14 @@ def _expect_200(path: str, status: int, body: bytes) -> bytes:
 
 
 @contextmanager
-def running_server(apps: Path) -> Iterator[Client]:
-    """Start the server, wait until it is healthy, and end it whatever happens."""
+def running_server(
+    apps: Path, program: Sequence[str] = ("-m", "google.adk.cli", "api_server")
+) -> Iterator[Client]:
+    """Start a server, wait until it is healthy, and end it whatever happens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "google.adk.cli", "api_server"]
+    command = [sys.executable, *program]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--session_service_uri", "memory://", "--artifact_service_uri", "memory://"]
     environment = os.environ | {"OTEL_SDK_DISABLED": "true", "PYTHONDONTWRITEBYTECODE": "1"}
