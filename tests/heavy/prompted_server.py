@@ -40,12 +40,12 @@ def main() -> None:
     sys.path.insert(0, given["agents_dir"])
     app = get_fast_api_app(web=False, auto_create_session=True, **given)
 
-    @app.put("/store")
     async def store(texts: dict[str, str]) -> None:
         from prompted_desk.agent import STORE  # type: ignore[import-not-found]
 
         STORE.update(texts)
 
+    app.add_api_route("/store", store, methods=["PUT"])
     app.add_middleware(TakesPrompts)
     uvicorn.run(app, host=given["host"], port=given["port"])
 
