@@ -10,6 +10,11 @@ NEEDS = {
     "baton.adk": "google",  # the plug-in for servers of ADK: `adk`
     "baton.export.sdk": "opentelemetry",  # records as spans of the SDK: `otel`
     "baton.export.wire_proto": "opentelemetry",  # spans as protobuf: `otel`
+    "baton.guard.adk": "google",  # guards in programs of a framework, which they have
+    "baton.guard.langchain": "langchain",
+    "baton.guard.openai_agents": "agents",
+    "baton.guard.pydantic_ai": "pydantic_ai",
+    "baton.guard.strands": "strands",
     "baton.otel": "opentelemetry",  # records a program: `otel`
     "baton.providers.frameworks.adk_agents": "google",  # agents of ADK in this process: `adk`
     "baton.providers.frameworks.adk_stand_ins": "google",
