@@ -2,7 +2,8 @@
 
 ``agent:refund`` are the instructions of the agent ``refund``, ``description:refund`` is what
 routers read of it, ``tool:charge`` what models read of a tool, ``examples:refund`` a choice of
-cases. A program takes its own texts through ``baton.prompts.get``.
+cases. A program takes its own texts through ``baton.prompts.get``, and examples through
+``baton.prompts.examples``; a choice is handed over as a text too, the JSON of its examples.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import binascii
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 
 import msgspec
 
-from baton.model import ChangedText, InputError, Problem, suggestion, text_hash
+from baton.model import Case, ChangedText, Example, InputError, Problem, suggestion, text_hash
 
 KINDS = ("agent", "description", "tool", "examples")
 ENVIRONMENT = "BATON_PROMPTS"
@@ -57,9 +59,68 @@ def get(name: str, default: str) -> str:
     """Return the text of a component: ``default``, unless a replay changes it.
 
     Raises:
-        InputError: the name is not one of a component, as ``agent:refund`` is.
+        InputError: the name is not one of a text, as ``agent:refund`` is.
     """
-    _ASKED[check_name(name)] = default, sys._getframe(1).f_code.co_filename
+    if are_examples(name):
+        raise InputError(f"`{name}` is a choice of cases: ask for it by `baton.prompts.examples`")
+    return _asked_for(name, default, sys._getframe(1).f_code.co_filename)
+
+
+def examples(name: str, default: str) -> list[Example]:
+    """Return cases as examples: those of ``default``, unless a replay chooses others.
+
+    Files are read at each call: a program may well ask once, while it is loaded.
+
+    Args:
+        name: as in ``examples:refund``.
+        default: a dataset, ``FILE`` or ``FILE:case1,case2``, or a file that chooses cases of one
+            by ``from``, ``ids`` and ``number``. Its path starts beside the file that asks.
+
+    Raises:
+        InputError: the name is not one of examples, or the files have faults.
+    """
+    if not are_examples(name):
+        raise InputError(f"`{name}` is one text: ask for it by `baton.prompts.get`")
+    file = sys._getframe(1).f_code.co_filename
+    return read_examples(_asked_for(name, chosen(default, Path(file).parent), file))
+
+
+def are_examples(name: str) -> bool:
+    """Tell a choice of examples from other components; raises InputError for a bad name."""
+    return check_name(name).startswith("examples:")
+
+
+def chosen(choice: str | os.PathLike[str] | Iterable[Case], folder: Path = Path()) -> str:
+    """Return a choice of cases as the text that is handed over, with an example a line.
+
+    Args:
+        choice: cases, or what :func:`examples` takes.
+        folder: where the path of a choice starts.
+
+    Raises:
+        InputError: the files have faults, there is no such case, or one that shows nothing: it
+            does not say what should happen.
+    """
+    # A program that asks for texts alone is not to load what reads datasets.
+    from baton.datasets.examples import as_text, chosen_cases
+
+    if isinstance(choice, str | os.PathLike):
+        return as_text(chosen_cases(os.fspath(choice), folder))
+    return as_text(choice)
+
+
+def read_examples(text: str) -> list[Example]:
+    """Read what :func:`chosen` wrote; raises InputError for anything else."""
+    try:
+        return msgspec.json.decode(text, type=list[Example])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        message = f"this is no choice of examples: {error}; `baton.prompts.chosen` makes one"
+        raise InputError(message) from None
+
+
+def _asked_for(name: str, default: str, file: str) -> str:
+    """Return what a component is now, and note that a file asks for it."""
+    _ASKED[check_name(name)] = default, file
     of_request = _OF_REQUEST.get()
     if name in of_request:
         return of_request[name]
@@ -141,12 +202,19 @@ def changes_of(
             problems.append(f"no component `{name}`; {hint}")
         elif new == texts[name]:
             problems.append(f"`{name}` has this text already: nothing would change")
+        elif are_examples(name):
+            read_examples(new)
         elif faults := faults_of_change(texts[name], new, tools):
             problems.append(f"`{name}` cannot be changed to this: {'; '.join(faults)}")
     if problems:
         raise InputError(Problem(message=problem) for problem in problems)
     return [
-        ChangedText(name=name, before=hash_of(texts[name]), after=hash_of(new))
+        ChangedText(
+            name=name,
+            before=hash_of(texts[name]),
+            after=hash_of(new),
+            cases=[each.id for each in read_examples(new)] if are_examples(name) else None,
+        )
         for name, new in changed.items()
     ]
 

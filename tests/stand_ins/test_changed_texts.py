@@ -187,6 +187,48 @@ def test_a_server_takes_changed_texts_from_a_header() -> None:
         pass
 
 
+SHOWING = """
+    from baton import prompts
+
+
+    def reply(message):
+        shown = prompts.examples("examples:desk", "shown.yaml:parcel,chat")
+        fits = [each for each in shown if each.input.split()[0] == message.split()[0]]
+        return fits[0].to[0] if fits else "nobody"
+"""
+SHOWN = """
+    cases:
+    - {id: parcel, input: where is parcel 9, agents: [desk, shipping]}
+    - {id: refund, input: refund order 7, agents: [desk, refunds]}
+    - {id: chat, input: thanks, agents: [desk]}
+"""
+
+
+def test_other_cases_are_chosen_as_examples_and_the_evaluation_says_which(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "showing.py").write_text(dedent(SHOWING))
+    (desk / "shown.yaml").write_text(dedent(SHOWN))
+    (desk / "choice.yaml").write_text("from: shown.yaml\nids: [refund, parcel]\n")
+    (desk / "cases.yaml").write_text("cases:\n- {id: one, input: refund 8, response: refunds}\n")
+    assert main(["components", "showing.py:reply"]) == 0
+    name, digest, shown = capsys.readouterr().out.split(maxsplit=2)
+    assert (name, shown.strip()) == ("examples:desk", "2 cases: parcel, chat")
+    play = ["eval", "showing.py:reply", "cases.yaml", "-e", "response"]
+    assert main(play) == 1
+    for place, choice in enumerate(("choice.yaml", "shown.yaml:refund,parcel"), 1):
+        assert main([*play, "--with", f"examples:desk={choice}"]) == 0
+        last = sorted((desk / ".baton/evaluations").iterdir())[place]
+        header = json.loads((last / "evaluation.json").read_text())
+        [change] = header["provenance"]["texts"]
+        assert (change["before"], change["cases"]) == (digest, ["refund", "parcel"])
+    capsys.readouterr()
+    assert main([*play, "--with", "examples:desk=shown.yaml:refunt"]) == 2
+    assert "no case `refunt`; did you mean `refund`?" in capsys.readouterr().err
+    texts = {"examples:desk": prompts.chosen("shown.yaml:refund")}
+    assert baton.evaluate("cases.yaml", "showing.py:reply", texts=texts).status == "passed"
+
+
 class Chat(BaseHTTPRequestHandler):
     """A server of an agent: it takes texts from the header, or from its requests."""
 

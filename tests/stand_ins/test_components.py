@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from baton import components, prompts
-from baton.components import faults_of_change
+from baton.components import changes_of, faults_of_change, read_examples, to_header
+from baton.datasets import load_dataset
 from baton.model import Case, Content, ExpectedTurn, InputError, Trace
 from baton.providers.base import Surroundings
 from baton.providers.python import Python, PythonOptions
@@ -80,3 +81,103 @@ def test_a_change_that_breaks_a_text_is_refused(
 )
 def test_a_change_that_keeps_what_it_has_to_is_fine(old: str, new: str, tools: list[str]) -> None:
     assert faults_of_change(old, new, tools) == []
+
+
+SHOWN = """
+cases:
+- {id: refund, input: refund order 7, agents: [desk, refunds]}
+- {id: parcel, input: where is parcel 9, agents: [desk, shipping], response: 'It left {today}.'}
+- id: later
+  turns:
+  - {input: hello, response: Hello.}
+  - {input: refund it, dispatches: [{to: refunds}], tools: [{name: find, arguments: {n: 7}}]}
+- {id: chat, input: thanks, agents: [desk], response: You are welcome.}
+- {id: bare, input: hello}
+- id: moment
+  dispatch:
+    form: decision
+    context: [{user: hi}, {agent: desk, said: What is it?}, {user: refund order 3}]
+    call: {from: desk, to: shipping}
+    expect: {to: [refunds]}
+"""
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Path:
+    (tmp_path / "cases.yaml").write_text(SHOWN)
+    return tmp_path
+
+
+def examples_of(text: str) -> list[str]:
+    return [str(each) for each in read_examples(text)]
+
+
+def test_examples_are_cases_that_are_chosen_in_an_order(shown: Path) -> None:
+    chosen = prompts.chosen("cases.yaml:later,refund,moment,chat,parcel", shown)
+    assert examples_of(chosen) == [
+        'user: hello\nagent: Hello.\nuser: refund it\ncall: find {"n":7}\nhand to: refunds',
+        "user: refund order 7\nhand to: refunds",
+        "user: hi\ndesk: What is it?\nuser: refund order 3\nhand to: refunds",
+        "user: thanks\nhand to: nobody\nanswer: You are welcome.",
+        "user: where is parcel 9\nhand to: shipping\nanswer: It left {today}.",
+    ]
+    same = load_dataset(shown / "cases.yaml:later,refund,moment,chat,parcel")
+    assert {each.id for each in read_examples(prompts.chosen(same))} == {
+        each.id for each in read_examples(chosen)
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "ids"),
+    [
+        ("from: cases.yaml\nids: [parcel, refund]", ["parcel", "refund"]),
+        ("from: cases.yaml\nids: [parcel, refund]\nnumber: 1", ["parcel"]),
+        ("from: cases.yaml\nids: []", []),
+    ],
+)
+def test_a_file_chooses_cases_of_a_dataset(shown: Path, choice: str, ids: list[str]) -> None:
+    (shown / "choice.yaml").write_text(choice)
+    assert [each.id for each in read_examples(prompts.chosen("choice.yaml", shown))] == ids
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ("from: cases.yaml\nids: [refunt]", "no case `refunt`; did you mean `refund`"),
+        ("from: cases.yaml\nids: [bare]", "the case `bare` is no example"),
+        ("from: cases.yaml\nnumber: -1", "number"),
+        ("from: cases.yaml\nid: [refund]", "choice.yaml:2: id: unknown key; did you mean `ids`"),
+        ("from: gone.yaml", "choice.yaml:1.*no such file"),
+        ("from: cases.yaml\nids: [refund, refund]", "chosen twice"),
+    ],
+)
+def test_a_mistake_in_a_choice_of_cases_is_named(shown: Path, choice: str, says: str) -> None:
+    (shown / "choice.yaml").write_text(choice)
+    with pytest.raises(InputError, match=says):
+        prompts.chosen("choice.yaml", shown)
+
+
+def test_a_choice_of_cases_is_no_text_and_a_text_no_choice(shown: Path) -> None:
+    with pytest.raises(InputError, match=r"ask for it by `baton\.prompts\.examples`"):
+        prompts.get("examples:desk", "refund order 7")
+    with pytest.raises(InputError, match=r"ask for it by `baton\.prompts\.get`"):
+        prompts.examples("agent:desk", "cases.yaml")
+    texts = {"examples:desk": prompts.chosen("cases.yaml:refund", shown)}
+    with pytest.raises(InputError, match="this is no choice of examples"):
+        changes_of(texts, {"examples:desk": "refund order 7"})
+
+
+def test_what_an_example_says_is_not_taken_for_a_placeholder_or_a_tool(shown: Path) -> None:
+    texts = {"examples:desk": prompts.chosen("cases.yaml:parcel", shown)}
+    other = prompts.chosen("cases.yaml:chat,refund", shown)
+    [change] = changes_of(texts, {"examples:desk": other}, tools=["parcel"])
+    assert change.cases == ["chat", "refund"]
+    assert str(change).endswith(" (chat, refund)")
+
+
+def test_a_server_takes_chosen_examples_from_a_header(shown: Path) -> None:
+    texts = {"examples:desk": prompts.chosen("cases.yaml:refund", shown)}
+    asked = f"{shown}/cases.yaml:chat"
+    with prompts.handed_over(to_header(texts)):
+        assert [each.id for each in prompts.examples("examples:desk", asked)] == ["refund"]
+    assert [each.id for each in prompts.examples("examples:desk", asked)] == ["chat"]

@@ -10,8 +10,10 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from baton.components import are_examples, read_examples
+from baton.model import counted
 from baton.model.visible import visible_line
-from baton.session.components import component, list_components
+from baton.session.components import Component, component, list_components
 
 from .options import Flag, Paths, trust_in
 from .output import readers_may_leave
@@ -67,8 +69,15 @@ def components_command(
         else:
             width = max(len(each.name) for each in listed)
             for each in listed:
-                first = " ".join(each.text.split())
+                first = _in_a_line(each)
                 first = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 1]}…"
                 of = f"  ({each.provider})" if each.provider is not None else ""
                 print(visible_line(f"{each.name:<{width}}  {each.hash}  {first}{of}"))
     return 0
+
+
+def _in_a_line(listed: Component) -> str:
+    if are_examples(listed.name):
+        ids = [each.id for each in read_examples(listed.text)]
+        return f"{counted(len(ids), 'case')}: {', '.join(ids)}" if ids else "no cases"
+    return " ".join(listed.text.split())

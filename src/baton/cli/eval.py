@@ -93,7 +93,8 @@ class Running:
         Which of a config's providers to evaluate, by its agent_id or type.
     changes
         Play with a text of the agents changed: NAME=FILE, as in agent:desk=new.md; NAME is one of
-        `baton components`. May be given several times.
+        `baton components`, and of examples FILE may be cases.yaml:id1,id2. May be given several
+        times.
     live_tools
         A tool that really runs in cases whose tools are answered by stand-ins. May be given several
         times.

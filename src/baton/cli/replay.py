@@ -81,7 +81,8 @@ def replay_command(
         recording (`conversation`). A case says it itself; for recordings it is the decision.
     changes
         Play also with a text of the agents changed: NAME=FILE, as in agent:desk=new.md; NAME is one
-        of `baton components`. May be given several times.
+        of `baton components`, and of examples FILE may be cases.yaml:id1,id2. May be given several
+        times.
     repeat
         How often each case is played, unchanged and changed.
     expect

@@ -275,3 +275,36 @@ class Case(Record, kw_only=True):
         """Return a hash of all that the case states, without where it is (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)
         return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
+
+
+class Example(Record, kw_only=True):
+    """A case as an example for an agent: what is said, and what should come of it.
+
+    Args:
+        id: of the case.
+        before: what was said before, a line each.
+        input: the message.
+        to: the agents that work is handed to; empty for nobody.
+        tool_calls: the tools that are called, each with ``name`` and ``arguments``.
+        response: what is answered.
+
+    What is ``None`` the case does not state. As a text it is what a prompt may hold.
+    """
+
+    id: str
+    before: list[str] = msgspec.field(default_factory=list)
+    input: str
+    to: list[str] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    response: str | None = None
+
+    def __str__(self) -> str:
+        lines = [*self.before, f"user: {self.input}"]
+        for call in self.tool_calls or ():
+            arguments = msgspec.json.encode(call.get("arguments") or {}).decode()
+            lines.append(f"call: {call.get('name')} {arguments}")
+        if self.to is not None:
+            lines.append(f"hand to: {', '.join(self.to) or 'nobody'}")
+        if self.response is not None:
+            lines.append(f"answer: {self.response}")
+        return "\n".join(lines)

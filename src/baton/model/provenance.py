@@ -79,14 +79,21 @@ class GitState(Record, kw_only=True):
 
 
 class ChangedText(Record, kw_only=True):
-    """A component that was changed, with the hashes of its texts: these alone are kept."""
+    """A component that was changed, with the hashes of its texts: these alone are kept.
+
+    ``cases`` are the ids of the examples that were chosen, where it is a choice of cases.
+    """
 
     name: str
     before: str
     after: str
+    cases: list[str] | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.before} → {self.after}"
+        said = f"{self.name}: {self.before} → {self.after}"
+        if self.cases is None:
+            return said
+        return f"{said} ({', '.join(self.cases) or 'no examples'})"
 
 
 class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):

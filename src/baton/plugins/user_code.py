@@ -123,7 +123,13 @@ class Asking(NamedTuple):
 
     name: str
     text: str | None
-    place: str
+    file: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """The file's name and the line."""
+        return f"{self.file.name}:{self.line}"
 
 
 def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
@@ -146,8 +152,8 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
             if is_it and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 given = node.args[1] if len(node.args) > 1 else _keyword(node, "default")
                 text = _value_of(given, module)
-                place = f"{path.name}:{node.lineno}"
-                yield Asking(first.value, text if isinstance(text, str) else None, place)
+                known = text if isinstance(text, str) else None
+                yield Asking(first.value, known, path, node.lineno)
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -36,8 +36,7 @@ class Prompts:
         problems = []
         for name, file in options.prompts.items():
             try:
-                components.check_name(name)
-                self.texts[name] = read_text(around.folder / file)
+                self.texts[name] = read_text(name, file, around.folder)
             except InputError as error:
                 where = f"prompts.{name}"
                 for problem in error.problems:
@@ -121,13 +120,20 @@ _LONGEST = 120_000
 """Bytes. Linux takes 128 KiB for one variable; a longer one keeps processes from being started."""
 
 
-def read_text(file: Path) -> str:
-    """Read a file of a component's text; raises InputError.
+def read_text(name: str, file: str, folder: Path = Path()) -> str:
+    """Read the text of a component from a file, or the cases that are chosen as examples.
 
     Editors end a file with a newline that is no part of the text.
+
+    Raises:
+        InputError: the name or the file has a fault.
     """
-    data = read_bytes(file)
+    if components.are_examples(name):
+        return components.chosen(file, folder)
+    data = read_bytes(folder / file)
     try:
         return data.decode("utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise InputError(Problem(file=str(file), message=f"is not UTF-8: {error}")) from None
+        raise InputError(
+            Problem(file=str(folder / file), message=f"is not UTF-8: {error}")
+        ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -95,6 +94,8 @@ def component(listed: Sequence[Component], name: str) -> Component:
 def changes_in(words: Sequence[str]) -> dict[str, str]:
     """Read changes as the command line has them: ``NAME=FILE``, with the new text in the file.
 
+    Of examples it is ``examples:NAME=FILE`` or ``examples:NAME=FILE:case1,case2``.
+
     Raises:
         InputError: it is none, no such file, or a name that is not a component's or is given twice.
     """
@@ -106,7 +107,7 @@ def changes_in(words: Sequence[str]) -> dict[str, str]:
         rules.check_name(name)
         if name in texts:
             raise InputError(f"{option('with')}: `{name}` is given twice")
-        texts[name] = read_text(Path(file))
+        texts[name] = read_text(name, file)
     return texts
 
 

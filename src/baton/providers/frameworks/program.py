@@ -114,9 +114,17 @@ class Program:
         return {*named, *marked_tools()}
 
     def _asking(self) -> dict[str, str]:
-        """Return what the program's code asks for, also where it has not been run yet."""
-        calls = calls_of(components.get, self._root)
-        return {each.name: each.text for each in calls if each.text is not None}
+        """Return what the program's code asks for, also where it has not been run yet.
+
+        Raises:
+            InputError: the files of examples that it asks for have faults.
+        """
+        texts = calls_of(components.get, self._root)
+        found = {each.name: each.text for each in texts if each.text is not None}
+        for each in calls_of(components.examples, self._root):
+            if each.text is not None:
+                found[each.name] = components.chosen(each.text, each.file.parent)
+        return found
 
     @contextmanager
     def playing(self, case: Case) -> Iterator[Play]:
@@ -242,15 +250,17 @@ class Program:
             elif name in asked or (handed_over and name in in_files):
                 continue
             elif name in in_files:
+                ask = "examples" if components.are_examples(name) else "get"
                 raise InputError(
                     f"nothing in `{self._spec}` takes `{name}`: have it ask by "
-                    f'`baton.prompts.get("{name}", ...)`, or say who gets it by `prompts_to:`'
+                    f'`baton.prompts.{ask}("{name}", ...)`, or say who gets it by `prompts_to:`'
                 )
             else:
                 self._refuse(name, [*own, *asked, *in_files])
 
     def _refuse(self, name: str, known: list[str]) -> NoReturn:
-        for each in calls_of(components.get, self._root):
+        ask = components.examples if components.are_examples(name) else components.get
+        for each in calls_of(ask, self._root):
             if each.name == name:
                 raise InputError(
                     f"the text of `{name}` is made only when {each.place} is run, so that no "

@@ -1,0 +1,156 @@
+"""A choice of cases as examples for an agent: from files to the text that is handed over.
+
+A choice is written as any dataset is, ``FILE`` or ``FILE:case1,case2``, or as a file of its own::
+
+    from: cases.yaml
+    ids: [refund-1, refund-2]   # in this order; all cases where it is left out
+    number: 1                   # the first ones only
+
+Where it is handed over it is one text, a JSON list with an example a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.model import Case, Example, ExpectedTurn, InputError, Problem, suggestion
+
+from .load import load_dataset
+
+
+class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A file that chooses cases: ``from`` is a dataset beside it."""
+
+    from_: str = msgspec.field(name="from")
+    ids: list[str] | None = None
+    number: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+def chosen_cases(choice: str, folder: Path = Path()) -> list[Case]:
+    """Return the cases of a choice, in its order.
+
+    Args:
+        choice: ``FILE``, ``FILE:case1,case2``, or a file with ``from``.
+        folder: where paths start.
+
+    Raises:
+        InputError: a file that is not there or has faults, a case that it does not have.
+    """
+    file, ids, number = folder / choice, None, None
+    if (stated := _stated(file)) is not None:
+        document, own = stated
+        dataset, ids, number = file.parent / own.from_, own.ids, own.number
+        if not dataset.exists():
+            message = f"`{own.from_}`: no such file or folder beside this one"
+            raise InputError(document.problem_at(("from",), message))
+    elif not file.exists() and ":" in choice:
+        head, _, tail = choice.rpartition(":")
+        dataset, ids = folder / head, [name.strip() for name in tail.split(",") if name.strip()]
+    else:
+        dataset = file
+    cases = load_dataset(dataset)
+    if ids is None:
+        return list(cases)[:number]
+    found: dict[str, list[Case]] = {name: [] for name in ids}
+    for case in cases:
+        if case.id in found:
+            found[case.id].append(case)
+    wrong = [name for name in found if len(found[name]) != 1]
+    if wrong:
+        raise InputError(
+            Problem(
+                file=str(dataset),
+                message=f"several cases `{name}`: name the file that is meant"
+                if found[name]
+                else f"no case `{name}`; {suggestion(name, cases.ids)}",
+            )
+            for name in wrong
+        )
+    return [found[name][0] for name in ids[:number]]
+
+
+def _stated(file: Path) -> tuple[Document, Choice] | None:
+    """Read a file that chooses cases; ``None`` for any other."""
+    if file.suffix not in (".yaml", ".yml", ".json") or not file.is_file():
+        return None
+    document = Document(str(file), read_bytes(file), "json" if file.suffix == ".json" else "yaml")
+    value = document.value()
+    if not isinstance(value, dict) or "from" not in value:
+        return None
+    return document, document.decode(Choice)
+
+
+def as_text(cases: Iterable[Case]) -> str:
+    """Return cases as the text of a choice.
+
+    Raises:
+        InputError: a case that says nothing of what should happen shows nothing, and two with one
+            id cannot be told apart.
+    """
+    examples = [_example(case) for case in cases]
+    ids = [each.id for each in examples]
+    if twice := sorted({each for each in ids if ids.count(each) > 1}):
+        raise InputError(f"`{twice[0]}` is chosen twice as an example")
+    lines = [msgspec.json.encode(each, order="deterministic").decode() for each in examples]
+    return "[" + ",\n ".join(lines) + "]"
+
+
+def _example(case: Case) -> Example:
+    turn = case.turns[-1] if case.turns else None
+    if turn is None:
+        raise InputError(_about(case, "it has no turn"))
+    calls = [{"name": each.name, "arguments": each.arguments} for each in turn.tool_calls or ()]
+    example = Example(
+        id=case.id,
+        before=_before(case),
+        input=turn.input.plain(),
+        to=_receivers(turn),
+        tool_calls=None if turn.tool_calls is None else calls,
+        response=None if turn.response is None else turn.response.plain(),
+    )
+    if example.to is None and example.tool_calls is None and example.response is None:
+        why = "it states neither `agents`, `dispatches`, `tool_calls` nor a `response`"
+        raise InputError(_about(case, why))
+    return example
+
+
+def _about(case: Case, why: str) -> Problem:
+    where = case.where
+    return Problem(
+        file=where.file if where is not None else None,
+        line=where.line if where is not None else None,
+        message=f"the case `{case.id}` is no example: {why}",
+    )
+
+
+def _receivers(turn: ExpectedTurn) -> list[str] | None:
+    """Return whom work is handed to: of a chain all but the agent that opens it."""
+    if turn.dispatches is not None:
+        return [each.to for each in turn.dispatches]
+    if turn.agents is None:
+        return None
+    names = [name for each in turn.agents for name in _names(each)]
+    return [name for name in names[1:] if name != names[0]]
+
+
+def _names(agents: object) -> Sequence[str]:
+    return [agents] if isinstance(agents, str) else getattr(agents, "any_order", [])
+
+
+def _before(case: Case) -> list[str]:
+    if case.dispatch is not None:
+        said = [each for each in case.dispatch.context if each.text]
+        asked = [place for place, each in enumerate(said) if each.role == "user"]
+        earlier = said[: asked[-1]] if asked else []
+        return [f"{each.agent or each.role}: {each.text}" for each in earlier]
+    lines = []
+    for turn in case.turns[:-1]:
+        lines.append(f"user: {turn.input.plain()}")
+        if turn.response is not None:
+            lines.append(f"agent: {turn.response.plain()}")
+    return lines
