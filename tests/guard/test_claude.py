@@ -44,7 +44,8 @@ def starts(number: int, to: str = "lab", **fields: Any) -> bytes:
 
 
 def verdict(said: dict[str, Any] | None) -> str:
-    return "goes on" if said is None else said["hookSpecificOutput"]["permissionDecision"]
+    decided = (said or {}).get("hookSpecificOutput", {})
+    return str(decided.get("permissionDecision", "goes on"))
 
 
 def test_sub_agents_are_counted_over_processes_of_hooks(policy: Path, tmp_path: Path) -> None:
@@ -82,21 +83,72 @@ def test_a_sub_agent_has_its_own_tools(policy: Path, tmp_path: Path) -> None:
     assert calls("Write", agent_id="a1", agent_type="reviewer") == "deny"
 
 
-def test_an_answer_with_a_key_is_asked_for_again_and_then_ends(
+BACKGROUND = {"background_tasks": [{"id": "a1", "status": "running"}]}
+
+
+def test_an_answer_with_a_key_is_replaced_before_its_caller_reads_it(
     policy: Path, tmp_path: Path
 ) -> None:
-    def stops(text: str, **fields: bool) -> dict[str, Any] | None:
+    def returns(text: str) -> dict[str, Any] | None:
+        told = {"tool_input": {"subagent_type": "lab", "prompt": "Do."}, "tool_use_id": "t1"}
+        response = {
+            "status": "completed",
+            "agentId": "a1",
+            "content": [{"type": "text", "text": text}],
+        }
+        done = event("PostToolUse", tool_name="Agent", tool_response=response, **told)
+        return answer(policy, tmp_path / "g.db", done)
+
+    assert returns("All is well.") is None
+    replaced = returns(f"Use {KEY}.")
+    assert replaced is not None
+    changed = replaced["hookSpecificOutput"]["updatedToolOutput"]
+    assert changed["content"][0]["text"].startswith("Use [")
+    assert (changed["status"], changed["agentId"]) == ("completed", "a1")
+    assert KEY not in json.dumps(replaced)
+
+
+def test_a_sub_agent_in_the_background_is_asked_until_its_answer_may_be_read(
+    policy: Path, tmp_path: Path
+) -> None:
+    def stops(text: str, **fields: Any) -> dict[str, Any] | None:
         told = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": text, **fields}
         return answer(policy, tmp_path / "g.db", event("SubagentStop", **told))
 
-    assert stops("All is well.") is None
-    again = stops(f"Use {KEY}.")
-    assert again is not None
-    assert again["decision"] == "block"
-    assert KEY not in json.dumps(again)
-    ended = stops(f"Use {KEY}.", stop_hook_active=True)
-    assert ended is not None
-    assert ended["continue"] is False
+    assert stops("All is well.", **BACKGROUND) is None
+    for active in (False, True):
+        again = stops(f"Use {KEY}.", stop_hook_active=active, **BACKGROUND)
+        assert again is not None
+        assert again["decision"] == "block"
+        assert KEY not in json.dumps(again)
+    # What its caller waits for is replaced when it returns.
+    assert stops(f"Use {KEY}.", background_tasks=[]) is None
+
+
+def test_a_sub_agent_in_the_background_counts_as_running_until_it_stops(tmp_path: Path) -> None:
+    policy, store = tmp_path / "policy.yaml", tmp_path / "g.db"
+    policy.write_text("rules: [{max_fan_out: 1}]")
+    assert verdict(answer(policy, store, starts(1))) == "goes on"
+    launched = {"status": "async_launched", "agentId": "a1"}
+    answer(
+        policy,
+        store,
+        event("PostToolUse", tool_name="Agent", tool_use_id="t1", tool_response=launched),
+    )
+    assert verdict(answer(policy, store, starts(2))) == "deny"
+    stopped = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": "Done."}
+    answer(policy, store, event("SubagentStop", **stopped, **BACKGROUND))
+    assert verdict(answer(policy, store, starts(3))) == "goes on"
+
+
+def test_callers_wait_where_an_answer_may_be_withheld(policy: Path, tmp_path: Path) -> None:
+    said = answer(policy, tmp_path / "g.db", starts(1))
+    assert said is not None
+    assert said["hookSpecificOutput"]["updatedInput"] == {
+        "subagent_type": "lab",
+        "prompt": "Do 1.",
+        "run_in_background": False,
+    }
 
 
 def test_a_warning_is_told_and_nothing_stops(policy: Path, tmp_path: Path) -> None:

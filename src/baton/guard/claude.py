@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from baton.model import InputError
 
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
+from .runtime import Guard
 from .state import Store
 
 EVENTS: Mapping[str, str | None] = {
@@ -39,10 +41,12 @@ class _Told(msgspec.Struct):
     tool_name: str = ""
     tool_input: Any = None
     tool_use_id: str = ""
+    tool_response: Any = None
     agent_id: str | None = None
     agent_type: str | None = None
     last_assistant_message: str | None = None
     stop_hook_active: bool = False
+    background_tasks: list[dict[str, Any]] | None = None
 
     @property
     def tree(self) -> str:
@@ -66,21 +70,88 @@ def answer(policy: Path, store: Path, told: bytes) -> dict[str, Any] | None:
     except (InputError, OSError) as error:
         return _said(event, failed_decision(held, str(error), event.last_assistant_message))
     try:
-        return _answer(held, state, event)
+        return _answer(Guard(held, store=state), event)
     finally:
         state.close()
 
 
-def _answer(policy: Policy, store: Store, told: _Told) -> dict[str, Any] | None:
-    if told.hook_event_name in ("PostToolUse", "PostToolUseFailure"):
-        if not store.end(told.tree, told.tool_use_id) and told.hook_event_name == "PostToolUse":
-            # It ran, so a person agreed to what was asked.
-            store.add(_event(told))
-            store.end(told.tree, told.tool_use_id)
+def answer_of(guard: Guard, told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what :func:`answer` does, for hooks that run in a program with a guard."""
+    return _answer(guard, msgspec.convert(told, _Told))
+
+
+def _answer(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    try:
+        return _decided(guard, told)
+    except sqlite3.Error as error:
+        failed = failed_decision(guard.policy, f"the state of the tree: {error}")
+        return _said(told, failed)
+
+
+def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    store = guard.store
+    if told.hook_event_name == "PostToolUse":
+        return _returned(guard, told)
+    if told.hook_event_name == "PostToolUseFailure":
+        store.end(told.tree, told.tool_use_id)
         return None
     if told.hook_event_name not in EVENTS:
         return None
-    return _said(told, store.decide(policy, _event(told)))
+    if told.hook_event_name == "SubagentStop" and told.agent_id is not None:
+        store.end(told.tree, told.agent_id)
+    decision = guard.decide(_event(told))
+    said = _said(told, decision)
+    if (
+        told.hook_event_name == "PreToolUse"
+        and told.tool_name == "Agent"
+        and (decision.allowed or decision.action == "ask")
+        and _withholds(guard.policy)
+    ):
+        # Of an agent in the background a message tells the answer, which no hook can change.
+        own = told.tool_input if isinstance(told.tool_input, dict) else {}
+        waits = {"hookEventName": "PreToolUse", "updatedInput": {**own, "run_in_background": False}}
+        waits |= (said or {}).get("hookSpecificOutput", {})
+        return {**(said or {}), "hookSpecificOutput": waits}
+    return said
+
+
+def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    """Decide what the caller reads of the answer of a sub-agent."""
+    store = guard.store
+    response = told.tool_response if isinstance(told.tool_response, dict) else {}
+    if not store.knows(told.tree, told.tool_use_id):
+        store.add(_event(told))  # it ran, so a person agreed to what was asked
+    if response.get("status") == "async_launched":  # it ends when the sub-agent does
+        store.rename(told.tree, told.tool_use_id, str(response.get("agentId")))
+        return None
+    store.end(told.tree, told.tool_use_id)
+    content = response.get("content")
+    blocks = content if isinstance(content, list) else []
+    texts = [b["text"] for b in blocks if isinstance(b, dict) and isinstance(b.get("text"), str)]
+    text = "\n".join(texts) if texts else None
+    decision = guard.decide(_answered(told, text))
+    read = decision.output if decision.allowed else decision.reason
+    if read == text:
+        return _said(told, decision)
+    changed = {**response, "content": [{"type": "text", "text": read}]}
+    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": changed}}
+
+
+def _answered(told: _Told, text: str | None) -> Event:
+    sent = _event(told)
+    return msgspec.structs.replace(
+        sent,
+        on="output",
+        output=text,
+        unknown=sent.unknown + (() if text is not None else ("output",)),
+    )
+
+
+def _withholds(policy: Policy) -> bool:
+    return any(
+        rule.output is not None and rule.action in ("block", "ask", "redact")
+        for rule in policy.rules
+    )
 
 
 def _event(told: _Told) -> Event:
@@ -141,12 +212,15 @@ def _event(told: _Told) -> Event:
 def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:
     reason = decision.reason or ""
     if told.hook_event_name == "SubagentStop":
-        # A hook cannot change an answer: what would be replaced is asked for again.
-        if decision.action in ("block", "ask", "redact"):
-            if decision.action == "redact":
-                reason = "your answer holds what may not be passed on: answer again without it"
-            if told.stop_hook_active:  # asked once already: better an end than a loop or a leak
-                return {"continue": False, "stopReason": reason}
+        # What the caller reads is decided once more when the call returns. That is too late for
+        # an agent in the background: it is asked again for as long as its answer breaks a rule.
+        # Older versions do not tell which those are.
+        tasks = told.background_tasks
+        late = tasks is None or any(each.get("id") == told.agent_id for each in tasks)
+        if decision.action in ("block", "ask") and (late or not told.stop_hook_active):
+            return {"decision": "block", "reason": reason}
+        if decision.action == "redact" and late:
+            reason = "your answer holds what may not be passed on: answer again without it"
             return {"decision": "block", "reason": reason}
     elif told.hook_event_name == "PreToolUse" and not decision.allowed:
         verdict = "ask" if decision.action == "ask" else "deny"

@@ -316,7 +316,11 @@ class Guard:
             if not decision.allowed:
                 raise RefusedError(decision.reason or "refused", decision) from error
 
-    def _decide(self, event: Event, ask: Ask | None = None) -> Decision:
+    def decide(self, event: Event, ask: Ask | None = None) -> Decision:
+        """Decide an event, ask a person if a rule says so, and leave it in the record.
+
+        ``ask`` is for a guard that has none of its own.
+        """
         decision = self.store.decide(self.policy, event)
         ask = self._ask or ask
         if decision.action == "ask" and ask is not None and ask(decision):
@@ -326,6 +330,10 @@ class Guard:
                     self.store.add(event)
         if decision.broken or decision.failed:
             _mark(event, decision, self._tracers)
+        return decision
+
+    def _decide(self, event: Event, ask: Ask | None = None) -> Decision:
+        decision = self.decide(event, ask)
         if not decision.allowed:
             raise RefusedError(decision.reason or "refused", decision)
         return decision

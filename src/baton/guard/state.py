@@ -115,6 +115,22 @@ class Store:
                 self._count(database, tree, _hash("running", parent), -1)
             return True
 
+    def knows(self, tree: str, dispatch: str) -> bool:
+        """Tell whether a dispatch was counted."""
+        with self._lock:
+            found = self._connection().execute(
+                "select 1 from dispatches where tree = ? and id = ?", (tree, dispatch)
+            )
+            return found.fetchone() is not None
+
+    def rename(self, tree: str, dispatch: str, name: str) -> None:
+        """Give a dispatch another id, by which others will know it."""
+        with self._writing() as database:
+            database.execute(
+                "update or ignore dispatches set id = ? where tree = ? and id = ?",
+                (name, tree, dispatch),
+            )
+
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
         """Add what a tree has used; ``None`` leaves a figure as it is."""
         with self._writing() as database:
