@@ -8,6 +8,9 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
+# Compiled modules are kept: without them each process that a test starts compiles Baton again,
+# which takes a second, and the tests take twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-adk demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
 

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 from baton.model import InputError, suggestion
 
 Function = Callable[..., Any]
+_BATON = Path(__file__).resolve().parents[1]
+"""Baton itself is no part of a program, also where it is installed to be edited."""
 
 
 def load_function(spec: str, folder: Path) -> Function:
@@ -111,8 +114,8 @@ def _module_of_file(file: Path) -> ModuleType:
 
 def names_imported_below(folder: Path) -> Iterator[str]:
     """Yield what the modules of a folder import that are loaded, or that these may load later."""
-    for _, code in _own_files(folder):
-        yield from (name for above, name in _imports_in(code) if not above)
+    for path in _own_files(folder):
+        yield from (name for above, name in _imports_of(path) if not above)
 
 
 class Asking(NamedTuple):
@@ -140,8 +143,8 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     """
     files = ((getattr(each, "__file__", None), each) for each in list(sys.modules.values()))
     modules = {Path(file).resolve(): each for file, each in files if isinstance(file, str)}
-    for path, code in _own_files(folder):
-        for node in ast.walk(code):
+    for path in _own_files(folder):
+        for node in ast.walk(ast.parse(path.read_bytes())):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             module, first = modules.get(path), node.args[0]
@@ -172,20 +175,19 @@ def _value_of(node: ast.expr | None, module: ModuleType | None) -> Any:
     return None
 
 
-def _own_files(folder: Path) -> Iterator[tuple[Path, ast.AST]]:
-    """Yield the files of a folder that are loaded, and those that they import, as code."""
+def _own_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that are loaded, and those that they import."""
     loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
     seen: set[Path] = set()
     while waiting:
         path = waiting.pop()
         own = path.suffix == ".py" and path.is_relative_to(folder) and path not in seen
-        if not own or is_installed_file(path):
+        if not own or is_installed_file(path) or path.is_relative_to(_BATON):
             continue
         seen.add(path)
-        code = ast.parse(path.read_bytes())
-        yield path, code
-        for above, name in _imports_in(code):
+        yield path
+        for above, name in _imports_of(path):
             # `from .tools import pay` in the body of a function loads a file when that is called.
             start = path.parents[above - 1] if 0 < above <= len(path.parents) else folder
             place = start / name.replace(".", "/")
@@ -198,14 +200,23 @@ def is_installed_file(path: Path) -> bool:
     return bool({"site-packages", "dist-packages"} & set(path.parts))
 
 
-def _imports_in(code: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield each name that is imported, and how many dots of a relative import it has."""
-    for node in ast.walk(code):
+def _imports_of(path: Path) -> list[tuple[int, str]]:
+    """Return each name that a file imports, and how many dots of a relative import it has."""
+    stat = path.stat()
+    return _imports_in(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _imports_in(path: Path, _changed: int, _size: int) -> list[tuple[int, str]]:
+    # Each provider of a process asks for the same files: parsing 300 of them takes 2 s.
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
+            found += [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             if module:
-                yield node.level, module
+                found.append((node.level, module))
             dotted = f"{module}." if module else ""
-            yield from ((node.level, f"{dotted}{alias.name}") for alias in node.names)
+            found += [(node.level, f"{dotted}{alias.name}") for alias in node.names]
+    return found
