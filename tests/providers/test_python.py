@@ -338,7 +338,7 @@ def test_fifty_functions_that_block_take_as_long_as_one(evaluation: Evaluate) ->
     cases = [case(id=str(number)) for number in range(50)]
     started = time.monotonic()
     done = evaluation(code, cases, concurrency=50)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 4
     assert len(list(done)) == 50
 
 
