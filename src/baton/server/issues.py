@@ -170,7 +170,7 @@ def _read(store: Store, project: int, ids: Sequence[int]) -> dict[int, _Found | 
         for each in connection.execute(query.order_by(score.c.id)).mappings():
             of = rows.get(each["conversation"])
             if of is not None and each["version"] == of["version"]:
-                scores[of["id"]].append(_score(each))
+                scores[of["id"]].append(score_of(each))
         versions: dict[int, dict[str, str]] = defaultdict(dict)
         for table, name in ((run, "agent"), (dispatch, "to_agent")):
             query = select(table.c.conversation, table.c[name], table.c.agent_version).where(
@@ -205,7 +205,8 @@ def _named(trace: Trace, versions: Mapping[str, str]) -> dict[str, str]:
     return {name: versions[narrow(name)] for name in names if narrow(name) in versions}
 
 
-def _score(row: Mapping[Any, Any]) -> Score:
+def score_of(row: Mapping[Any, Any]) -> Score:
+    """Return the score that a row of `score` holds."""
     return Score(
         evaluator=row["evaluator"],
         type=row["type"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Unpack
 
 from baton.datasets.dispatch_cases import dispatch_case
@@ -16,7 +16,7 @@ from baton.pull.store import moment
 from baton.runner.plan import Specs
 
 from .issues import results_of
-from .prepare import Note, PathLike, ScoreOptions, log_note
+from .prepare import PathLike, ScoreOptions, log_note
 from .report import STORED
 
 _NAMED = 10
@@ -110,7 +110,20 @@ def collect(
         raise InputError(f"no issue `{issue}` has a member there: `baton issues` lists them")
     if not collected.chosen:
         raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
-    _tell(collected, count, failing, note)
+    for each in shortcomings(collected, count, failing=failing):
+        note(each)
+    cases = cases_of(collected, issue=issue, form=form, context_turns=context_turns)
+    return CaseSet(cases, collected)
+
+
+def cases_of(
+    collected: Collected,
+    *,
+    issue: str | None = None,
+    form: Form = "decision",
+    context_turns: int = CONTEXT_TURNS,
+) -> list[Case]:
+    """Make dispatch cases of what was chosen; those of an ``issue`` have its tag."""
     cases: dict[str, Case] = {}
     for one in collected.chosen:
         case = dispatch_case(
@@ -123,25 +136,25 @@ def collect(
         )
         case.tags = [one.verdict, *([f"issue:{issue}"] if issue is not None else [])]
         cases[case.id] = case
-    return CaseSet(list(cases.values()), collected)
+    return list(cases.values())
 
 
-def _tell(collected: Collected, count: int, failing: bool, tell: Note) -> None:
-    """Say where the set is not as it should be."""
+def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> Iterator[str]:
+    """Yield where a set is not as it should be, a sentence each."""
     few = [each for each in collected.strata if each.chosen < LEAST]
     for stratum in few[:_NAMED]:
         cases = counted(stratum.chosen, "case")
-        tell(f"{stratum.agent}: {cases}; {LEAST} or more would tell its rate")
+        yield f"{stratum.agent}: {cases}; {LEAST} or more would tell its rate"
     if len(few) > _NAMED:
-        tell(f"{len(few) - _NAMED} more agents have fewer than {LEAST} cases")
+        yield f"{len(few) - _NAMED} more agents have fewer than {LEAST} cases"
     chosen = len(collected.chosen)
     if chosen < count:
-        tell(f"{chosen} of {counted(count, 'case')}: there are no more that differ")
-    share = collected.green / chosen
-    if not failing and not 0.6 <= share <= 0.7:
+        yield f"{chosen} of {counted(count, 'case')}: there are no more that differ"
+    share = collected.green / chosen if chosen else 0.0
+    if chosen and not failing and not 0.6 <= share <= 0.7:
         side = "green" if share > 0.7 else "failing"
-        tell(f"{share:.0%} are green, where 60 to 70 % are meant: there are too many {side} ones")
+        yield f"{share:.0%} are green, where 60 to 70 % are meant: there are too many {side} ones"
     if collected.unscored:
-        tell(f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from")
+        yield f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from"
     if collected.refused:
-        tell(f"{counted(collected.refused, 'conversation')} without consent: left out")
+        yield f"{counted(collected.refused, 'conversation')} without consent: left out"

@@ -45,6 +45,7 @@ from baton.model import Case, InputError, Problem, Trace, suggestion
 from baton.model.redact import ON
 
 from .check import check
+from .convert import dispatch_yaml
 
 New = Literal["baton", "adk"]
 SUFFIXES: Mapping[New, str] = {"baton": ".yaml", "adk": ".evalset.json"}
@@ -259,6 +260,31 @@ class DatasetFolders:
         """Add a case in the words of the file; raises as :meth:`add_session`."""
         _check_id(_id_of(value))
         return self._change(name, lambda cases: [*cases, value])
+
+    def add_recorded(self, name: str, cases: Sequence[Case]) -> tuple[int, list[str]]:
+        """Add dispatch cases that are not there yet; return how many, and what to note.
+
+        Raises:
+            KeyError: there is no such dataset.
+            InputError: the file takes no cases of Baton's, or a case has faults.
+        """
+        if self.dataset(name).target != "baton":
+            raise InputError(
+                f"{name} takes no recorded dispatches: choose a dataset of Baton's own"
+            )
+        text = dispatch_yaml(cases).encode()
+        values, _ = _cases_of(Document(name, text, "yaml").value())
+        count = 0
+
+        def added(there: list[Any]) -> list[Any]:
+            nonlocal count
+            known = {_id_of(case) for case in there}
+            new = [value for value in values if _id_of(value) not in known]
+            count = len(new)
+            return [*there, *new]
+
+        notes = self._change(name, added)
+        return count, notes
 
     def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> list[str]:
         """Put ``value`` in the place of a case that is still what was shown.

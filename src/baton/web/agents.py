@@ -263,7 +263,7 @@ def _source(visit: Visit, name: str) -> str:
     return f"baton show {shell_word(f'server://{host}{project}?{asked}')}"
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """A line of instructions: in both versions, or in one of them."""
 
     kind: Literal["same", "lost", "added", "gap"]
@@ -274,7 +274,7 @@ class _Version(NamedTuple):
     """A version, and what is different from the one before it; empty for the oldest."""
 
     made: AgentVersion
-    lines: list[_Change]
+    lines: list[Change]
     tools_added: list[str]
     tools_lost: list[str]
     changed: list[str]
@@ -289,7 +289,7 @@ def _with_changes(made: Sequence[AgentVersion]) -> list[_Version]:
         if before is None or new is None or old is None:
             listed.append(_Version(version, [], [], [], []))
             continue
-        lines = _line_changes(old.instructions or "", new.instructions or "")
+        lines = line_changes(old.instructions or "", new.instructions or "")
         added, lost = _tools(new) - _tools(old), _tools(old) - _tools(new)
         changed = [
             word
@@ -318,23 +318,23 @@ _MOST_LINES = 2000
 """Lines that are compared; those of longer instructions are shown as lost and added."""
 
 
-def _line_changes(before: str, after: str) -> list[_Change]:
+def line_changes(before: str, after: str) -> list[Change]:
     """Return the lines that changed with some around them; nothing where none did."""
     if before == after:
         return []
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _MOST_LINES:
-        return [*(_Change("lost", line) for line in old), *(_Change("added", line) for line in new)]
-    changes: list[_Change] = []
+        return [*(Change("lost", line) for line in old), *(Change("added", line) for line in new)]
+    changes: list[Change] = []
     for group in SequenceMatcher(a=old, b=new, autojunk=False).get_grouped_opcodes(_AROUND):
         if changes:
-            changes.append(_Change("gap", ""))
+            changes.append(Change("gap", ""))
         for kind, a1, a2, b1, b2 in group:
             if kind == "equal":
-                changes += [_Change("same", line) for line in old[a1:a2]]
+                changes += [Change("same", line) for line in old[a1:a2]]
             else:
-                changes += [_Change("lost", line) for line in old[a1:a2]]
-                changes += [_Change("added", line) for line in new[b1:b2]]
+                changes += [Change("lost", line) for line in old[a1:a2]]
+                changes += [Change("added", line) for line in new[b1:b2]]
     return changes
 
 

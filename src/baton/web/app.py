@@ -15,10 +15,12 @@ from baton.server.process import Pages
 
 from . import (
     agents,
+    collect,
     conversation,
     conversations,
     datasets,
     evaluations,
+    issues,
     playground,
     review,
     rubrics,
@@ -29,6 +31,7 @@ from .frame import Web
 
 _MODULES = (
     conversations,
+    issues,
     agents,
     evaluations,
     playground,
@@ -47,7 +50,7 @@ def pages(state: ApiState) -> Pages:
     talking = playground.Playground()
     for each in _MODULES:
         routes += (talking if each is playground else each).routes(web)
-    routes += conversation.routes(web)
+    routes += [*conversation.routes(web), *collect.routes(web)]
 
     def link() -> str:
         if not state.access.has_keys():

@@ -6,7 +6,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from baton.model import InputError
-from baton.model.filter import Filter
 from baton.server import queries
 from baton.server.queries import CONVERSATION_FIELDS
 from baton.session.server_rows import Conversation, Page
@@ -75,14 +74,7 @@ def _list(visit: Visit) -> View | Response:
         # The form keeps what was written, so that it can be put right.
         problem, newest, page = error, 0, Page[Conversation](items=[])
         written = " ".join(visit.request.query_params.getlist("filter"))
-        listing = lists.Listing(
-            path=NAV.path,
-            words=(written,) if written else (),
-            chosen=Filter(),
-            text=visit.query("text"),
-            since=visit.query("since") or "",
-            cursor=None,
-        )
+        listing = lists.as_written(visit, NAV.path, written)
     empty = problem is None and listing.is_plain and not page.items and listing.cursor is None
     context = {
         "page": page,

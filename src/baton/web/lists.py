@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
@@ -83,10 +83,12 @@ class Listing(NamedTuple):
         return urlencode({name: value for name, value in self.parameters().items() if value})
 
 
-def read_listing(visit: Visit, path: str, fields: Fields, when: str) -> Listing:
+def read_listing(
+    visit: Visit, path: str, fields: Fields, when: str, *, also: Collection[str] = ()
+) -> Listing:
     """Read what was asked: ``filter`` in words, fields as parameters, ``text`` and ``since``.
 
-    ``when`` is the field that the time is about.
+    ``when`` is the field that the time is about; ``also`` are other parameters of the page.
 
     Raises:
         InputError: all that cannot be understood, with what to write.
@@ -98,7 +100,7 @@ def read_listing(visit: Visit, path: str, fields: Fields, when: str) -> Listing:
             words += _WORD.findall(value)
         elif name in fields and value:
             words.append(word_of(name, value))
-        elif name not in _PARAMETERS:
+        elif name not in _PARAMETERS and name not in also:
             problems.append(Problem(path=name, message="unknown parameter of this list"))
     terms: list[Term] = []
     for word in words:
@@ -118,6 +120,18 @@ def read_listing(visit: Visit, path: str, fields: Fields, when: str) -> Listing:
         raise InputError(problems)
     unique = tuple(dict.fromkeys(words))
     return Listing(path, unique, Filter(terms=tuple(terms)), text, since, visit.query("cursor"))
+
+
+def as_written(visit: Visit, path: str, written: str) -> Listing:
+    """Return a list that was asked for in words without a meaning, so that they can be mended."""
+    return Listing(
+        path=path,
+        words=(written,) if written else (),
+        chosen=Filter(),
+        text=visit.query("text"),
+        since=visit.query("since") or "",
+        cursor=None,
+    )
 
 
 def since_terms(since: str, when: str) -> list[Term]:

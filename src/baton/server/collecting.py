@@ -1,0 +1,119 @@
+"""A test set from what is stored: dispatches chosen by :mod:`baton.feed.collect`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sqlalchemy import select
+
+from baton.feed.collect import COUNT, Collected, Pool
+from baton.model import Score, Trace
+from baton.model.filter import Filter
+from baton.model.redact import ON
+
+from .bodies import Place
+from .conversations import decode
+from .issue_list import one_issue
+from .issues import score_of
+from .rows import slices
+from .schema import conversation, dispatch, score
+from .store import Store
+
+_READ = 2_000
+"""Conversations that are chosen from, the newest: two seconds of reading."""
+_BATCH = 200
+
+
+class FromStore(NamedTuple):
+    """What was chosen, and how many conversations it was chosen from; ``more`` were not read."""
+
+    collected: Collected
+    conversations: int
+    more: bool
+
+
+def collect_stored(
+    store: Store,
+    project: int,
+    *,
+    count: int = COUNT,
+    seed: int = 0,
+    where: Filter | None = None,
+    failing: bool = False,
+    since: float | None = None,
+    issue: str | None = None,
+) -> FromStore:
+    """Choose dispatches of the newest conversations, as :func:`baton.session.collect.collect` does.
+
+    Args:
+        store: where they are.
+        project: whose.
+        count: how many dispatches the set is to have.
+        seed: another seed gives another set.
+        where: what a dispatch has to meet.
+        failing: only dispatches that fail.
+        since: only those that started then or later, in seconds since the epoch.
+        issue: of what fails only members of the issue of this key, and what passes beside them.
+
+    Raises:
+        NoIssue: there is no such issue.
+    """
+    pool = Pool(count, seed=seed, where=where, failing=failing, since=since,
+                issue=issue and issue.partition("-")[0])  # fmt: skip
+    ids: list[int]
+    members: set[int] = set()
+    more = False
+    query = select(conversation.c.id).where(
+        conversation.c.project == project, conversation.c.state == "complete"
+    )
+    query = query.order_by(conversation.c.id.desc()).limit(_READ + 1)
+    if since is not None:
+        query = query.where(conversation.c.seen >= since)
+    if issue is not None:
+        one = one_issue(store, project, issue).issue
+        members = {each.number for each in one.members if each.number is not None}
+        beside = select(dispatch.c.conversation).where(
+            dispatch.c.project == project, dispatch.c.to_agent == (one.receiver or "")
+        )
+        query = query.where(conversation.c.id.in_(beside), conversation.c.failed == 0)
+    with store.read() as connection:
+        ids = list(connection.scalars(query))
+    more = len(ids) > _READ
+    chosen = [*sorted(members), *ids[:_READ]]
+    read = 0
+    for trace, scores in _records(store, project, chosen):
+        pool.add(trace, scores)
+        read += 1
+    return FromStore(pool.choose(), read, more)
+
+
+def _records(store: Store, project: int, ids: Iterable[int]) -> Iterator[tuple[Trace, list[Score]]]:
+    """Yield records with the scores that count; what retention deleted is left out."""
+    listed = list(dict.fromkeys(ids))
+    for some in (listed[at : at + _BATCH] for at in range(0, len(listed), _BATCH)):
+        with store.read() as connection:
+            query = select(conversation).where(
+                conversation.c.project == project, conversation.c.id.in_(some)
+            )
+            rows = {row["id"]: row for row in connection.execute(query).mappings()}
+            scores: dict[int, list[Score]] = defaultdict(list)
+            for part in slices(some):
+                query = select(score).where(
+                    score.c.project == project,
+                    score.c.conversation.in_(part),
+                    score.c.status.in_(["passed", "failed"]),
+                    score.c.replaced_by.is_(None),
+                )
+                for row in connection.execute(query.order_by(score.c.id)).mappings():
+                    of = rows.get(row["conversation"])
+                    if of is not None and of["version"] == row["version"]:
+                        scores[of["id"]].append(score_of(row))
+        places = {id_: Place(row["day"], row["place"]) for id_, row in rows.items()}
+        bodies = store.bodies.get(places.values())
+        for id_ in some:
+            body = bodies.get(places[id_]) if id_ in places else None
+            if body is not None:
+                # What becomes a case is a file in somebody's repository.
+                yield ON.trace(decode(body)), scores[id_]

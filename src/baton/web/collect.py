@@ -1,0 +1,192 @@
+"""Collecting: dispatches of production become cases of a dataset, also those of one issue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from baton.feed.collect import COUNT, FEWEST, GREEN, LEAST, MOST
+from baton.feed.progress import Promoted, Promotion
+from baton.model import Case, InputError, Problem
+from baton.model.filter import filter_of
+from baton.model.subjects import FIELDS
+from baton.server.access import Denied
+from baton.server.collecting import FromStore, collect_stored
+from baton.server.issue_list import NoIssue, Progress, keep_progress, one_issue
+from baton.session.collect import cases_of, shortcomings
+
+from . import lists
+from .datasets import WAIT, folders, need_run
+from .frame import View, Visit, Web
+
+PATH = "/collect"
+_PASSES = 3
+"""Evaluations in a row in which all cases of an issue pass before it is fixed."""
+_OF_ISSUE = 20
+"""Cases of an issue with what passes beside them."""
+
+
+def routes(web: Web) -> list[BaseRoute]:
+    """Return the routes of this page."""
+    return [
+        web.page(PATH, _page),
+        web.action("/do/collect", _save, "run"),
+    ]
+
+
+class _Asked(NamedTuple):
+    """What a set is to be like; ``since`` is as it was written."""
+
+    size: int
+    seed: int
+    filter: str
+    failing: bool
+    since: str
+    issue: str | None
+
+    @property
+    def parameters(self) -> dict[str, str | int | None]:
+        """The same as parameters of an address."""
+        return {
+            "count": self.size,
+            "seed": self.seed or None,
+            "filter": self.filter,
+            "failing": "1" if self.failing else None,
+            "since": self.since,
+            "issue": self.issue,
+        }
+
+
+def _asked(given: dict[str, str]) -> _Asked:
+    problems: list[Problem] = []
+
+    def number(name: str, usual: int, least: int, most: int) -> int:
+        text = given.get(name, "").strip() or str(usual)
+        if not (text.isascii() and text.isdecimal() and least <= int(text[:9]) <= most):
+            message = f"`{text[:40]}` is not a whole number from {least:,} to {most:,}"
+            problems.append(Problem(path=name, message=message))
+            return usual
+        return int(text)
+
+    issue = given.get("issue") or None
+    failing = bool(given.get("failing"))
+    free = failing or issue is not None
+    asked = _Asked(
+        size=number("count", _OF_ISSUE if issue else COUNT, 1 if free else FEWEST, MOST),
+        seed=number("seed", 0, 0, 999_999),
+        filter=given.get("filter", "").strip(),
+        failing=failing,
+        since=given.get("since", "").strip(),
+        issue=issue,
+    )
+    if problems:
+        raise InputError(problems)
+    return asked
+
+
+def _choose(visit: Visit, asked: _Asked) -> FromStore:
+    terms = lists.since_terms(asked.since, "started")
+    try:
+        return collect_stored(
+            visit.state.store,
+            visit.caller.project,
+            count=asked.size,
+            seed=asked.seed,
+            where=filter_of(asked.filter, FIELDS["dispatch"]),
+            failing=asked.failing,
+            since=terms[0].bounds[0][0].number if terms else None,
+            issue=asked.issue,
+        )
+    except NoIssue as error:
+        raise Denied(404, str(error), "the list of issues has all of them") from None
+
+
+def _page(visit: Visit) -> View:
+    given = dict(visit.request.query_params)
+    problem: InputError | None = None
+    chosen: FromStore | None = None
+    asked = _Asked(COUNT, 0, given.get("filter", ""), False, "", given.get("issue") or None)
+    took = 0.0
+    try:
+        asked = _asked(given)
+        if "count" in given or asked.issue:
+            began = time.perf_counter()
+            chosen = _choose(visit, asked)
+            took = time.perf_counter() - began
+    except InputError as error:
+        problem = error
+    may_save = visit.may("run") and visit.state.live_settings().may_run
+    issue = None
+    if asked.issue is not None and problem is None:
+        issue = one_issue(visit.state.store, visit.caller.project, asked.issue, members=1).issue
+    collected = chosen.collected if chosen is not None else None
+    context = {
+        "asked": asked,
+        "chosen": chosen,
+        "collected": collected,
+        "issue": issue,
+        "took": took,
+        "notes": list(shortcomings(collected, asked.size, failing=asked.failing))
+        if collected is not None
+        else [],
+        "problem": problem,
+        "periods": lists.PERIODS,
+        "limits": (FEWEST, MOST, LEAST, round(GREEN * 100)),
+        "may_save": may_save,
+        "sets": _sets(visit) if may_save else [],
+        "places": [each.name for each in folders(visit).places()] if may_save else [],
+    }
+    return View("collect.html", context, "Collect a test set", 400 if problem else 200)
+
+
+def _sets(visit: Visit) -> list[str]:
+    """Return the datasets that take cases of dispatches."""
+    listed = folders(visit).datasets(WAIT)
+    return [row.name for row in listed if row.target == "baton"]
+
+
+def _save(visit: Visit) -> Response:
+    """Write the set that was shown into a dataset: the same choice, as it depends on ids alone."""
+    need_run(visit)
+    asked = _asked({name: values[-1] for name, values in visit.form.items()})
+    collected = _choose(visit, asked).collected
+    if not collected.chosen:
+        raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
+    cases = cases_of(collected, issue=asked.issue)
+    datasets = folders(visit)
+    name = (visit.form.get("dataset") or [""])[-1]
+    if not name:
+        title = visit.value("title").strip()
+        name = datasets.create(visit.value("place"), title, "baton").name
+    try:
+        datasets.add_recorded(name, cases)
+    except KeyError:
+        raise InputError(f"there is no dataset `{name}`: load the page again") from None
+    if asked.issue is None:
+        return visit.redirect(f"/datasets/{name}")
+    _link(visit, asked.issue, name, cases)
+    return visit.redirect(f"/issues/{asked.issue}")
+
+
+def _link(visit: Visit, key: str, dataset: str, cases: Sequence[Case]) -> None:
+    """Have an issue know its cases: those that fail, and are to pass."""
+    one = one_issue(visit.state.store, visit.caller.project, key, members=1)
+    expects = f"{', '.join(one.issue.evaluators)} passes"
+    there = {each.case: each for each in one.promotion.cases} if one.promotion else {}
+    for case in cases:
+        if "failing" in case.tags:
+            origin = case.dispatch.origin if case.dispatch is not None else None
+            there[case.id] = Promoted(
+                case=case.id,
+                expects=expects,
+                conversation=(origin.trace if origin is not None else None) or "",
+                dispatch=origin.dispatch if origin is not None else None,
+            )
+    promotion = Promotion(
+        dataset=dataset, cases=list(there.values()), passes=_PASSES, at=time.time()
+    )
+    keep_progress(visit.state.store, visit.caller, key, Progress(promotion=promotion))
