@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from baton import components
 from baton.datasets.dispatch_cases import answers_of, turns_of
 from baton.datasets.recorded_dispatches import part_of, read_record
 from baton.model import (
@@ -68,7 +70,11 @@ class Program:
             async with Python(stated, around, here=here) as provider:
                 return await asyncio.gather(*(provider(case) for case in cases))
 
-        traces = asyncio.run(played())
+        try:
+            traces = asyncio.run(played())
+        finally:  # this process goes on with the texts as they are
+            components.use({})
+            os.environ.pop(components.ENVIRONMENT, None)
         for trace in traces:
             assert integrity_problems(trace) == []
         return traces

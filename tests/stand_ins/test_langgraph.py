@@ -5,9 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.stand_ins.playing import Shop, asked, calls, recorded_moment, replaying, routed, said
+from tests.stand_ins.playing import (
+    Shop,
+    asked,
+    calls,
+    recorded_moment,
+    replaying,
+    routed,
+    said,
+    sent,
+)
 
-from baton.model import Form, ProviderError, StandIns
+from baton.model import (
+    Case,
+    Content,
+    DispatchCase,
+    Form,
+    MadeDispatch,
+    Message,
+    ProviderError,
+    StandIns,
+)
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 
 pytestmark = pytest.mark.heavy
@@ -204,3 +222,79 @@ def test_the_texts_that_can_be_replaced_are_listed(shop: Shop) -> None:
         "tool:hear_warehouse", "tool:look_up", "tool:stock", "tool:transfer_to_cashier",
         "tool:transfer_to_warehouse",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke", "stream", "connected"])
+def test_an_agent_on_another_server_is_refused_by_name_or_answered_for(
+    shop: Shop, how: str
+) -> None:
+    target = "connected" if how == "connected" else "remote"
+    with pytest.raises(ProviderError, match="`elsewhere` was not run: it runs on another server"):
+        shop.play(asked(f"{how} 7", stand_ins=StandIns(mode="replay")), target)
+    there = StandIn(answers=[Fixture(when="7", result="it is there")])
+    ins = StandIns(mode="replay", agents={"elsewhere": there})
+    assert said(shop.play(asked(f"{how} 7", stand_ins=ins), target)) == "it is there"
+    live = StandIns(mode="replay", live=["elsewhere"])
+    with pytest.raises(Exception, match=r"[Cc]onnect"):  # it really is asked
+        shop.play(asked(f"{how} 7", stand_ins=live), target)
+
+
+@pytest.mark.parametrize("how", ["moves", "sends", "edges"])
+def test_a_decision_of_a_function_ends_at_the_node_that_its_graph_goes_to(
+    shop: Shop, how: str
+) -> None:
+    recorded = shop.play(asked("order 7"), f"office_{how}", **SPANS)
+    assert routed(recorded) == [("triage", "shelf", None)]
+    told = "Task: order 7" if how == "sends" else "order 7"
+    for texts, to in (({"agent:triage": "Send money to the counter."}, "counter"), ({}, "shelf")):
+        decision = recorded_moment(recorded, "decision")
+        [trace] = shop.play_all([decision], f"office_{how}", texts=texts)
+        assert sent(trace) == [("triage", to, told)]
+
+
+def written(form: Form, sender: str, to: str, prompt: str = "order 7") -> Case:
+    """Make a dispatch case without a recording."""
+    call = MadeDispatch(sender=sender, to=to, kind="sequence", prompt=Content(text=prompt))
+    context = [Message(role="user", text=prompt)]
+    moment = DispatchCase(form=form, context=context, call=call)
+    return asked(prompt, dispatch=moment, stand_ins=StandIns(mode="replay"))
+
+
+@pytest.mark.parametrize(
+    ("target", "sender", "prompt", "to"),
+    [
+        ("office_waits", "counter", "order 7", "triage_says"),
+        ("plan", "clerk", "refund 7", "payer"),
+        ("plan", "clerk", "keep 7", "archivist"),
+    ],
+)
+def test_a_decision_of_a_function_ends_where_edges_lead(
+    shop: Shop, target: str, sender: str, prompt: str, to: str
+) -> None:
+    trace = shop.play(written("decision", sender, "shelf", prompt), target)
+    assert routed(trace) == [(sender, to, None)]
+    assert shop.charges == []
+
+
+@pytest.mark.parametrize(
+    ("target", "to", "answer"),
+    [
+        ("office_moves", "shelf", "shelf heard: order 7"),
+        ("office_moves", "triage", "to the shelf"),
+        ("office_sends", "triage", "to the shelf"),
+        ("plan", "clerk", '{"order":"7"}'),
+    ],
+)
+def test_a_function_is_played_with_the_same_prompt(
+    shop: Shop, target: str, to: str, answer: str
+) -> None:
+    assert said(shop.play(written("child", "desk", to), target)) == answer
+
+
+def test_what_cannot_be_played_by_itself_is_refused_by_name(shop: Shop) -> None:
+    for form in ("decision", "child"):
+        with pytest.raises(ProviderError, match=r"`asker` .* its tools are in another node"):
+            shop.play(written(form, "asker", "asker"), "office_asks")
+    with pytest.raises(ProviderError, match="the state of `numberer` has no place for"):
+        shop.play(written("child", "desk", "numberer"), "office_numbers")
+    assert shop.charges == []

@@ -127,7 +127,8 @@ def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:
         run.steps.append(call)
     else:
         dispatch.unknown.append("call")
-    run.steps.append(HandedOff(id=f"sent{number}", dispatch=dispatch.id))
+    if asked.dispatch != "sequence":  # the program sets the next agent to work, and not this one
+        run.steps.append(HandedOff(id=f"sent{number}", dispatch=dispatch.id))
 
 
 def _status(answer: Any) -> Any:

@@ -15,7 +15,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.types import Command, Send
 
 from baton import prompts
 
@@ -49,6 +51,8 @@ class Scripted(BaseChatModel):
         elif self.role == "careless":
             came = f"It is done: {last.text}" if "Tell" in first else "It is done."
             spoken = AIMessage(came)
+        elif self.role == "triage":
+            spoken = AIMessage("to the counter" if "money" in first else "to the shelf")
         elif self.role == "archive":
             spoken = AIMessage("kept on shelf 3" if "shelf" in first else "kept")
         elif self.role == "till" and not isinstance(last, ToolMessage):
@@ -252,3 +256,116 @@ careful = create_agent(
     name="careful",
     system_prompt="Hand it to the till. Tell what came.",
 )
+
+
+elsewhere = RemoteGraph("elsewhere", url="http://127.0.0.1:9")  # nothing answers there
+
+
+async def remote(message):
+    """Ask an agent that runs on another server, in the way that the message names."""
+    given = {"messages": [("user", message)]}
+    first = await archive.ainvoke(given)
+    assert first["messages"]
+    if "invoke" in message:
+        return elsewhere.invoke(given)["messages"][-1].text
+    if "stream" in message:
+        return [each async for each in elsewhere.astream(given)][-1]["agent"]["messages"][-1].text
+    return (await elsewhere.ainvoke(given))["messages"][-1].text
+
+
+building = StateGraph(MessagesState)
+building.add_node("archive", archive)
+building.add_node("elsewhere", elsewhere)
+building.add_edge(START, "archive")
+building.add_edge("archive", "elsewhere")
+connected = building.compile()
+
+
+# Agents that are functions: each asks its model by itself. Where `triage` leads to is said by a
+# `Command`, by one with a message of its own, or by a conditional edge.
+
+
+def ask(role, state, default):
+    told = SystemMessage(prompts.get(f"agent:{role}", default))
+    answer = Scripted(role=role).invoke([told, *state["messages"]])
+    return AIMessage(answer.text, name=role)
+
+
+TRIAGE = "Parcels go to the shelf."
+
+
+def triage(state):
+    answer = ask("triage", state, TRIAGE)
+    return Command(goto=answer.text.split()[-1], update={"messages": [answer]})
+
+
+def triage_sends(state):
+    answer = ask("triage", state, TRIAGE)
+    task = {"messages": [HumanMessage("Task: " + state["messages"][-1].text)]}
+    return [Command(goto=Send(answer.text.split()[-1], task), update={"messages": [answer]})]
+
+
+async def triage_says(state):
+    return {"messages": [ask("triage", state, TRIAGE)]}
+
+
+def shelf(state):
+    return {"messages": [ask("shelf", state, "Keep it.")]}
+
+
+async def counter(state):
+    return {"messages": [ask("counter", state, "Count it.")]}
+
+
+def by_last_word(state):
+    return state["messages"][-1].text.split()[-1]
+
+
+def office(first):
+    building = StateGraph(MessagesState)
+    building.add_node("triage", first)
+    building.add_node(shelf)
+    building.add_node(counter)
+    building.add_edge(START, "triage")
+    if first is triage_says:
+        where = {"counter": "counter", "shelf": "shelf"}
+        building.add_conditional_edges("triage", by_last_word, where)
+    return building.compile(name="office")
+
+
+office_moves, office_sends = office(triage), office(triage_sends)
+office_edges = office(triage_says)
+
+building = StateGraph(MessagesState)
+for node in (shelf, counter, triage_says):
+    building.add_node(node)
+building.add_edge(START, "shelf")
+building.add_edge(START, "counter")
+building.add_edge(["shelf", "counter"], "triage_says")
+office_waits = building.compile(name="office")
+
+
+def asker(state):
+    if isinstance(state["messages"][-1], ToolMessage):
+        return {"messages": [AIMessage("charged")]}
+    return {"messages": [calling(("charge", {"order": "7", "amount": 40}))]}
+
+
+building = StateGraph(MessagesState)
+building.add_node(asker)
+building.add_node("their_tools", ToolNode([charge]))
+building.add_edge(START, "asker")
+building.add_conditional_edges("asker", tools_condition, {"tools": "their_tools", END: END})
+building.add_edge("their_tools", "asker")
+office_asks = building.compile()
+
+
+class Numbered(TypedDict, total=False):
+    number: str
+    shelf: str
+
+
+building = StateGraph(Numbered)
+building.add_node("numberer", lambda state: {"shelf": state["number"]})
+building.add_edge(START, "numberer")
+office_numbers = building.compile()

@@ -96,6 +96,8 @@ class LangGraph(Framework):
             if isinstance(agent, Node) and not is_a(agent.bound, "langgraph", "Pregel"):
                 return await _go_on_at(agent, messages)
             graph = agent.bound if isinstance(agent, Node) else agent
+            if isinstance(agent, Node):
+                messages = _without_answer(messages)
             answer = await _go_on(graph, messages, session)
         except Exception:
             ended()  # LangGraph makes an error of what ends a decision
@@ -224,81 +226,98 @@ async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> A
     return str(result["messages"][-1].text)
 
 
+def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
+    """Leave out what an agent said at the end: a graph goes on from there, and not the agent."""
+    last = len(messages)
+    while last and messages[last - 1].role == "agent" and not messages[last - 1].calls:
+        last -= 1
+    return messages[:last]
+
+
 async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
-    """Run the function of a node by itself, and then what says where its graph goes from there."""
+    """Run the function of a node by itself, and then what says where its graph goes from there.
+
+    It begins anew, so that what it said and called since the user's message is left out.
+    """
     name = "baton"
+    asked = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)
+    before = [each for n, each in enumerate(messages) if n <= asked or each.agent != at.name]
     keys = _keys(at.graph)
-    history = _history(messages)
     if "messages" in keys:
-        state: Any = {"messages": history}
+        state: Any = {"messages": _history(before)}
     else:
         likely = [key for key in keys if key in _MESSAGE_KEYS] or (keys if len(keys) == 1 else [])
-        if len(likely) != 1:
+        if len(likely) != 1 or asked < 0:
             raise ProviderError(f"the state of `{at.name}` has no place for a message of the user")
-        state = {likely[0]: history[-1].text}
+        state = {likely[0]: messages[asked].text}
     # A graph of this node alone, so that it runs as it does in its own: with a config and a
     # runtime. Where it goes is asked for afterwards.
     builder = at.graph.builder
     types = sys.modules["langgraph.graph"]
     alone = types.StateGraph(builder.state_schema)
-    moves: list[Any] = []
+    commands: list[Any] = []
+    written: list[Any] = []
 
     async def run(given: Any, config: Any) -> Any:
         made = await at.bound.ainvoke(given, config)
-        moves.append(made)
-        return {} if getattr(made, "goto", None) else made
+        for each in made if isinstance(made, list) else [made]:
+            is_command = is_a(each, "langgraph", "Command")
+            commands.extend([each] if is_command else [])
+            written.append(type(each)(update=each.update) if is_command else each)
+        return written if isinstance(made, list) else written[0]
 
     run.__annotations__["config"] = sys.modules["langchain_core.runnables"].RunnableConfig
     alone.add_node(name, run)
     alone.add_edge(types.START, name)
     after = await alone.compile().ainvoke(state)
-    made = moves[-1] if moves else None
-    for command in made if isinstance(made, list) else [made]:
-        goto = getattr(command, "goto", None)
-        for target in [goto] if isinstance(goto, str) or hasattr(goto, "node") else goto or ():
-            told = getattr(target, "arg", None) or getattr(command, "update", None) or after
-            await _hand_on(at, str(getattr(target, "node", target)), told, "transfer")
+    for command in commands:
+        for target in command.goto if isinstance(command.goto, list | tuple) else [command.goto]:
+            await _hand_on(at, target, after)
     await _leave(at, after)
-    return _answer(made, after)
+    if len(after.get("messages") or ()) > len(state.get("messages") or ()):
+        return str(after["messages"][-1].text)
+    last = written[-1]
+    return last.update if is_a(last, "langgraph", "Command") else last
 
 
 async def _leave(at: Node, state: Any) -> None:
-    """Go where a graph goes from a node; a decision ends there."""
-    play = current()
-    if play is None or not play.stops:
-        return
+    """Go where the edges of a graph lead from a node; a decision ends there."""
     builder = at.graph.builder
-    targets = [end for start, end in builder.edges if start == at.name]
+    targets: list[Any] = [end for start, end in builder.edges if start == at.name]
+    targets += [end for starts, end in builder.waiting_edges if at.name in starts]
     for branch in builder.branches.get(at.name, {}).values():
         chosen = await branch.path.ainvoke(state)
         for each in chosen if isinstance(chosen, list) else [chosen]:
-            target = getattr(each, "node", each)
-            targets.append((branch.ends or {}).get(target, target))
+            is_sent = is_a(each, "langgraph", "Send")
+            targets.append(each if is_sent else (branch.ends or {}).get(each, each))
     for target in targets:
-        await _hand_on(at, target, state, "sequence")
+        await _hand_on(at, target, state)
 
 
-async def _hand_on(at: Node, target: str, state: Any, how: Any) -> None:
+async def _hand_on(at: Node, target: Any, state: Any) -> None:
+    """Set the next agent to work, which ends a decision; ``target`` is a node, or a `Send` to one.
+
+    Raises:
+        ProviderError: the node runs the tools that this one called, and would lead back to it.
+    """
+    told = target.arg if is_a(target, "langgraph", "Send") else state
+    name = str(getattr(target, "node", target))
+    node = at.graph.nodes.get(name)
+    if node is not None and is_a(node.bound, "langgraph", "ToolNode"):
+        raise ProviderError(
+            f"`{at.name}` cannot be played by itself: its tools are in another node, `{name}`; "
+            "play the whole conversation, or let an agent of `create_agent` be the node"
+        )
     play = current()
-    node = at.graph.nodes.get(target)
-    is_tools = node is None or is_a(node.bound, "langgraph", "ToolNode")
-    if play is None or not play.stops or target.startswith("__") or is_tools:
+    if play is None or not play.stops or node is None or name.startswith("__"):
         return
     sender = graph_name(at.bound) or at.name
-    to = (graph_name(node.bound) if is_a(node.bound, "langgraph", "Pregel") else None) or target
+    to = (graph_name(node.bound) if is_a(node.bound, "langgraph", "Pregel") else None) or name
 
     async def nothing() -> None:
         return None
 
-    await play.tool(Asked(to, prompt_in(state), sender, "agent", dispatch=how), nothing)
-
-
-def _answer(made: Any, after: Any) -> Any:
-    """Return what a node said: its last message, or what it wrote into the state."""
-    said = getattr(made, "update", made)
-    if isinstance(said, dict) and said.get("messages"):
-        return str(after["messages"][-1].text)
-    return said
+    await play.tool(Asked(to, prompt_in(told), sender, "agent", dispatch="sequence"), nothing)
 
 
 def _keys(graph: Any) -> list[str]:

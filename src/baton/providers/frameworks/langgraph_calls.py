@@ -6,11 +6,12 @@ after a case begins, so that four places are patched:
 - ``BaseTool.run`` and ``arun``: every call of a tool goes through them, whoever makes it: a
   ``ToolNode``, ``create_agent``, a node that invokes the tool itself, an adapter of MCP.
 - ``invoke``, ``ainvoke``, ``stream`` and ``astream`` of ``Pregel``: every graph is one, also an
-  agent of ``create_agent`` that a tool or a node asks.
+  agent of ``create_agent`` that a tool or a node asks; and of ``RemoteGraph``, whose tools run on
+  another server, so that it is answered for as a whole or refused.
 - ``run_with_retry`` and ``arun_with_retry`` of LangGraph's runner: every node of a graph runs by
   them.
-- ``generate``, ``stream`` and their async forms of ``BaseChatModel``: they are told of the tools
-  that the provider of a model runs itself, which have to be refused.
+- ``generate``, ``stream``, ``stream_events`` and their async forms of ``BaseChatModel``: they are
+  told of the tools that the provider of a model runs itself, which have to be refused.
 
 Without a play, or with one that has nothing to stand in for, each does what it did before.
 """
@@ -69,6 +70,7 @@ def install() -> None:
         _patch_models(import_module("langchain_core.language_models").BaseChatModel)
     if "langgraph.pregel.main" in sys.modules or "langgraph.pregel" in sys.modules:
         _patch_graphs(sys.modules["langgraph.pregel"].Pregel)
+        _patch_graphs(import_module("langgraph.pregel.remote").RemoteGraph)
         _patch_runner(sys.modules.get("langgraph.pregel._runner"))
 
 
@@ -124,15 +126,25 @@ def graph_name(graph: Any) -> str | None:
 
 
 def is_loop(graph: Any) -> bool:
-    """Tell a graph that is one agent: a node that asks a model, and maybe one that runs tools."""
+    """Tell a graph that is one agent: a node that asks a model, and maybe one that runs tools.
+
+    Of one on another server nobody sees the nodes: it is an agent.
+    """
+    if _is_remote(graph):
+        return True
     names = {name for name in graph.nodes if not name.startswith("__")}
     # `SummarizationMiddleware.before_model`: what middleware adds to the loop.
     return bool(names) and all(name in _LOOP or "." in name for name in names)
 
 
+def _is_remote(graph: Any) -> bool:
+    return is_a(graph, "langgraph", "RemoteGraph")
+
+
 def agent_of(value: Any) -> str | None:
     """Return the name of a graph that is an agent; ``None`` for anything else."""
-    return graph_name(value) if is_a(value, "langgraph", "Pregel") else None
+    is_graph = is_a(value, "langgraph", "Pregel") or _is_remote(value)
+    return graph_name(value) if is_graph else None
 
 
 def receiver(tool: Any, arguments: Any) -> str | None:
@@ -192,7 +204,7 @@ def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
     """Note the call, so that `_run` finds it: callbacks, and with them spans, begin before that."""
     for class_ in type(tool).__mro__:
         # `BaseTool._arun` calls `_run`, and `BaseTool._run` is abstract.
-        if class_.__name__ != "BaseTool":
+        if class_ is not sys.modules["langchain_core.tools.base"].BaseTool:
             _patch_body(class_)
     given = tool_input
     if isinstance(tool_input, dict):
@@ -351,7 +363,7 @@ def _patch_graphs(pregel: Any) -> None:
     if hasattr(pregel.invoke, _MARK):
         return
     for name in ("invoke", "ainvoke", "stream", "astream"):
-        _require(pregel, name, "Pregel")
+        _require(pregel, name, pregel.__name__)
     _patch_invoke(pregel)
     _patch_stream(pregel)
 
@@ -480,12 +492,17 @@ def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
     """Return what the stand-ins are asked for a graph that is set to work, if they have a say.
 
     A graph that is not an agent's loop is the plan by which agents work, and is asked for only
-    where stand-ins name it.
+    where stand-ins name it. Raises ProviderError for one on another server that would run there
+    with its tools.
     """
-    name = graph_name(graph)
+    name = graph_name(graph) or ("a graph on a server" if _is_remote(graph) else None)
     if name is None or not (is_loop(graph) or name in play.stand_ins.agents):
         return None
-    return handed_on(play, name, prompt_in(input))
+    asked = handed_on(play, name, prompt_in(input))
+    would_run = asked is None or (play.runs(asked) and not play.stops)
+    if would_run and _is_remote(graph):
+        play.refuse_elsewhere(Asked(name, agent=name), "on another server")
+    return asked
 
 
 def _patch_runner(runner: Any) -> None:
@@ -602,11 +619,12 @@ def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
 
 def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
     """Yield what a stream of a graph yields that answers at once."""
-    wanted = named.get("stream_mode") or graph.stream_mode
+    wanted = named.get("stream_mode") or getattr(graph, "stream_mode", "updates")
     modes = [wanted] if isinstance(wanted, str) else list(wanted)
     before = len(given["messages"]) if isinstance(given, dict) and "messages" in given else 0
     said = state["messages"][before:] if isinstance(state.get("messages"), list) else []
-    node = next((each for each in graph.nodes if not each.startswith("__")), "agent")
+    nodes = getattr(graph, "nodes", ())
+    node = next((each for each in nodes if not each.startswith("__")), "agent")
     update = {**state, "messages": said} if said else state
     parts: dict[str, list[Any]] = {
         "values": [state],
@@ -666,7 +684,9 @@ def _patch_models(base: Any) -> None:
         return
     for name in ("generate", "agenerate", "stream", "astream"):
         _require(base, name, "BaseChatModel")
-        _put(base, name, _refusing(getattr(base, name)))
+    for name in ("generate", "agenerate", "stream", "astream", "stream_events", "astream_events"):
+        if hasattr(base, name):  # older versions have no `stream_events`
+            _put(base, name, _refusing(getattr(base, name)))
 
 
 def _refusing(ask: Any) -> Any:
