@@ -185,3 +185,27 @@ def test_a_fault_is_what_the_agent_is_told_of_the_tool(shop: Shop, kind: Any) ->
     assert stock.stand_in == f"fault: {kind}"
     assert stock.status == ("refused" if kind == "refused" else "failed")
     assert shop.charges == ["7"]
+
+
+@pytest.mark.parametrize("target", ["connected", "asking"])
+def test_an_agent_that_runs_its_tools_by_itself_is_refused_by_name_or_answered_for(
+    shop: Shop, target: str
+) -> None:
+    live = ["ask_elsewhere"]
+    ins = StandIns(mode="replay", live=live)
+    with pytest.raises(ProviderError, match="`elsewhere` was not run: it runs by itself, as `Else"):
+        shop.play(asked(stand_ins=ins), target)
+    there = {"elsewhere": StandIn(answers=[Fixture(result="it is there")])}
+    trace = shop.play(asked(stand_ins=StandIns(mode="replay", live=live, agents=there)), target)
+    assert said(trace).endswith("it is there")
+    assert shop.charges == []
+    shop.play(asked(stand_ins=StandIns(mode="replay", live=[*live, "elsewhere"])), target, **SPANS)
+    assert shop.charges == ["7"]
+
+
+@pytest.mark.filterwarnings("ignore:Agent.structured_output_async:DeprecationWarning")
+def test_a_typed_answer_of_an_agent_comes_from_its_stand_in(shop: Shop) -> None:
+    agents = {"cashier": StandIn(answers=[Fixture(result={"to": "the shelf"})])}
+    assert said(shop.play(asked(stand_ins=StandIns(agents=agents)), "typed")) == "the shelf"
+    with pytest.raises(NotImplementedError, match="this model gives texts"):  # it really is asked
+        shop.play(asked(stand_ins=StandIns(mode="replay")), "typed")

@@ -3,13 +3,17 @@
 `desk` asks others by tools, `front` has agents as tools, `team` is a swarm.
 """
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
+from pydantic import BaseModel
 from strands import Agent, tool
+from strands.agent import AgentBase, AgentResult
 from strands.models import Model
-from strands.multiagent import Swarm
+from strands.multiagent import GraphBuilder, Swarm
+from strands.telemetry.metrics import EventLoopMetrics
 
 from baton import prompts
 
@@ -41,6 +45,8 @@ class Scripted(Model):
         if self.role == "careless":
             came = results[-1]["content"][0]["text"].strip()
             return f"It is done: {came}" if "Tell" in told else "It is done."
+        if self.role == "asking" and not results:
+            return [("ask_elsewhere", {"task": "Order 7"})]
         if self.role == "archive":
             return "kept on shelf 3" if "shelf" in told else "kept"
         if self.role == "till" and not results:
@@ -158,3 +164,46 @@ careful = Agent(
     system_prompt="Hand it to the till. Tell what came.",
     **PERSONAL,
 )
+
+
+class Elsewhere(AgentBase):
+    """An agent that runs its tools by itself, as one on another server does."""
+
+    name = "elsewhere"
+
+    async def stream_async(self, prompt=None, **options):
+        charge._tool_func("7", 40)
+        said = {"role": "assistant", "content": [{"text": "charged there"}]}
+        yield {"result": AgentResult("end_turn", said, EventLoopMetrics(), {})}
+
+    async def invoke_async(self, prompt=None, **options):
+        return [each async for each in self.stream_async(prompt, **options)][-1]["result"]
+
+    def __call__(self, prompt=None, **options):
+        return asyncio.run(self.invoke_async(prompt, **options))
+
+
+builder = GraphBuilder().set_max_node_executions(9)
+builder.add_node(agent("opening"), "opening")
+builder.add_node(Elsewhere(), "elsewhere")
+builder.add_edge("opening", "elsewhere")
+connected = builder.build()
+
+
+class Route(BaseModel):
+    to: str
+
+
+@tool
+async def ask_elsewhere(task: str) -> str:
+    """Ask another server."""
+    return str(await Elsewhere().invoke_async(task)).strip()
+
+
+asking = agent("asking", [ask_elsewhere])
+
+
+async def typed(message):
+    """Ask an agent in the deprecated way, after another."""
+    await archive.invoke_async(message)
+    return (await cashier.structured_output_async(Route, message)).to

@@ -619,7 +619,7 @@ def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
 
 def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
     """Yield what a stream of a graph yields that answers at once."""
-    wanted = named.get("stream_mode") or getattr(graph, "stream_mode", "updates")
+    wanted: Any = named.get("stream_mode") or getattr(graph, "stream_mode", "updates")
     modes = [wanted] if isinstance(wanted, str) else list(wanted)
     before = len(given["messages"]) if isinstance(given, dict) and "messages" in given else 0
     said = state["messages"][before:] if isinstance(state.get("messages"), list) else []

@@ -5,7 +5,10 @@ Hooks and middleware of Strands belong to one agent each, and programs make agen
 
 - ``_run_tool`` of the tool executors: every tool, also one that is called directly, of an MCP
   server, or in the background. It runs inside of the tool's span, so that the record has the call.
-- ``Agent.stream_async``: every way to ask an agent comes here, also of swarms and graphs.
+- ``Agent.stream_async``: every way to ask an agent comes here, also of swarms and graphs, but
+  for the deprecated ``structured_output``, which is patched beside it. Agents of other classes, as
+  the ``A2AAgent`` of another server, run their tools by themselves: they are answered for as a
+  whole, or refused.
 
 Without a play, or with one that has nothing to stand in for, each does what it did before.
 """
@@ -15,8 +18,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, suppress
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -47,10 +51,28 @@ def install() -> None:
                 f"stand-ins cannot answer for tools here: the installed Strands has no `{name}`, "
                 "so nothing was run; 1.62 is known to work"
             )
-    if hasattr(agent.stream_async, _MARK):
-        return
-    _patch_tools(executor)
-    _patch_agents(agent)
+    if not hasattr(agent.stream_async, _MARK):
+        _patch_tools(executor)
+        _patch_agents(agent, _refuse_hosted)
+        if hasattr(agent, "structured_output_async"):
+            _patch_structured(agent)
+    with suppress(ImportError):  # without `a2a`, which no program can then use
+        import_module("strands.agent.a2a_agent")
+    for each in _other_agents(sys.modules.get("strands.agent.base"), agent):
+        if not hasattr(each.stream_async, _MARK):
+            _patch_agents(each, _refuse_other)
+            _patch_invoke(each)
+
+
+def _other_agents(module: Any, agent: Any) -> Iterator[Any]:
+    """Yield the classes of agents that are there by now, but for Strands' own."""
+    classes = [module.AgentBase] if module is not None else []
+    while classes:
+        found = classes.pop().__subclasses__()
+        classes += found
+        for each in found:
+            if not issubclass(each, agent) and not getattr(each, "_is_protocol", False):
+                yield each
 
 
 def agent_of(value: Any) -> str | None:
@@ -212,8 +234,8 @@ def _event(ctx: Any, answer: Any) -> Any:
     return kind(result, exception=error)
 
 
-def _patch_agents(agent: Any) -> None:
-    stream = agent.stream_async
+def _patch_agents(class_: Any, refuse: Callable[[Any, Play], None]) -> None:
+    stream = class_.stream_async
 
     @functools.wraps(stream)
     async def asking(self: Any, prompt: Any = None, **named: Any) -> AsyncIterator[Any]:
@@ -224,14 +246,14 @@ def _patch_agents(agent: Any) -> None:
                     yield event
             return
         _stop(play)
-        asked = handed_on(play, self.name, _text_of(prompt))
+        asked = handed_on(play, _own_name(self), _text_of(prompt))
         held = None if asked is None else await play.before(asked)
         if held is not None and held.answer is not None:
             yield {"result": _result(play.after(held, held.answer), named)}
             return
-        _refuse_hosted(self, play)
+        refuse(self, play)
         before = now()
-        put(AtWork(self.name))
+        put(AtWork(_own_name(self)))
         try:
             async with aclosing(stream(self, prompt, **named)) as events:
                 async for event in events:
@@ -241,7 +263,48 @@ def _patch_agents(agent: Any) -> None:
         _stop(play)
 
     setattr(asking, _MARK, True)
-    agent.stream_async = asking
+    class_.stream_async = asking
+
+
+def _own_name(agent: Any) -> str:
+    """Return the name of an agent; one on a server has none before it is asked for its card."""
+    return str(getattr(agent, "name", None) or type(agent).__name__)
+
+
+def _patch_invoke(class_: Any) -> None:
+    """Have an agent of another class be asked by the one way that is patched."""
+    invoke = class_.invoke_async
+
+    @functools.wraps(invoke)
+    async def asking(self: Any, prompt: Any = None, **named: Any) -> Any:
+        if _play() is None:
+            return await invoke(self, prompt, **named)
+        result = None
+        async with aclosing(self.stream_async(prompt, **named)) as events:
+            async for event in events:
+                result = event.get("result", result)
+        return result
+
+    class_.invoke_async = asking
+
+
+def _patch_structured(agent: Any) -> None:
+    structured = agent.structured_output_async
+
+    @functools.wraps(structured)
+    async def asking(self: Any, output_model: Any, prompt: Any = None) -> Any:
+        play = _play()
+        if play is None:
+            return await structured(self, output_model, prompt)
+        _stop(play)
+        asked = handed_on(play, _own_name(self), _text_of(prompt))
+        held = None if asked is None else await play.before(asked)
+        if held is not None and held.answer is not None:
+            return output_model.model_validate(play.after(held, held.answer))
+        _refuse_hosted(self, play)
+        return await structured(self, output_model, prompt)
+
+    agent.structured_output_async = asking
 
 
 def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
@@ -282,6 +345,12 @@ def _text_of(prompt: Any) -> Any:
         texts = [b["text"] for b in blocks if isinstance(b, dict) and "text" in b]
         return "\n".join(texts)
     return prompt if isinstance(prompt, str) else None
+
+
+def _refuse_other(agent: Any, play: Play) -> None:
+    """Refuse an agent whose tools run where no stand-in sees them."""
+    name = _own_name(agent)
+    play.refuse_elsewhere(Asked(name, agent=name), f"by itself, as `{type(agent).__name__}`")
 
 
 def _refuse_hosted(agent: Any, play: Play) -> None:
