@@ -27,7 +27,7 @@ from .settings import Endpoint, JudgeSettings
 from .verdict import CallError, Said
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
@@ -91,18 +91,14 @@ class LlmClient:
         model = self._model
         assert model is not None  # noqa: S101
         from pydantic_ai.direct import model_request
-        from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        message = ModelRequest(
-            parts=[UserPromptPart(prompt.content)], instructions=prompt.instructions
-        )
         parameters = _parameters(model, prompt.schema, self.settings.output)
         try:
             async with asyncio.timeout(self.settings.timeout):
                 response = await model_request(
                     model,
-                    [message],
-                    model_settings=self._model_settings(),
+                    _messages(prompt),
+                    model_settings=self._model_settings(prompt),
                     model_request_parameters=parameters,
                     instrument=False,
                 )
@@ -133,13 +129,28 @@ class LlmClient:
             self._entered.push_async_callback(http.aclose)
         return model
 
-    def _model_settings(self) -> ModelSettings:
+    def _model_settings(self, prompt: Prompt) -> ModelSettings:
         settings: ModelSettings = {"max_tokens": self.settings.max_tokens}
+        if prompt.exchanges:  # writing to a cache costs more, and pays where it is read again
+            settings["cache"] = True
         if self.endpoint.provider != "bedrock":  # whose client is made with these
             settings |= {"timeout": self.settings.timeout, "max_retries": 0}
         if self.settings.temperature is not None:
             settings["temperature"] = self.settings.temperature
         return settings
+
+
+def _messages(prompt: Prompt) -> list[ModelMessage]:
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+    said = prompt.instructions
+    messages: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart(prompt.content)], instructions=said)
+    ]
+    for answer, content in prompt.exchanges:
+        messages.append(ModelResponse(parts=[TextPart(answer)]))
+        messages.append(ModelRequest(parts=[UserPromptPart(content)], instructions=said))
+    return messages
 
 
 def call_error(error: Exception, endpoint: Endpoint) -> CallError:

@@ -126,18 +126,24 @@ USUAL_OUTPUT = 150
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it is sent; an answer with the ``canary`` in it was led by the material."""
+    """One request as it is sent; an answer with the ``canary`` in it was led by the material.
+
+    ``exchanges`` are earlier answers, as JSON, and the fenced messages after them. What comes
+    later changes nothing before it, so that a provider that caches prompts reads the rest again.
+    """
 
     instructions: str
     content: str
     schema: Mapping[str, Any]
     canary: str
+    exchanges: tuple[tuple[str, str], ...] = ()
 
     @property
     def tokens(self) -> int:
         """About how many tokens it has: one for four bytes."""
         schema = len(msgspec.json.encode(self.schema))
         letters = len(self.instructions.encode()) + len(self.content.encode()) + schema
+        letters += sum(len(text.encode()) for exchange in self.exchanges for text in exchange)
         return letters // _BYTES_PER_TOKEN + 1
 
 
@@ -149,7 +155,14 @@ def prompt_for(request: JudgeRequest, complaint: str | None = None) -> Prompt:
     if complaint is not None:
         parts.append(_AGAIN.format(complaint))
     return Prompt(
-        instructions="\n\n".join(parts), content=content, schema=request.schema, canary=word
+        instructions="\n\n".join(parts),
+        content=content,
+        schema=request.schema,
+        canary=word,
+        exchanges=tuple(
+            (msgspec.json.encode(each.answer).decode(), ensured(each.content))
+            for each in request.exchanges
+        ),
     )
 
 

@@ -72,6 +72,7 @@ from .integrity import integrity_problems, usage_problems
 from .ports import (
     EvalContext,
     Evaluator,
+    Exchange,
     Judge,
     JudgeError,
     JudgeErrorKind,
@@ -168,6 +169,7 @@ __all__ = [
     "EvalContext",
     "Evaluation",
     "Evaluator",
+    "Exchange",
     "EvaluatorCounts",
     "Evidence",
     "Example",

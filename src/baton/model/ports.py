@@ -35,11 +35,19 @@ class JudgeError(Exception):
         self.message = message
 
 
-class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True):
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge answered before, and what it was told then: of a trace, so it is fenced."""
+
+    answer: dict[str, Any]
+    content: str
+
+
+class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question to a judge.
 
     ``instructions`` are ours alone; whatever a trace holds is in ``content``, fenced.
-    ``schema`` is the JSON Schema of the answer: an object.
+    ``schema`` is the JSON Schema of the answer: an object. ``exchanges`` is what was asked and
+    answered since the first question, oldest first, where a judge may look at more.
     """
 
     rubric: str
@@ -47,6 +55,7 @@ class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str
     content: str
     schema: Mapping[str, Any]
+    exchanges: list[Exchange] = []
 
 
 class JudgeResponse(msgspec.Struct, frozen=True, kw_only=True):
