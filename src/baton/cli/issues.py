@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from cyclopts import Group, Parameter
 
+from baton.feed.progress import Progress
 from baton.model import InputError, counted
 from baton.reports.text import one_line
+from baton.session.prepare import ScoreOptions
 
-from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole
+from .issue_progress import print_progress
+from .messages import say
+from .options import (
+    LATER,
+    USUAL,
+    Changes,
+    ConfigPath,
+    Evaluators,
+    Flag,
+    Output,
+    Paths,
+    Scoring,
+    Whole,
+    Words,
+)
+from .output import print_estimate
 
 if TYPE_CHECKING:
     from baton.feed.issues import Issue, Member, Rate
+    from baton.runner.plan import Specs
     from baton.session.issues import Found
+
+WORK = Parameter(group=Group("Investigating, proving and promoting", sort_key=2))
 
 _SHOWN = 5
 """Members of an issue that are listed: it has many alike."""
@@ -28,6 +52,19 @@ def issues_command(
     why: str | None = None,
     version: Annotated[str | None, LATER] = None,
     by: Annotated[str | None, LATER] = None,
+    investigate: str | None = None,
+    prove: str | None = None,
+    promote: str | None = None,
+    output: Output = None,
+    agent: Annotated[str | None, WORK] = None,
+    changes: Annotated[Changes, WORK] = (),
+    expect: Annotated[Words, WORK] = (),
+    repeat: Annotated[Whole | None, WORK] = None,
+    count: Annotated[Whole | None, WORK] = None,
+    passes: Annotated[Whole | None, WORK] = None,
+    steps: Annotated[Whole | None, WORK] = None,
+    condense_model: Annotated[str | None, WORK] = None,
+    dry_run: Annotated[Flag, WORK] = False,
     all: Flag = False,
     most: Whole = 20,
     json: Flag = False,
@@ -55,6 +92,32 @@ def issues_command(
         The version of the agent's definition in which it is fixed.
     by
         Who gives it that state.
+    investigate
+        Have the model of --judge look at this issue, say what goes wrong, and propose a fix.
+    prove
+        Play members of this issue and what passes beside them with its fix; needs --agent.
+    promote
+        Make cases of this issue's members, and of what passes beside them; needs -o.
+    output
+        The folder of cases that --promote adds to.
+    agent
+        The agent, or a config: whose texts a fix may change, and who plays.
+    changes
+        With --prove, a fix of your own: NAME=FILE, as in agent:desk=new.md.
+    expect
+        The agent that the work should have gone to; `nobody` for none. May be given several times.
+    repeat
+        With --prove, how often each case is played on either side; 3 times.
+    count
+        With --promote, so many members; 8.
+    passes
+        With --promote, in how many evaluations in a row its cases have to pass to close it; 3.
+    steps
+        With --investigate, how many steps the model has, 30 at most.
+    condense_model
+        With --investigate, a cheaper model that condenses long steps.
+    dry_run
+        With --investigate, print what it would cost; ask nobody.
     all
         List muted and fixed issues as well.
     most
@@ -77,64 +140,240 @@ def issues_command(
 
     if mark is None and (why or version or by):
         raise InputError("--why, --version and --by go with --mark")
+    given = {"investigate": investigate, "prove": prove, "promote": promote}
+    named = [name for name, key in (*given.items(), ("show", show), ("mark", mark)) if key]
+    if len(named) > 1:
+        raise InputError(f"{', '.join(f'--{name}' for name in named)}: give one of them")
     if server is not None:
         if sources or evaluators or config is not None:
             raise InputError("--server shows what the server found: name no recordings beside it")
         asked_server = connect(server, project=project)
         found = issues_of_server(asked_server)
+        if named and named[0] in given:
+            raise InputError(f"--{named[0]} works on what is here, and not on a server")
         if mark is not None:
             key, _, state = mark.partition("=")
             key = issue_named(key, found.issues).key
             one = asked_server.mark_issue(key, state, version=version, note=why, by=by).issue
             print(f"{one.key} is {one.state} now")
         elif show is not None:
-            _show(asked_server.issue(issue_named(show, found.issues).key).issue, json=json)
+            one = asked_server.issue(issue_named(show, found.issues).key).issue
+            _show(one, found, json=json)
         else:
             _list(found, all=all, most=most, json=json)
         return 0
     if project is not None:
         raise InputError("--project goes with --server")
-    asked = scoring.options(trust, rehearsal=False)
+    work = _Work(
+        agent=agent,
+        changes=changes,
+        expect=expect,
+        repeat=repeat,
+        count=count,
+        passes=passes,
+        steps=steps,
+        condense_model=condense_model,
+        dry_run=dry_run,
+        output=output,
+    )
+    work.check(named[0] if named else None)
+    asked = scoring.options(trust, rehearsal=dry_run)
     asked["config"] = config
+    wanted = evaluators or None
     # What the user's own code prints does not belong to the list.
     with redirect_stdout(sys.stderr):
-        found = find_issues(sources, evaluators or None, **asked)
+        if investigate is not None:
+            done = work.investigate(investigate, sources, wanted, asked)
+        elif prove is not None:
+            done = work.prove(prove, sources, wanted, asked)
+        elif promote is not None:
+            done = work.promote(promote, sources, wanted, asked)
+        else:
+            found = find_issues(sources, wanted, **asked)
+    if any(given.values()):
+        return done(json)
     if mark is not None:
         key, _, state = mark.partition("=")
-        given = mark_issue(key, state, found.issues, version=version, note=why, by=by)
-        print(f"{given.key} is {given.state} now")
+        every = [*found.issues, *found.quiet]
+        marked = mark_issue(key, state, every, version=version, note=why, by=by)
+        print(f"{marked.key} is {marked.state} now")
         return 0
     if show is not None:
-        _show(issue_named(show, found.issues), json=json)
+        _show(issue_named(show, [*found.issues, *found.quiet]), found, json=json)
     else:
         _list(found, all=all, most=most, json=json)
     return 0
 
 
-def _show(issue: Issue, *, json: bool) -> None:
-    print(_encoded(issue)) if json else _print_one(issue)
+def _show(issue: Issue, found: Found, *, json: bool) -> None:
+    progress = found.kept.get(issue.key)
+    if json:
+        print(_encoded(issue) if progress is None else _encoded(_with(progress, issue)))
+        return
+    _print_one(issue)
+    if progress is not None:
+        print_progress(progress)
 
 
 def _list(found: Found, *, all: bool, most: int, json: bool) -> None:
+    back = [each for each in found.quiet if all or each.state == "regressed"]
+    issues = [*found.issues, *back]
     if json:
-        for issue in found.issues:
+        for issue in issues:
             print(_encoded(issue))
     else:
-        _print(found, all=all, most=most)
+        _print(found, issues, all=all, most=most)
 
 
-def _encoded(issue: Issue) -> str:
-    return msgspec.json.encode(issue).decode()
+_Done = Callable[[bool], int]
 
 
-def _print(found: Found, *, all: bool, most: int) -> None:
+@dataclass(frozen=True)
+class _Work:
+    """What is done about one issue, and with which options."""
+
+    agent: str | None
+    changes: tuple[str, ...]
+    expect: tuple[str, ...]
+    repeat: int | None
+    count: int | None
+    passes: int | None
+    steps: int | None
+    condense_model: str | None
+    dry_run: bool
+    output: Path | None
+
+    def check(self, verb: str | None) -> None:
+        """Refuse options of another verb; raises InputError."""
+        for name, verbs in _GO_WITH.items():
+            if getattr(self, name) and verb not in verbs:
+                flag = "--with" if name == "changes" else f"--{name.replace('_', '-')}"
+                raise InputError(f"{flag} goes with {' and '.join(f'--{each}' for each in verbs)}")
+        if verb == "promote" and self.output is None:
+            raise InputError("say where the cases go: -o cases/")
+        if "nobody" in self.expect and len(self.expect) > 1:
+            raise InputError("--expect nobody says that nobody gets it: name no agent beside it")
+
+    @property
+    def expected(self) -> list[str] | None:
+        """Whom the work should go to, as far as that was said."""
+        if not self.expect:
+            return None
+        return [] if self.expect == ("nobody",) else list(self.expect)
+
+    def investigate(
+        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+    ) -> _Done:
+        from baton.feed.investigate import STEPS
+        from baton.session.issue_work import investigate_issue
+
+        found = investigate_issue(
+            key,
+            sources,
+            wanted,
+            agent=self.agent,
+            condense=self.condense_model,
+            steps=self.steps if self.steps is not None else STEPS,
+            **asked,
+        )
+
+        def show(json: bool) -> int:
+            if not isinstance(found, Progress):
+                return print_estimate(found, json=json)
+            print(_encoded(found)) if json else print_progress(found)
+            own = found.investigation
+            return 0 if own is not None and own.ending in ("concluded", "out of steps") else 3
+
+        return show
+
+    def prove(
+        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+    ) -> _Done:
+        from baton.replays.report import print_replayed
+        from baton.session.components import changes_in
+        from baton.session.issue_work import REPEATS, prove_fix
+
+        proven = prove_fix(
+            key,
+            sources,
+            wanted,
+            agent=self.agent,
+            texts=changes_in(self.changes),
+            expect=self.expected,
+            repeat=self.repeat if self.repeat is not None else REPEATS,
+            **asked,
+        )
+
+        def show(json: bool) -> int:
+            fix = proven.progress.fix
+            if json:
+                print(_encoded(proven.progress))
+            else:
+                print_replayed(proven.replayed, sys.stdout, limit=20)
+                print_progress(proven.progress)
+            return 0 if fix is not None and fix.state == "proven" else 1
+
+        return show
+
+    def promote(
+        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+    ) -> _Done:
+        from baton.feed.promote import MOST, PASSES
+        from baton.session.issue_work import promote_issue
+
+        made = promote_issue(
+            key,
+            self.output or Path(),
+            sources,
+            wanted,
+            expect=self.expected,
+            count=self.count if self.count is not None else MOST,
+            passes=self.passes if self.passes is not None else PASSES,
+            **asked,
+        )
+
+        def show(json: bool) -> int:
+            if json:
+                print(_encoded(made.progress))
+                return 0
+            print_progress(made.progress)
+            members, green = len(made.made.members), len(made.made.neighbours)
+            say(f"{counted(members, 'member')} and {green} green: {len(made.files)} files written")
+            return 0
+
+        return show
+
+
+_GO_WITH = {
+    "agent": ("investigate", "prove"),
+    "changes": ("prove",),
+    "expect": ("prove", "promote"),
+    "repeat": ("prove",),
+    "count": ("promote",),
+    "passes": ("promote",),
+    "steps": ("investigate",),
+    "condense_model": ("investigate",),
+    "dry_run": ("investigate",),
+    "output": ("promote",),
+}
+
+
+def _with(progress: Progress, issue: Issue) -> Progress:
+    return msgspec.structs.replace(progress, issue=issue)
+
+
+def _encoded(value: Issue | Progress) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _print(found: Found, issues: Sequence[Issue], *, all: bool, most: int) -> None:
     from rich.table import Table
 
     from baton.reports.text import Text, console_for
 
     console = console_for(sys.stdout)
-    shown = [each for each in found.issues if all or each.state not in ("muted", "fixed")]
-    if not found.issues:
+    shown = [each for each in issues if all or each.state not in ("muted", "fixed")]
+    if not issues:
         print(f"no issue: nothing failed{_in_traces(found)}")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -144,10 +383,10 @@ def _print(found: Found, *, all: bool, most: int) -> None:
         cells = (issue.key, issue.state, f"{issue.count:,}", _per_1000(issue.rate), issue.title)
         table.add_row(*(Text(one_line(cell, 160)) for cell in cells))
     console.print(table)
-    left = len(found.issues) - len(shown[:most])
-    more = f"; {left} more: --all, --most {len(found.issues)}" if left else ""
+    left = len(issues) - len(shown[:most])
+    more = f"; {left} more: --all, --most {len(issues)}" if left else ""
     failures = f"{counted(found.failures, 'failure')}{_in_traces(found)}"
-    print(f"{counted(len(found.issues), 'issue')}, {failures}{more}")
+    print(f"{counted(len(issues), 'issue')}, {failures}{more}")
 
 
 def _in_traces(found: Found) -> str:

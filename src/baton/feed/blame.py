@@ -13,27 +13,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from baton.judges.prompts import RULE, fenced
 from baton.model import (
-    AgentRun,
     Dispatch,
-    GotBack,
     HandedOff,
     Judge,
     JudgeError,
     JudgeRequest,
-    Said,
-    Step,
-    ToolCall,
     Trace,
 )
-from baton.model.views import TraceIndex, indexed
 
 from .failures import Failure, causes
+from .steps import Place, Shown, places_of, shown_steps
 from .taxonomy import OTHER, SUBTYPES, subtype_named, subtype_of
 
 How = Literal["proven", "judged", "can't tell"]
@@ -84,14 +79,6 @@ class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
     cost_usd: float | None = None
 
 
-class _Place(NamedTuple):
-    """A step, or a run, in the order in which the work went on."""
-
-    order: int
-    run: AgentRun
-    step: Step | None
-
-
 def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], list[Suspect]]:
     """Return what is proven to have made a run fail, the earliest first, and what was recovered.
 
@@ -103,7 +90,7 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         failures: of it, as :func:`baton.feed.failures.failures_of` gives them; what no finding
             proves is left out.
     """
-    places = _places(trace)
+    places = places_of(trace)
     handed = _handed_over(trace, places)
     faults = [each for each in causes(failures) if each.fault is not None and not each.judged]
     faulty = {each.dispatch for each in faults if each.dispatch is not None}
@@ -163,7 +150,7 @@ async def blame(
     answer.how, answer.why = "can't tell", "nothing is proven: ask a judge (`--judge`)"
     if judge is None:
         return answer
-    steps = _steps(trace)
+    steps = shown_steps(trace)
     if not steps:
         answer.why = "the record holds no step"
         return answer
@@ -193,7 +180,7 @@ async def blame(
 def _suspect(
     failure: Failure,
     made: Dispatch | None,
-    places: Mapping[str, _Place],
+    places: Mapping[str, Place],
     handed: Mapping[str, str],
 ) -> Suspect | None:
     """Say who is to blame for a fault, and where: whoever chose, asked, worked or used."""
@@ -231,7 +218,7 @@ def _suspect(
     )
 
 
-def _handed_over(trace: Trace, places: Mapping[str, _Place]) -> dict[str, str]:
+def _handed_over(trace: Trace, places: Mapping[str, Place]) -> dict[str, str]:
     """Return the step that made each dispatch, by its id: the call, or else the hand-over."""
     handed: dict[str, str] = {}
     for id_, place in places.items():
@@ -239,68 +226,6 @@ def _handed_over(trace: Trace, places: Mapping[str, _Place]) -> dict[str, str]:
             handed.setdefault(place.step.dispatch, id_)
     made = (each for turn in trace.turns for each in turn.dispatches)
     return handed | {d.id: d.call for d in made if d.call is not None and d.call in places}
-
-
-def _places(trace: Trace) -> dict[str, _Place]:
-    """Number runs and steps in the order in which the work went on: a run's inside of its call."""
-    places: dict[str, _Place] = {}
-    with indexed(trace) as index:
-        for first in index.runs.values():
-            # A stack instead of recursion: recordings may be deeper than Python's own.
-            due: list[Iterator[AgentRun]] = [iter([first])]
-            while due:
-                run = next(due[-1], None)
-                if run is None:
-                    due.pop()
-                elif run.id not in places:
-                    due.append(_walk(index, run, places))
-    return places
-
-
-def _walk(index: TraceIndex, run: AgentRun, places: dict[str, _Place]) -> Iterator[AgentRun]:
-    """Number a run and its steps; yields, between these, the runs that a step set to work."""
-    places[run.id] = _Place(len(places), run, None)
-    for step in run.steps:
-        places[step.id] = _Place(len(places), run, step)
-        if isinstance(step, HandedOff) and step.dispatch in index.dispatches:
-            yield from index.chosen(set(index.dispatches[step.dispatch].runs))
-
-
-class _Shown(NamedTuple):
-    agent: str
-    run: AgentRun
-    text: str
-
-
-def _steps(trace: Trace) -> dict[str, _Shown]:
-    """Return what happened, by the id of the step, in its order."""
-    results = {
-        made.id: made.result for turn in trace.turns for made in turn.dispatches if made.result
-    }
-    prompts = {made.id: made for turn in trace.turns for made in turn.dispatches}
-    shown: dict[str, _Shown] = {}
-    for id_, place in _places(trace).items():
-        step = place.step
-        if isinstance(step, Said):
-            text = ("thought: " if step.thought else "said: ") + step.content.plain()
-        elif isinstance(step, ToolCall):
-            # A call that hands work over is shown by its `HandedOff`.
-            if step.dispatch is not None:
-                continue
-            result = step.result.plain() if step.result is not None else step.error or step.status
-            arguments = msgspec.json.encode(step.arguments).decode("utf-8", "replace")
-            text = f"called {step.name}({arguments}) and got: {result}"
-        elif isinstance(step, HandedOff):
-            made = prompts.get(step.dispatch)
-            prompt = made.prompt.plain() if made is not None and made.prompt is not None else ""
-            text = f"handed to {made.to_agent if made is not None else '?'}: {prompt}"
-        elif isinstance(step, GotBack):
-            back = results.get(step.dispatch)
-            text = f"got back: {back.plain() if back is not None else ''}"
-        else:
-            continue
-        shown[id_] = _Shown(place.run.agent, place.run, " ".join(text.split()))
-    return shown
 
 
 _TASK = """\
@@ -318,7 +243,7 @@ after them. If the record does not let you tell, answer with no suspects."""
 
 
 def _question(
-    trace: Trace, steps: Mapping[str, _Shown], recovered: Sequence[Suspect], failed: str | None
+    trace: Trace, steps: Mapping[str, Shown], recovered: Sequence[Suspect], failed: str | None
 ) -> JudgeRequest:
     marks = {each.step: f" [proven: {each.says}]" for each in recovered}
     share = min(_LONGEST_STEP, max(_LEAST_STEP, _MOST // max(len(steps), 1)))
@@ -393,7 +318,7 @@ def _short(text: str, most: int) -> str:
     return f"{text[:half]} [...] {text[-half:]}"
 
 
-def _read(value: Mapping[str, Any], steps: Mapping[str, _Shown]) -> list[Suspect]:
+def _read(value: Mapping[str, Any], steps: Mapping[str, Shown]) -> list[Suspect]:
     """Take the suspects of an answer, by the numbers of steps; what is not a step is left out."""
     ids = list(steps)
     found: list[Suspect] = []

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from baton.model import Dispatch, Score, Trace
@@ -19,6 +20,7 @@ from baton.model.filter import Filter
 from baton.model.subjects import subjects
 
 from .failures import Failure, failures_of
+from .issues import id_of
 from .signature import mask, signature_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
@@ -98,7 +100,9 @@ class Pool:
         failing: only dispatches that fail.
         since: only those that started then or later, in seconds since the epoch.
         issue: of what fails only the members of this issue, by its key or how that begins; what is
-            green is of the same receivers.
+            green is of the same receivers. They are taken from all that its members say in turn.
+        members: of the issue only these, by their ids.
+        sender, receiver: only dispatches of these agents.
     """
 
     def __init__(
@@ -110,8 +114,14 @@ class Pool:
         failing: bool = False,
         since: float | None = None,
         issue: str | None = None,
+        members: Collection[str] | None = None,
+        sender: str | None = None,
+        receiver: str | None = None,
     ) -> None:
-        self._issue = issue
+        self._edge = sender, receiver
+        # A group of texts is a part of its issue: the key has its name behind that of the issue.
+        self._issue = issue.partition("-")[0] if issue is not None else None
+        self._members = None if members is None else frozenset(members)
         self._count, self._seed = count, seed
         self._where, self._failing, self._since = where or Filter(), failing, since
         self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, Chosen]]] = defaultdict(
@@ -139,6 +149,9 @@ class Pool:
                 is_late = self._since is None or (started is not None and started >= self._since)
                 if made.id not in meant or not is_late:
                     continue
+                own = (made.from_agent, made.to_agent)
+                if any(a is not None and a != b for a, b in zip(self._edge, own, strict=True)):
+                    continue
                 if not failed[made.id] and made.id not in passed:
                     self._unscored += 1
                     continue
@@ -148,9 +161,10 @@ class Pool:
         if self._failing and one.verdict == "green":
             return
         if self._issue is not None and one.failures:
-            keys = [signature_of(failure).key for failure in one.failures]
-            if not any(key.startswith(self._issue) for key in keys):
+            own = [each for each in one.failures if self._is_member(each, self._issue)]
+            if not own:
                 return
+            one = one._replace(failures=[*own, *(each for each in one.failures if each not in own)])
         key = (one.dispatch.to_agent, one.verdict)
         self._there[key] += 1
         id_ = f"{one.trace.id}\t{one.dispatch.id}"
@@ -168,6 +182,11 @@ class Pool:
             return
         self._ids.add(id_)
 
+    def _is_member(self, failure: Failure, issue: str) -> bool:
+        if self._members is not None and id_of(failure) not in self._members:
+            return False
+        return signature_of(failure).key.startswith(issue)
+
     def choose(self) -> Collected:
         """Choose the set."""
         # Of an issue, the neighbours that pass are of the receivers that have members.
@@ -180,6 +199,8 @@ class Pool:
         for key, heap in sorted(self._kept.items()):
             ordered = [one for _, _, one in sorted(heap, key=lambda entry: (-entry[0], entry[1]))]
             distinct[key] = _distinct(ordered)
+            if self._issue is not None and key[1] == "failing":
+                distinct[key] = _in_turn(distinct[key])
             duplicates += len(ordered) - len(distinct[key])
         there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
         quotas = share_out(sizes, there, self._count)
@@ -244,15 +265,30 @@ def _distinct(ordered: Iterable[Chosen]) -> list[Chosen]:
     words: list[tuple[frozenset[str], frozenset[str | None]]] = []
     for one in ordered:
         prompt = one.dispatch.prompt.plain() if one.dispatch.prompt is not None else ""
-        own = frozenset(mask(prompt).casefold().split())
+        own = words_of(prompt)
         faults = frozenset(failure.fault for failure in one.failures)
-        if not any(faults == theirs and _alike(own, other) for other, theirs in words):
+        if not any(faults == theirs and alike_words(own, other) for other, theirs in words):
             kept.append(one)
             words.append((own, faults))
     return kept
 
 
-def _alike(first: frozenset[str], second: frozenset[str]) -> bool:
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text, with ids and numbers masked."""
+    return frozenset(mask(text).casefold().split())
+
+
+def _in_turn(members: Sequence[Chosen]) -> list[Chosen]:
+    """Order members so that each of the things that they say comes in turn."""
+    said: defaultdict[str, list[Chosen]] = defaultdict(list)
+    for one in members:
+        said[mask(one.failures[0].says)].append(one)
+    rounds = zip_longest(*said.values())
+    return [one for each in rounds for one in each if one is not None]
+
+
+def alike_words(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Tell whether two texts ask for the same, by their words."""
     either = len(first | second)
     return either > 0 and len(first & second) / either >= _ALIKE
 

@@ -48,8 +48,15 @@ FIX_KINDS: dict[FixKind, str] = {
 MarkKind = Literal["address", "tool", "command", "hidden characters"]
 
 
+FEWEST = 3
+"""Failing members, and passing neighbours, of a proof: two may be chance."""
+
+
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """Words of the record. ``step`` is the id of a step or a turn of the trace ``trace``."""
+    """Words of the record. ``step`` is the id of a step or a turn of the trace ``trace``.
+
+    Of a text of an agent, ``step`` is its name (``agent:desk``), and ``trace`` is empty.
+    """
 
     trace: str
     step: str
@@ -105,9 +112,17 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
     @property
-    def holds(self) -> bool:
-        """Whether it proves the fix: more than half of what failed is fixed, and nothing broke."""
-        return self.fixed.count * 2 > self.fixed.of and self.broke.count == 0 < self.broke.of
+    def holds(self) -> bool | None:
+        """Whether it proves the fix; ``None`` where it shows neither.
+
+        A fix holds where more than half of at least ``FEWEST`` failing members are fixed, and none
+        of at least ``FEWEST`` passing cases broke. One that fixes nothing, or breaks something,
+        does not.
+        """
+        if self.broke.count or (self.fixed.of and not self.fixed.count):
+            return False
+        enough = min(self.fixed.of, self.broke.of) >= FEWEST
+        return True if enough and self.fixed.count * 2 > self.fixed.of else None
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,10 +157,9 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def state(self) -> Literal["proposed", "proven", "refuted"]:
-        """``proven`` or ``refuted`` by playing it; ``proposed`` until then."""
-        if self.proof is None:
-            return "proposed"
-        return "proven" if self.proof.holds else "refuted"
+        """``proven`` or ``refuted`` by playing it; ``proposed`` until that is settled."""
+        holds = None if self.proof is None else self.proof.holds
+        return "proposed" if holds is None else "proven" if holds else "refuted"
 
 
 Ending = Literal["concluded", "out of steps", "over budget", "no answer"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import msgspec
@@ -17,17 +18,20 @@ from baton.feed.issues import (
     Groups,
     Issue,
     Mark,
+    Rate,
     State,
     can_be_grouped,
     with_marks,
 )
-from baton.formats.evaluation_folder import is_evaluation
+from baton.feed.progress import Progress
+from baton.feed.promote import Run, marks_by_cases
+from baton.formats.evaluation_folder import HEADER, Header, is_evaluation, read_header
 from baton.formats.own_files import make_folder, naming, open_own
-from baton.model import CaseResult, InputError, Problem, counted, suggestion
+from baton.model import CaseResult, InputError, Problem, Status, Trace, counted, suggestion
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
-from baton.store import FoundTrace, latest_evaluation, read_evaluation
+from baton.store import FoundTrace, latest_evaluation, read_evaluation, rows_of
 
 from .prepare import Note, PathLike, ScoreOptions, log_note
 from .report import STORED
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 
 MARKS = Path(".baton") / "issues.jsonl"
 """Where the states that people give to issues are kept, a line each; the last one counts."""
+PROGRESS = Path(".baton") / "issues"
+"""Where it is kept what was done about issues: a file each."""
 GROUPS = Path(".baton") / "issue-groups.json"
 """Where the groups of texts are kept, so that they keep their names when more failures come."""
 
@@ -49,12 +55,16 @@ class Found(NamedTuple):
 
     ``unread`` are results whose trace is not there any more; their failures are not counted.
     ``traces`` is ``None`` for those of a server, which counts conversations that are gone as well.
+    ``kept`` is what was done about issues, by their keys, and ``quiet`` are those of them that did
+    not fail in what was read.
     """
 
     issues: Sequence[Issue]
     failures: int
     traces: int | None
     unread: int
+    kept: Mapping[str, Progress] = MappingProxyType({})
+    quiet: Sequence[Issue] = ()
 
 
 def find_issues(
@@ -64,6 +74,7 @@ def find_issues(
     stored: PathLike = STORED,
     marks: PathLike = MARKS,
     groups: PathLike = GROUPS,
+    progress: PathLike = PROGRESS,
     **options: Unpack[ScoreOptions],
 ) -> Found:
     """Group what failed into issues.
@@ -74,6 +85,7 @@ def find_issues(
         stored: where evaluations are stored.
         marks: the file with the states of issues.
         groups: the file with the groups of texts; it is written anew.
+        progress: the folder with what was done about issues.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
             ``note`` takes what was left out.
@@ -81,21 +93,93 @@ def find_issues(
     Raises:
         InputError: an option or file with faults, or nothing that could be read.
     """
-    known = Marks(Path(marks)).read()
-    note = options.get("note", log_note)
-    collector = Collector()
-    traces = unread = 0
-    for result, found in results_of(sources, evaluators, stored=stored, **options):
-        if found.trace is None:
-            unread += 1
+    opened = Opened(sources, evaluators, stored=stored, **options)
+    return opened.issues(marks=marks, groups=groups, progress=progress)
+
+
+class Opened:
+    """Evaluations and recordings, scored once, to be read more than once: :func:`find_issues`."""
+
+    def __init__(
+        self,
+        sources: Sequence[PathLike] = (),
+        evaluators: Specs | None = None,
+        *,
+        stored: PathLike = STORED,
+        **options: Unpack[ScoreOptions],
+    ) -> None:
+        self.note: Note = options.get("note", log_note)
+        self.stored = Path(stored)
+        self._evaluations = list(_evaluations(sources, evaluators, self.stored, options))
+
+    def results(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
+        """Yield what was scored, each conversation once."""
+        return _each_once(self._evaluations)
+
+    def traced(self) -> Iterator[tuple[CaseResult, Trace]]:
+        """Yield the results whose trace is there."""
+        for result, found in self.results():
+            if found.trace is not None:
+                yield result, found.trace
+
+    def issues(
+        self, *, marks: PathLike = MARKS, groups: PathLike = GROUPS, progress: PathLike = PROGRESS
+    ) -> Found:
+        """Group what failed into issues; see :func:`find_issues`."""
+        known = Marks(Path(marks)).read()
+        kept = {each.issue.key: each for each in ProgressFolder(progress).read_all()}
+        collector = Collector()
+        traces = unread = 0
+        for result, found in self.results():
+            if found.trace is None:
+                unread += 1
+                continue
+            traces += 1
+            collector.see(found.trace)
+            collector.add(failures_of(found.trace, result.scores))
+        if unread:
+            self.note(f"{counted(unread, 'result')} without a trace: not looked at")
+        issues = _in_groups(collector, Path(groups), self.note)
+        there = {issue.key for issue in issues}
+        quiet = [
+            msgspec.structs.replace(
+                each.issue, count=0, rate=Rate(failed=0, dispatches=0, per_1000=None)
+            )
+            for each in kept.values()
+            if each.issue.key not in there
+        ]
+        runs = list(_runs_of(self.stored)) if any(p.promotion for p in kept.values()) else []
+        said = [*known, *(m for p in kept.values() for m in marks_by_cases(p, runs, known))]
+        return Found(
+            issues=list(with_marks(issues, said)),
+            failures=collector.failures,
+            traces=traces,
+            unread=unread,
+            kept=kept,
+            quiet=list(with_marks(quiet, said)),
+        )
+
+
+def _runs_of(stored: Path) -> Iterator[Run]:
+    """Yield what evaluations say of cases that they played, with the texts as they are.
+
+    What was only scored again as it was recorded says nothing of the agents of today, and a play
+    with changed texts nothing of those that there are.
+    """
+    for file in sorted(stored.glob(f"*/{HEADER}")):
+        header = read_header(file.parent, Header)
+        about, started = header.provenance, header.timings.get("started")
+        if about is None or not about.provider or about.texts or not isinstance(started, str):
             continue
-        traces += 1
-        collector.see(found.trace)
-        collector.add(failures_of(found.trace, result.scores))
-    if unread:
-        note(f"{counted(unread, 'result')} without a trace: not looked at")
-    issues = _in_groups(collector, Path(groups), note)
-    return Found(list(with_marks(issues, known)), collector.failures, traces, unread)
+        verdicts: dict[str, Status] = {}
+        for row in rows_of(file.parent):
+            # Of repeats the worst counts.
+            before = verdicts.get(row.case_id, "passed")
+            verdicts[row.case_id] = max(before, row.status, key=_WORST.index)
+        yield Run(datetime.fromisoformat(started).timestamp(), verdicts)
+
+
+_WORST: list[Status] = ["passed", "skipped", "error", "failed"]
 
 
 def issues_of_server(server: Server) -> Found:
@@ -153,8 +237,14 @@ def results_of(
     Raises:
         InputError: an option or file with faults, or nothing that could be read.
     """
+    yield from _each_once(_evaluations(sources, evaluators, Path(stored), options))
+
+
+def _each_once(
+    evaluations: Iterable[Reportable],
+) -> Iterator[tuple[CaseResult, FoundTrace]]:
     seen: set[str] = set()
-    for evaluation in _evaluations(sources, evaluators, Path(stored), options):
+    for evaluation in evaluations:
         for result, found in evaluation.with_traces():
             if found.trace is not None:
                 id_ = f"{found.trace.id}\t{result.repeat}\t{result.content or ''}"
@@ -265,3 +355,38 @@ class Marks:
                 file.write(msgspec.json.encode(mark) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+
+class ProgressFolder:
+    """The folder with what was done about issues: a JSON file each, named by the key."""
+
+    def __init__(self, path: PathLike = PROGRESS) -> None:
+        self._path = Path(path)
+
+    def read(self, key: str) -> Progress | None:
+        """Return what was done about an issue; raises InputError for a file that is damaged."""
+        file = self._path / f"{key}.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=Progress)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            message = f"does not say what was done about an issue: {error}"
+            raise InputError(Problem(file=str(file), message=message)) from None
+
+    def read_all(self) -> Iterator[Progress]:
+        """Yield all of them, by their keys."""
+        for file in sorted(self._path.glob("*.json")):
+            found = self.read(file.stem)
+            if found is not None:
+                yield found
+
+    def write(self, progress: Progress) -> None:
+        """Keep what was done about an issue, in the place of what was there."""
+        file = self._path / f"{progress.issue.key}.json"
+        fresh = file.with_suffix(".new")
+        with naming(file):
+            make_folder(self._path)
+            with open_own(fresh, "wb") as out:
+                out.write(msgspec.json.format(msgspec.json.encode(progress), indent=2))
+            fresh.replace(file)

@@ -1,0 +1,80 @@
+"""What was done about an issue, as text: the investigation, the fix with its proof, the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from baton.feed.fixes import diff_of
+from baton.feed.progress import ENDINGS, Fix, Investigation, Progress, Promotion, Statement
+from baton.model import counted
+from baton.reports.text import one_line
+
+_QUOTED = 160
+
+
+def print_progress(progress: Progress) -> None:
+    """Print what was done about an issue; every line of it is shown as text."""
+    parts: list[Iterator[str]] = []
+    if progress.investigation is not None:
+        parts.append(_investigation(progress.investigation))
+    if progress.fix is not None:
+        parts.append(_fix(progress.fix))
+    if progress.promotion is not None:
+        parts.append(_promotion(progress.promotion))
+    for line in chain(*parts):
+        indent = len(line) - len(line.lstrip())
+        print(" " * indent + one_line(line, 400))
+
+
+def _investigation(found: Investigation) -> Iterator[str]:
+    cost = f", {found.cost_usd:.4f} USD" if found.cost_usd is not None else ""
+    steps = counted(len(found.looked) + 1, "step")
+    yield f"investigated by {found.model}: {ENDINGS[found.ending]} ({steps}{cost})"
+    if found.why is not None:
+        yield f"  {found.why}"
+    if found.entry is not None:
+        yield f"  {(found.subtype or 'other').replace('_', ' ')} ({found.category}):"
+        yield from _statement(found.entry)
+    for said in found.summary:
+        yield from _statement(said)
+    for name, rating in found.scores.items():
+        yield f"  {name.replace('_', ' ')}: {rating.value} of 5"
+        yield from _statement(rating.because, "    ")
+    if found.removed:
+        what = counted(found.removed, "statement")
+        yield f"  {what} left out: what they quote does not stand in the record"
+
+
+def _statement(said: Statement, indent: str = "  ") -> Iterator[str]:
+    yield f"{indent}{said.says}"
+    for quote in said.quotes:
+        where = f"{quote.trace} {quote.step}".strip()
+        yield f"{indent}  “{one_line(quote.text, _QUOTED)}” ({where})"
+
+
+def _fix(fix: Fix) -> Iterator[str]:
+    by = f" by {fix.by}" if fix.by is not None else ""
+    yield f"fix, {fix.state}{by}: {fix.kind.replace('_', ' ')}: {fix.why}"
+    for line in diff_of(fix):
+        yield f"  | {line}"
+    for mark in fix.marks:
+        yield f"  new in it: {mark.kind} {mark.text}"
+    for fault in fix.faults:
+        yield f"  it cannot be made like this: {fault}"
+    if fix.proof is not None:
+        proof = fix.proof
+        times = f", each {counted(proof.repeats, 'time')}" if proof.repeats > 1 else ""
+        errors = f"; {counted(proof.errors, 'case')} could not be played" if proof.errors else ""
+        if proof.members and not proof.fixed.of:
+            yield "  no member fails when it is played as it is, or nothing says what is right: see"
+            yield "  --expect"
+        yield f"  fixed {proof.fixed}, broke {proof.broke}{times} ({proof.form}){errors}"
+
+
+def _promotion(promotion: Promotion) -> Iterator[str]:
+    count = counted(len(promotion.cases), "case")
+    times = counted(promotion.passes, "evaluation")
+    yield f"{count} in {promotion.dataset}; closes when all pass in {times} in a row"
+    for each in promotion.cases:
+        yield f"  - {each.case}: {each.expects}"

@@ -1,0 +1,295 @@
+"""Fixes: changes of one named text, as they are proposed, marked, and proven by playing them.
+
+A fix may come from a model that read hostile text. So it is a text beside the old one, with all
+that is new in it and may do harm marked; a person puts it in place. Whether it is one is shown by
+playing members of its issue and green neighbours again, with a stand-in for every tool.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from baton.components import faults_of_change, hash_of
+from baton.formats.document import Document, read_bytes
+from baton.judges.prompts import neutral
+from baton.model import AgentCard, Form, InputError
+from baton.replays.play import Counted, Replayed
+
+from .progress import FIX_KINDS, Fix, FixKind, MarkKind, NewText, Proof, Statement
+from .taxonomy import Category, subtype_named
+
+# What each kind of fix changes, by how the name of the text begins. The other kinds have no text
+# that could be shown as a difference.
+OF_KIND: dict[FixKind, str] = {
+    "supervisor_prompt": "agent:",
+    "agent_description": "description:",
+    "sub_agent_prompt": "agent:",
+    "tool_list": "tools:",
+    "tool_schema": "tool:",
+}
+TOOLS = "tools:"
+"""Begins the name of a list of tools, one a line. It is no component: it cannot be played."""
+FORMS: dict[Category, Form] = {
+    "choosing": "decision",
+    "asking": "decision",
+    "working": "child",
+    "using": "integration",
+}
+"""What is played again of a dispatch, by where it broke; else the whole conversation."""
+
+
+class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text that a fix may begin with, for some subtypes; see ``fix_patterns.yaml``."""
+
+    name: str
+    subtypes: list[str] = msgspec.field(name="for")
+    kind: FixKind
+    text: str
+
+    def filled(self, sender: str, receiver: str) -> str:
+        """Return the text for a dispatch; what is left open stands in «»."""
+        return self.text.replace("{sender}", sender).replace("{receiver}", receiver).strip()
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """Return the patterns that come with Baton."""
+    file = Path(__file__).with_name("fix_patterns.yaml")
+    document = Document(str(file), read_bytes(file), "yaml")
+    return tuple(document.convert(document.value(), list[Pattern]))
+
+
+def pattern_for(subtype: str) -> Pattern | None:
+    """Return the pattern for a subtype, if there is one."""
+    return next((each for each in patterns() if subtype in each.subtypes), None)
+
+
+def texts_in(cards: Mapping[str, AgentCard]) -> dict[str, str]:
+    """Return the texts of agents that a record holds, by name, with their lists of tools."""
+    texts: dict[str, str] = {}
+    for name, card in sorted(cards.items()):
+        if card.instructions is not None:
+            texts[f"agent:{name}"] = card.instructions
+        if card.description is not None:
+            texts[f"description:{name}"] = card.description
+        if isinstance(card.tools, list):
+            texts[TOOLS + name] = "\n".join(card.tools)
+    return texts
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in a text, and what stands there instead. An empty ``find`` is the end of it."""
+
+    find: str
+    replace: str
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """Return a text with edits.
+
+    Raises:
+        InputError: a place is not there, or is there more than once; or nothing is changed.
+    """
+    new = text
+    for edit in edits:
+        if not edit.find:
+            new = f"{new.rstrip()}\n\n{edit.replace}".strip()
+            continue
+        times = new.count(edit.find)
+        if times != 1:
+            raise InputError(f"the text has `{edit.find[:80]}` {times} times, and not once")
+        new = new.replace(edit.find, edit.replace)
+    if new == text:
+        raise InputError("nothing is changed")
+    return new
+
+
+def make_fix(
+    kind: FixKind,
+    text: str | None,
+    after: str,
+    texts: Mapping[str, str],
+    *,
+    why: str,
+    tools: Collection[str] = (),
+    because: Statement | None = None,
+    pattern: str | None = None,
+    by: str | None = None,
+) -> Fix:
+    """Make a fix, with what is new in it marked.
+
+    Args:
+        kind: what is changed.
+        text: the name of the text; ``None`` for a kind that changes none.
+        after: the text as it would be.
+        texts: the texts that there are.
+        why: one sentence.
+        tools: the names of tools that are known.
+        because: what it rests on in the record.
+        pattern: the template that it began with.
+        by: who wrote it.
+
+    Raises:
+        InputError: there is no such text, or this kind of fix is not one of that text.
+    """
+    begins = OF_KIND.get(kind)
+    if text is None:
+        if begins is not None:
+            raise InputError(f"a fix of {FIX_KINDS[kind]} changes a text: name it")
+        return Fix(kind=kind, why=why, because=because, marks=list(_marks("", why, tools)), by=by)
+    if begins is None or not text.startswith(begins):
+        raise InputError(f"`{text}` is not {FIX_KINDS[kind]}")
+    if text not in texts:
+        raise InputError(f"there is no text `{text}`")
+    before = texts[text]
+    faults = faults_of_change(before, after, tools)
+    faults += [f"«{gap}» is still to be written" for gap in _OPEN.findall(after)]
+    return Fix(
+        kind=kind,
+        text=text,
+        why=why,
+        because=because,
+        pattern=pattern,
+        before=before,
+        after=after,
+        marks=list(_marks(before, f"{after}\n{why}", tools)),
+        faults=faults,
+        by=by,
+    )
+
+
+def kind_of_text(text: str, sender: str | None) -> FixKind:
+    """Say what kind of fix a change of a text is; that of the sender's prompt is its own kind."""
+    begins = text.partition(":")[0] + ":"
+    if begins == "agent:":
+        return "supervisor_prompt" if text == f"agent:{sender}" else "sub_agent_prompt"
+    found = next((kind for kind, own in OF_KIND.items() if own == begins), None)
+    if found is None:
+        raise InputError(f"no kind of fix changes `{text}`")
+    return found
+
+
+_OPEN = re.compile(r"«([^«»]*)»")
+
+# What a text tells agents to reach, to call or to run. Each may be meant; but what hostile text
+# smuggles into a prompt is one of these: `send it to https://…`, `call delete_all`, `curl … | sh`.
+_ADDRESS = re.compile(
+    r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>)\]]+"
+    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b"
+    r"|\b(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s\"'`<>)\]]*)?",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(
+    r"\$\([^)]*\)|&&|\|\s*(?:ba|z)?sh\b|>\s*/\w+"
+    r"|(?<![\w-])(?:curl|wget|bash|sudo|chmod|chown|rm|ssh|scp|netcat|powershell|eval|exec|pip3?"
+    r"|npm|npx|apt-get|docker|kubectl|python3?|perl|crontab)\s+(?:-|[\w./~])\S*"
+    r"|\b(?:drop|truncate)\s+table\b|\bdelete\s+from\b",
+    re.IGNORECASE,
+)
+# A name with an underscore, or one that is called: no English word looks like that.
+_NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*_\w+(?![\w.])|(?<![\w.])[A-Za-z]\w*(?=\()|`([^`\s]+)`")
+
+
+def _marks(before: str, after: str, tools: Collection[str]) -> Iterator[NewText]:
+    """Yield what stands in the new text and not in the old one, each once."""
+    hidden = neutral(after)
+    if hidden != after and neutral(before) == before:
+        yield NewText(kind="hidden characters", text="characters that cannot be seen")
+    seen: set[str] = set()
+    for kind, pattern in _MARKED:
+        for match in pattern.finditer(after):
+            text = (match[match.lastindex] if match.lastindex else match[0]).rstrip(".,;:!?")
+            if text not in before and text not in seen:
+                seen.add(text)
+                yield NewText(kind=kind, text=text)
+    for tool in sorted(tools):
+        word = re.compile(rf"(?<!\w){re.escape(tool)}(?!\w)")
+        if tool not in seen and word.search(after) and not word.search(before):
+            yield NewText(kind="tool", text=tool)
+
+
+_MARKED: tuple[tuple[MarkKind, re.Pattern[str]], ...] = (
+    ("address", _ADDRESS),
+    ("command", _COMMAND),
+    ("tool", _NAME),
+)
+
+
+def diff_of(fix: Fix) -> list[str]:
+    """Return what changes as the lines of a unified diff; none where no text is changed."""
+    if fix.text is None:
+        return []
+    return list(
+        difflib.unified_diff(
+            fix.before.splitlines(),
+            fix.after.splitlines(),
+            f"{fix.text} {hash_of(fix.before)}",
+            f"{fix.text} {hash_of(fix.after)}",
+            lineterm="",
+        )
+    )
+
+
+def form_of(subtype: str, *, has_dispatch: bool) -> Form | None:
+    """Say what of a failure is played again; ``None`` for the whole conversation."""
+    known = subtype_named(subtype)
+    return FORMS.get(known.category) if known is not None and has_dispatch else None
+
+
+def playable(fix: Fix) -> str | None:
+    """Say why a fix cannot be proven by playing it; ``None`` where it can."""
+    if fix.text is None:
+        return f"it changes {FIX_KINDS[fix.kind]}, and no text that could be played"
+    if fix.text.startswith(TOOLS):
+        return "it changes which tools an agent has; change them, and compare two evaluations"
+    return "; ".join(fix.faults) or None
+
+
+def proof_of(
+    replayed: Replayed,
+    members: Collection[str],
+    fix: Fix,
+    *,
+    form: str,
+    evaluators: Sequence[str],
+    repeats: int,
+    at: float,
+) -> Proof:
+    """Sum up what came of playing a fix.
+
+    Args:
+        replayed: members and green neighbours, unchanged and with the fix.
+        members: the ids of the cases of members; the others are neighbours.
+        fix: the change that was played.
+        form: how they were played.
+        evaluators: what decided.
+        repeats: how often each was played on either side.
+        at: when, in seconds since the epoch.
+    """
+    own = [case for case in replayed.cases if case.id in members]
+    fixed = sum(case.outcome == "fixed" for case in own)
+    failing = sum(
+        any(seen.status == "failed" for seen in case.unchanged)
+        for case in own
+        if case.outcome != "error"
+    )
+    return Proof(
+        fixed=Counted.among(fixed, failing),
+        broke=replayed.broke,
+        members=len(own),
+        neighbours=len(replayed.cases) - len(own),
+        errors=len(replayed.errors),
+        repeats=repeats,
+        form=form,
+        evaluators=list(evaluators),
+        before=hash_of(fix.before),
+        after=hash_of(fix.after),
+        at=at,
+    )

@@ -1,0 +1,491 @@
+"""Working on an issue: investigating it, proving a fix, and promoting its members to cases."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
+
+import msgspec
+
+from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.datasets import load_dataset
+from baton.feed.collect import Chosen, Pool
+from baton.feed.failures import failures_of
+from baton.feed.fixes import (
+    form_of,
+    kind_of_text,
+    make_fix,
+    playable,
+    proof_of,
+    texts_in,
+)
+from baton.feed.investigate import MEMBERS, STEPS, investigate
+from baton.feed.issues import Issue, id_of
+from baton.feed.lookup import Shelf
+from baton.feed.progress import Fix, Progress, Promotion
+from baton.feed.promote import (
+    MOST,
+    PASSES,
+    Made,
+    conversations,
+    handled_in,
+    input_of,
+    make_cases,
+    member_of,
+)
+from baton.feed.taxonomy import subtype_named
+from baton.model import Case, CaseResult, Dataset, ExpectedHandling, Form, InputError, Trace
+from baton.model.option_names import option
+from baton.replays.play import Replayed
+from baton.runner.loop import run_anywhere
+from baton.runner.plan import Specs, make_plan
+
+from .components import list_components
+from .convert import write_dispatch_cases
+from .estimate import JudgingEstimate
+from .evaluate import EvaluateOptions
+from .file_kinds import config_of
+from .issues import GROUPS, MARKS, PROGRESS, Found, Opened, ProgressFolder, issue_named
+from .prepare import PathLike, ScoreOptions, judge_flags_of
+from .replay import replay
+from .report import STORED
+
+if TYPE_CHECKING:
+    from baton.judges.judge import LlmJudge
+
+KEPT = 20
+"""Members of an issue that are kept with what was done about it."""
+PLAYED, BESIDE, REPEATS = 10, 30, 3
+"""Members and green neighbours that a fix is played on, and how often each: a model that changes
+its mind would else prove anything."""
+
+
+_NAME_THEM = "name the evaluation or the recordings that hold it"
+
+
+class Place(NamedTuple):
+    """Where issues and what belongs to them are kept."""
+
+    stored: PathLike = STORED
+    marks: PathLike = MARKS
+    groups: PathLike = GROUPS
+    progress: PathLike = PROGRESS
+
+
+HERE = Place()
+
+
+class _Work(NamedTuple):
+    opened: Opened
+    issue: Issue
+    progress: Progress
+    found: Found
+
+
+def _begin(
+    key: str,
+    sources: Sequence[PathLike],
+    evaluators: Specs | None,
+    place: Place,
+    options: ScoreOptions,
+) -> _Work:
+    opened = Opened(sources, evaluators, stored=place.stored, **options)
+    found = opened.issues(marks=place.marks, groups=place.groups, progress=place.progress)
+    issue = issue_named(key, [*found.issues, *found.quiet])
+    kept = found.kept.get(issue.key) or Progress(issue=issue)
+    progress = msgspec.structs.replace(kept, issue=_small(issue if issue.count else kept.issue))
+    return _Work(opened, issue, progress, found)
+
+
+def _small(issue: Issue) -> Issue:
+    return msgspec.structs.replace(issue, members=issue.members[:KEPT])
+
+
+def investigate_issue(
+    key: str,
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    agent: PathLike | None = None,
+    condense: str | None = None,
+    steps: int = STEPS,
+    place: Place = HERE,
+    **options: Unpack[ScoreOptions],
+) -> Progress | JudgingEstimate:
+    """Have a judge's model investigate an issue, and keep what it found.
+
+    Args:
+        key: the key of the issue, or how it begins.
+        sources: evaluations and recordings with its failures, as for ``find_issues``.
+        evaluators: what recordings are scored by.
+        agent: the agent, or a config, whose texts may be changed; those that the record holds when
+            left out.
+        condense: a cheaper model that condenses long steps.
+        steps: how many steps the model has, its conclusion among them.
+        place: where issues are kept.
+        options: as for :func:`baton.score`; ``judge`` or that of the ``config`` is asked.
+
+    Returns:
+        What was done about the issue; in a rehearsal what the investigation would take.
+
+    Raises:
+        InputError: an option or file with faults, no such issue, or no model to ask.
+    """
+    if not 1 <= steps <= STEPS:
+        raise InputError(f"{option('steps')} is from 1 to {STEPS}")
+    flags = judge_flags_of(options)
+    scoring = options
+    if flags.rehearsal:  # made-up verdicts would make up failures: what is not known is an error
+        scored = msgspec.structs.replace(flags, rehearsal=False, cache_only=True)
+        scoring = {**options, "judge": scored}
+    work = _begin(key, sources, evaluators, place, scoring)
+    shelf = _shelf(work, agent)
+    return run_anywhere(_investigated(work, shelf, flags, condense, steps, place, options))
+
+
+async def _investigated(
+    work: _Work,
+    shelf: Shelf,
+    flags: JudgeFlags,
+    condense: str | None,
+    steps: int,
+    place: Place,
+    options: ScoreOptions,
+) -> Progress | JudgingEstimate:
+    from baton.judges.judge import Rehearsal
+
+    async with _judge_of(flags, options) as judge:
+        cheaper = judge.with_options({"model": condense}) if condense is not None else None
+        if flags.rehearsal:
+            rehearsal = Rehearsal(judge)
+            await investigate(shelf, rehearsal, steps=steps)
+            counts = rehearsal.estimate()
+            return JudgingEstimate(
+                model=judge.model,
+                calls=counts.calls,
+                cached=counts.cached,
+                input_tokens=counts.input_tokens,
+                output_tokens=counts.output_tokens,
+                cost_usd=counts.cost_usd,
+                basis=f"{steps} steps at most; what they read comes on top",
+            )
+        found = await investigate(shelf, judge, condense=cheaper, steps=steps)
+    fix = found.fix if found.fix is not None else work.progress.fix
+    progress = msgspec.structs.replace(work.progress, investigation=found, fix=fix)
+    ProgressFolder(place.progress).write(progress)
+    return progress
+
+
+def _judge_of(flags: JudgeFlags, options: ScoreOptions) -> LlmJudge:
+    named = options.get("config")
+    config = config_of(named) if isinstance(named, str | os.PathLike) else named
+    judging = config.judging if config is not None else JudgeConfig()
+    if flags.model is None and not judging.options.get("model"):
+        given = option("judge", "openai:gpt-4o-mini")
+        raise InputError(f"an investigation asks a model: give {given}, or `judge:` in a config")
+    return make_judge_of(judging, flags, config.plan if config is not None else make_plan(None))
+
+
+def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
+    """Gather what may be looked at: members that say different things, and passing twins."""
+    wanted = {member.id for member in work.issue.members}
+    by_says: defaultdict[str, list[tuple[str, Trace]]] = defaultdict(list)
+    for result, trace in work.opened.traced():
+        for failure in failures_of(trace, result.scores):
+            id_ = id_of(failure)
+            own = by_says[input_of(trace)]
+            if id_ in wanted and len(own) < MEMBERS:
+                own.append((id_, trace))
+    chosen: dict[str, Trace] = {}
+    for number in range(MEMBERS):
+        for own in by_says.values():
+            if number < len(own) and len(chosen) < MEMBERS:
+                chosen.setdefault(*own[number])
+    if not chosen:
+        raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
+    members = [(each, chosen[each.id]) for each in work.issue.members if each.id in chosen]
+    inputs = {input_of(trace): place for place, (_, trace) in reversed([*enumerate(members)])}
+    twins: dict[int, Trace] = {}
+    for result, trace in work.opened.traced():
+        place = inputs.get(input_of(trace))
+        if place is not None and place not in twins and _passes(result):
+            twins[place] = trace
+    texts: dict[str, str] = {}
+    for _, trace in members:
+        texts |= texts_in(trace.agents)
+    if agent is not None:
+        texts |= {each.name: each.text for each in list_components(agent)}
+    earlier = [each for each in work.found.kept.values() if each.investigation is not None]
+    others = [each for each in earlier if each.issue.key != work.issue.key]
+    return Shelf(work.issue, members, twins, dict(sorted(texts.items())), others)
+
+
+class Proven(NamedTuple):
+    """What was done about an issue, and all that came of playing its fix."""
+
+    progress: Progress
+    replayed: Replayed
+
+
+def prove_fix(
+    key: str,
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    agent: PathLike | None = None,
+    texts: Mapping[str, str] | None = None,
+    expect: Sequence[str] | None = None,
+    repeat: int = REPEATS,
+    place: Place = HERE,
+    **options: Unpack[ScoreOptions],
+) -> Proven:
+    """Play members of an issue and green neighbours again, as they are and with its fix.
+
+    Every tool is answered from the recording.
+
+    Args:
+        key: the key of the issue, or how it begins.
+        sources: evaluations and recordings with its failures, as for ``find_issues``.
+        evaluators: what recordings are scored by.
+        agent: the agent that plays, or a config; that of ``config`` when left out.
+        texts: one text to change, by its name: a fix of a person's own. The fix that was proposed
+            when left out.
+        expect: whom the work should go to; ``[]`` for nobody.
+        repeat: how often each case is played on either side.
+        place: where issues are kept.
+        options: as for :func:`baton.score`.
+
+    Raises:
+        InputError: no such issue or fix, one that cannot be played, a text that has changed since
+            the fix was made, or members that cannot be judged.
+    """
+    target = os.fspath(agent) if agent is not None else None
+    config = options.get("config")
+    named = target or (os.fspath(config) if isinstance(config, str | os.PathLike) else None)
+    if named is None:
+        raise InputError(f"a fix is proven by playing it: name the agent, {option('agent')}")
+    work = _begin(key, sources, evaluators, place, options)
+    now = {each.name: each.text for each in list_components(named)}
+    fix = _fix_of(work, now, texts)
+    reason = playable(fix)
+    if reason is not None:
+        raise InputError(f"the fix of `{work.issue.key}` cannot be proven by playing it: {reason}")
+    made = _made(work, (), expect, PLAYED, BESIDE)
+    if not made.members:
+        raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
+    asked = _evaluators_for(work.issue, made.cases)
+    changed = {"texts": {str(fix.text): fix.after}, "repeat": repeat}
+    play = cast("EvaluateOptions", {**options, **changed})
+    replayed = replay(Dataset(made.cases, name=work.issue.key), target, asked, **play)
+    proof = proof_of(
+        replayed,
+        {case.id for case, _ in made.members},
+        fix,
+        form=_form(work.issue) or "conversation",
+        evaluators=asked,
+        repeats=repeat,
+        at=datetime.now(UTC).timestamp(),
+    )
+    fix = msgspec.structs.replace(fix, proof=proof)
+    progress = msgspec.structs.replace(work.progress, fix=fix)
+    ProgressFolder(place.progress).write(progress)
+    return Proven(progress, replayed)
+
+
+def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None) -> Fix:
+    """Return the fix to play: a person's, or the one that was proposed."""
+    if texts:
+        if len(texts) != 1:
+            raise InputError(f"{option('with')} names one text here: what helped could not be told")
+        ((name, after),) = texts.items()
+        kind = kind_of_text(name, work.issue.sender)
+        return make_fix(kind, name, after, now, why="a person wrote it", by="a person")
+    fix = work.progress.fix
+    if fix is None:
+        investigated = work.progress.investigation is not None
+        what = "its investigation proposes none" if investigated else "investigate it first"
+        how = f"or write one: {option('with')} agent:NAME=FILE"
+        raise InputError(f"`{work.issue.key}` has no fix: {what}, {how}")
+    if fix.text is not None and fix.text in now and now[fix.text] != fix.before:
+        raise InputError(
+            f"`{fix.text}` has changed since the fix was made: investigate again, or give the new "
+            f"text with {option('with')} {fix.text}=FILE"
+        )
+    return fix
+
+
+def _evaluators_for(issue: Issue, cases: Sequence[Case]) -> list[str]:
+    """Return what decides: the evaluators that failed, and whom the work was to go to."""
+    stated = any(
+        case.dispatch is not None
+        and case.dispatch.form == "decision"
+        and case.dispatch.expected.to is not None
+        for case in cases
+    )
+    return list(dict.fromkeys([*issue.evaluators, *(["dispatch_routing"] if stated else [])]))
+
+
+def _made(
+    work: _Work,
+    there: Sequence[Case],
+    expect: Sequence[str] | None,
+    most: int,
+    neighbours: int | None,
+) -> Made:
+    """Make cases of members and of what passes beside them."""
+    issue = work.issue
+    wanted = {member.id for member in issue.members}
+    form = _form(issue)
+    beside = neighbours if neighbours is not None else 2 * most + len(there)
+    if form is None:
+        return _conversations(work, wanted, there, most, neighbours)
+    known = subtype_named(issue.subtype)
+    # What the receiver is told to do concerns its own work; how the sender chooses, asks and uses
+    # results concerns all that it hands on.
+    of_receiver = known is not None and known.category == "working"
+    members = Pool(2 * most, failing=True, issue=issue.key, members=wanted)
+    greens = Pool(
+        2 * beside,
+        sender=None if of_receiver else issue.sender,
+        receiver=issue.receiver if of_receiver else None,
+    )
+    for result, trace in work.opened.traced():
+        members.add(trace, result.scores)
+        greens.add(trace, result.scores)
+    failing = [one for one in members.choose().chosen if one.failures]
+    green = [one for one in greens.choose().chosen if not one.failures]
+    return make_cases(
+        issue,
+        [*failing, *green],
+        form=form,
+        there=there,
+        expect=expect,
+        known_right=_known_right(work, failing),
+        most=most,
+        neighbours=neighbours,
+    )
+
+
+def _form(issue: Issue) -> Form | None:
+    has_dispatch = any(member.dispatch is not None for member in issue.members)
+    return form_of(issue.subtype, has_dispatch=has_dispatch)
+
+
+def _known_right(work: _Work, failing: Sequence[Chosen]) -> dict[str, ExpectedHandling]:
+    """Return what would have been right for members: as their cases say, or as a twin passed."""
+    by_id = {member_of(one.trace, one.dispatch): one for one in failing}
+    inputs = {input_of(one.trace) for one in failing}
+    stated: dict[str, ExpectedHandling] = {}
+    passed: dict[str, ExpectedHandling] = {}
+    for result, trace in work.opened.traced():
+        asked = input_of(trace)
+        if asked in inputs and asked not in passed and _passes(result):
+            handled = handled_in(trace, work.issue.sender)
+            if handled is not None:
+                passed[asked] = handled
+        for made in (made for turn in trace.turns for made in turn.dispatches):
+            key = member_of(trace, made)
+            if key not in by_id:
+                continue
+            # What a case expects is told for each dispatch by its target alone. Where that leaves
+            # two ways, nobody knows.
+            meant = {e for e, actual in result.routing if actual == made.to_agent != e}
+            if len(meant) == 1:
+                (to,) = meant
+                stated[key] = ExpectedHandling(to=[] if to is None else [to])
+    asked_by = {key: input_of(one.trace) for key, one in by_id.items()}
+    return {key: passed[asked] for key, asked in asked_by.items() if asked in passed} | stated
+
+
+def _conversations(
+    work: _Work, wanted: set[str], there: Sequence[Case], most: int, neighbours: int | None
+) -> Made:
+    failing = []
+    passing = []
+    first: set[str] = set()
+    for result, trace in work.opened.traced():
+        own = [each for each in failures_of(trace, result.scores) if id_of(each) in wanted]
+        if own:
+            failing.append((trace, own[0]))
+            first.add(_first_agent(trace))
+    for result, trace in work.opened.traced():
+        if _first_agent(trace) in first and _passes(result):
+            passing.append(trace)
+    return conversations(
+        work.issue, failing, passing, there=there, most=most, neighbours=neighbours
+    )
+
+
+def _passes(result: CaseResult) -> bool:
+    statuses = {score.status for score in result.scores}
+    return "passed" in statuses and "failed" not in statuses
+
+
+def _first_agent(trace: Trace) -> str:
+    return next((run.agent for turn in trace.turns for run in turn.runs), "")
+
+
+class Promotable(NamedTuple):
+    """What was done about an issue, and the files that its cases were written to."""
+
+    progress: Progress
+    made: Made
+    files: list[Path]
+
+
+def promote_issue(
+    key: str,
+    dataset: PathLike,
+    sources: Sequence[PathLike] = (),
+    evaluators: Specs | None = None,
+    *,
+    expect: Sequence[str] | None = None,
+    count: int = MOST,
+    passes: int = PASSES,
+    place: Place = HERE,
+    **options: Unpack[ScoreOptions],
+) -> Promotable:
+    """Make cases of an issue's members and write them into a set, with green ones beside them.
+
+    Args:
+        key: the key of the issue, or how it begins.
+        dataset: a folder of cases, which gets a file for each new one.
+        sources: evaluations and recordings with its failures, as for ``find_issues``.
+        evaluators: what recordings are scored by.
+        expect: whom the work should go to; ``[]`` for nobody.
+        count: so many members.
+        passes: how many evaluations in a row close the issue.
+        place: where issues are kept.
+        options: as for :func:`baton.score`.
+
+    Raises:
+        InputError: no such issue, or none of its members asks for something new.
+    """
+    folder = Path(dataset)
+    if folder.suffix or folder.is_file():
+        raise InputError(f"{option('promote')} writes into a folder of cases, not into `{folder}`")
+    if count < 1 or passes < 1:
+        raise InputError(f"{option('count')} and {option('passes')} are at least 1")
+    work = _begin(key, sources, evaluators, place, options)
+    filled = folder.is_dir() and any(folder.iterdir())
+    there = list(load_dataset(folder)) if filled else []
+    made = _made(work, there, expect, count, None)
+    if not made.members:
+        raise InputError(
+            f"no member of `{work.issue.key}` asks for something that {folder} does not have yet"
+        )
+    files = write_dispatch_cases(made.cases, folder)
+    before = work.progress.promotion
+    promotion = Promotion(
+        dataset=os.fspath(folder),
+        cases=[*(before.cases if before is not None else []), *(told for _, told in made.members)],
+        passes=passes,
+        at=datetime.now(UTC).timestamp(),
+    )
+    progress = msgspec.structs.replace(work.progress, promotion=promotion)
+    ProgressFolder(place.progress).write(progress)
+    return Promotable(progress, made, files)
