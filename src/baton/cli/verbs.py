@@ -224,7 +224,6 @@ TABLE = {
         "Group what failed into issues, with rates, names and states.",
         (
             Example("baton issues examples/claude/scope_bleed", "of recordings", 0),
-            Example("baton issues --show 3f2a", "one issue of the newest evaluation"),
             Example(
                 "baton issues --investigate 3f2a --judge openai:gpt-4o-mini",
                 "what goes wrong, and what would end it",
