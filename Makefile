@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 # which takes a second, and the tests take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-adk demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-guard demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,9 @@ demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run wen
 
 demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate them live.
 	$(BIN)/python examples/adk/demo.py
+
+demo-guard: $(VENV)/.core ## Hold runaway agents and a leaky one to a policy, and try it on recordings; offline.
+	$(BIN)/python examples/guard/demo.py
 
 demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert comes.
 	$(BIN)/python examples/live/demo.py

@@ -10,7 +10,6 @@ import io
 import os
 import select
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -270,6 +269,8 @@ def copied(pipe: Path) -> Iterator[Path]:
     """
     # Where open files have no names of their own (macOS), the file has to have one.
     numbered = Path("/proc/self/fd").is_dir()
+    import tempfile  # takes 8 ms to load, and few inputs are copied
+
     make = tempfile.TemporaryFile if numbered else tempfile.NamedTemporaryFile
     with make(prefix="baton-") as copy:
         try:

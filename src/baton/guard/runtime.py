@@ -15,6 +15,7 @@ model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import time
@@ -23,7 +24,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import msgspec
 
@@ -148,7 +148,7 @@ class Guard:
         self, agent: str | None = None, request: Any = None, *, tree: str | None = None
     ) -> Place:
         """Begin a tree; what :meth:`run` does, for hooks that cannot keep a block open."""
-        id_ = tree or uuid4().hex
+        id_ = tree or _new_id()
         with self._kept(id_):
             self.store.begin(id_)
         runs = [] if agent is None else [agent]
@@ -206,7 +206,7 @@ class Guard:
         event = Event(
             on="dispatch",
             tree=by.tree,
-            id=uuid4().hex,
+            id=_new_id(),
             sender=by.agent,
             to=to,
             parent=by.id,
@@ -363,6 +363,10 @@ def _mark(event: Event, decision: Decision, tracers: Any) -> None:
         attributes = {f"baton.guard.{name}": value for name, value in told.items()}
         tracer = get_tracer("baton.guard", tracer_provider=tracers)
         tracer.start_span("baton.guard", attributes=attributes).end()
+
+
+def _new_id() -> str:
+    return os.urandom(16).hex()
 
 
 def _text(value: Any) -> str | None:

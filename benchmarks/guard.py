@@ -1,0 +1,78 @@
+"""What a guard costs: a decision without models, and its import.
+
+python benchmarks/guard.py            # milliseconds: p50, p95
+python benchmarks/guard.py --rounds 5000
+
+A round is a dispatch, a call of a tool and an answer of 2 kB, decided by examples/guard/policy.yaml
+(eight rules, among them secrets and a finding).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from baton.guard import Guard
+
+POLICY = Path(__file__).parent.parent / "examples" / "guard" / "policy.yaml"
+ANSWER = "The sample is clean, all 14 values are in range. " * 40
+IMPORT = "import time; t = time.{clock}(); from baton.guard import Guard; print(time.{clock}() - t)"
+
+
+def timed(call: Callable[[], object], into: list[float]) -> None:
+    began = time.perf_counter()
+    call()
+    into.append((time.perf_counter() - began) * 1000)
+
+
+def decisions(store: Path | None, rounds: int) -> dict[str, list[float]]:
+    guard = Guard(POLICY, store=store)
+    taken: dict[str, list[float]] = {"dispatch": [], "tool": [], "answer": []}
+    for _ in range(rounds // 50):
+        desk = guard.begin("desk", "Is sample R-77 clean?")
+        for number in range(50):
+            began = time.perf_counter()
+            lab = guard.start("lab", f"Test sample R-77, part {number}.", by=desk)
+            taken["dispatch"].append((time.perf_counter() - began) * 1000)
+            timed(lambda at=lab: guard.call(at, "Read", {"path": "a.csv"}), taken["tool"])  # type: ignore[misc]
+            timed(lambda at=lab: guard.answer(at, ANSWER), taken["answer"])  # type: ignore[misc]
+            guard.stop(lab)
+    return taken
+
+
+def imported(clock: str) -> float:
+    """Return the least of ten times, in milliseconds: others use the machine, too."""
+    code = IMPORT.format(clock=clock)
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        for _ in range(10)
+    ]
+    return min(float(run.stdout) for run in runs) * 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=1000)
+    rounds = parser.parse_args().rounds
+    print(f"{'':28}{'p50':>8}{'p95':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, store in (("memory", None), ("file", Path(folder) / "guard.db")):
+            for event, taken in decisions(store, rounds).items():
+                cut = statistics.quantiles(taken, n=20)
+                print(
+                    f"{f'{event}, state in {name}':28}{statistics.median(taken):8.2f}{cut[18]:8.2f}"
+                )
+    wall, work = imported("perf_counter"), imported("process_time")
+    print(f"import of baton.guard: {wall:.0f} ms, {work:.0f} ms of the processor")
+
+
+if __name__ == "__main__":
+    main()
