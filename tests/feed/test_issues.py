@@ -160,6 +160,26 @@ def test_what_is_kept_of_an_issue_does_not_grow_with_its_failures() -> None:
     assert seconds < 12
 
 
+def test_an_issue_keeps_the_beginning_of_what_a_megabyte_says() -> None:
+    collector = Collector()
+    long = _died(1, "agenta", 1.0)
+    evidence = [f"s{n}" for n in range(50_000)]
+    collector.add([msgspec.structs.replace(long, says="x" * 1_000_000, evidence=evidence)])
+    (issue,) = collector.issues()
+    assert len(msgspec.json.encode(issue)) < 10_000
+
+
+def test_5_000_edges_with_versions_are_made_issues_of_in_seconds() -> None:
+    collector = Collector()
+    for number in range(5_000):
+        name = f"agent {number % 70}.{number // 70}"
+        collector.dispatched(Edge("desk", name), version=f"v{number}", model="m")
+        collector.add([_died(number, name, float(number))])
+    began = time.process_time()
+    assert len(collector.issues()) == 5_000
+    assert time.process_time() - began < 5
+
+
 def test_a_failed_score_of_a_whole_conversation_has_the_agents_of_its_evidence() -> None:
     shown = _trace(1)
     dispatch = shown.turns[0].dispatches[0].id

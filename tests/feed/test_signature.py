@@ -96,6 +96,14 @@ def test_a_project_has_its_own_signatures() -> None:
     assert signature_of(_failure(), "a").key != signature_of(_failure(), "b").key
 
 
+def test_what_many_names_are_about_is_short_and_still_tells_them_apart() -> None:
+    names = [f"tool{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(600)]
+    first = _failure(subject={"tool": "\n".join(names)})
+    second = _failure(subject={"tool": "\n".join([*names[:-1], "another"])})
+    assert len(signature_of(first).about) < 250
+    assert signature_of(first) != signature_of(second)
+
+
 def test_a_hostile_text_takes_no_time() -> None:
     for text in ("a" * 1_000_000, "1" * 1_000_000, '"' * 1_000_000, "/" * 100_000, "a@" * 100_000):
         assert len(mask(text)) <= 1_600

@@ -23,6 +23,8 @@ import baton
 from baton.model import Trace
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
 from baton.model.views import TooMuchTextError, index_of, indexed
+from baton.testing.build import call, delegate, run, transfer, turn
+from baton.testing.build import trace as build_trace
 
 SECONDS = 60
 """On a busy machine; before, the time grew with the square and was minutes."""
@@ -44,6 +46,91 @@ def test_thousands_of_hand_offs_in_one_trace_are_scored_in_seconds(shape: Shape,
     began = time.process_time()
     (result,) = baton.score(traces)
     assert time.process_time() - began < SECONDS
+    assert all(score.status != "error" for score in result.scores)
+
+
+def _wide(count: int) -> Trace:
+    """One caller that asks seven agents in turn, and each says what it did."""
+    asked = [f"Refund order {n} of ana{n}@example.com for $ {n}.50." for n in range(count)]
+    done = [f"Done: refunded order {n}, ticket T-{n}." for n in range(count)]
+    steps = [
+        delegate(f"b{n % 7}", asked[n], id=f"d{n}", tool="ask", result=done[n], runs=[f"r{n}"])
+        for n in range(count)
+    ]
+    runs = [
+        run(
+            f"b{n % 7}",
+            call("refund", {"order": n}, {"ok": n}),
+            id=f"r{n}",
+            started_by=[f"d{n}"],
+            input=asked[n],
+            output=done[n],
+        )
+        for n in range(count)
+    ]
+    return build_trace(
+        turn("Refund all.", run("desk", *steps, id="top"), *runs, output="All done.")
+    )
+
+
+def _nobody(count: int) -> Trace:
+    """One caller whose dispatches to as many agents all fail."""
+    steps = [
+        delegate(f"b{n}", f"Refund order {n}.", id=f"d{n}", tool="ask", runs=[], status="failed")
+        for n in range(count)
+    ]
+    return build_trace(turn("Refund all.", run("desk", *steps, output="No."), output="No."))
+
+
+def _nested(count: int) -> Trace:
+    runs = [
+        run(
+            f"a{n}",
+            delegate(f"a{n + 1}", f"Refund order {n}.", id=f"d{n}", runs=[f"r{n + 1}"]),
+            id=f"r{n}",
+            started_by=[f"d{n - 1}"] if n else [],
+            output=f"I've refunded order {n}.",
+        )
+        for n in range(count)
+    ]
+    last = run(f"a{count}", id=f"r{count}", started_by=[f"d{count - 1}"], output="Done.")
+    return build_trace(turn("Go.", *runs, last, output="Done."))
+
+
+def _chain(count: int) -> Trace:
+    """Five agents that say to whom they hand over."""
+    runs = [
+        run(
+            f"agent{n % 5}",
+            transfer(f"agent{(n + 1) % 5}", id=f"d{n}", runs=[f"r{n + 1}"]),
+            id=f"r{n}",
+            started_by=[f"d{n - 1}"] if n else [],
+            output=f"I've handed order {n} to agent{(n + 1) % 5}.",
+        )
+        for n in range(count)
+    ]
+    last = run(f"agent{count % 5}", id=f"r{count}", started_by=[f"d{count - 1}"], output="Done.")
+    return build_trace(turn("Go.", *runs, last, output="Done."))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "shape", "count"),
+    [
+        ("dispatch_completed", _nobody, 10_000),  # a minute and more before
+        ("announced_dispatch", _chain, 6_000),  # 16 s before
+        ("context_carried", _nobody, 3_000),  # three minutes and more before
+        pytest.param("duplicate_work", _wide, 3_000, marks=pytest.mark.heavy),
+        pytest.param("result_contradicted", _wide, 1_000, marks=pytest.mark.heavy),
+        pytest.param("claims_supported", _nested, 5_000, marks=pytest.mark.heavy),
+    ],
+)
+def test_an_evaluator_reads_thousands_of_dispatches_in_seconds(
+    evaluator: str, shape: Callable[[int], Trace], count: int
+) -> None:
+    long = shape(count)
+    began = time.process_time()
+    (result,) = baton.score([long], evaluators=[evaluator])
+    assert time.process_time() - began < 20
     assert all(score.status != "error" for score in result.scores)
 
 

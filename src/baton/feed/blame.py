@@ -105,7 +105,13 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
             edge = each.from_agent, each.to_agent
             last_good[edge] = max(order_of(each), last_good.get(edge, -1))
     found: dict[tuple[str, str], tuple[int, bool, Suspect]] = {}
+    seen: set[tuple[str | None, str | None, str | None, int]] = set()
     for failure in faults:
+        # Faults of one score share their evidence: the first of a kind speaks for all of them.
+        of = failure.fault, failure.dispatch, failure.receiver, id(failure.evidence)
+        if of in seen:
+            continue
+        seen.add(of)
         made = dispatches.get(failure.dispatch or "")
         suspect = _suspect(failure, made, places, handed)
         if suspect is None or (suspect.step, suspect.fault) in found:

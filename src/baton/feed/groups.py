@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from baton.model import InputError
@@ -192,22 +193,29 @@ def keep_names(before: Mapping[str, Collection[str]], groups: Sequence[Collectio
         before: ids of members, by the name of the group.
         groups: ids of the members of each group now.
     """
-    shared: dict[tuple[str, int], int] = {}
-    for name, members in before.items():
-        own = set(members)
-        for place, group in enumerate(groups):
-            count = len(own.intersection(group))
-            if count:
-                shared[name, place] = count
-    names: dict[int, str] = {}
-    for (name, place), _ in sorted(shared.items(), key=lambda each: (-each[1], each[0])):
-        if place not in names and name not in names.values():
-            names[place] = name
-    events: list[Event] = []
+    groups_with: defaultdict[str, list[int]] = defaultdict(list)
     for place, group in enumerate(groups):
-        old = tuple(sorted(name for name, at in shared if at == place))
+        for member in set(group):
+            groups_with[member].append(place)
+    shared: Counter[tuple[str, int]] = Counter()
+    for name, members in before.items():
+        shared.update((name, place) for id_ in set(members) for place in groups_with.get(id_, ()))
+    names: dict[int, str] = {}
+    given: set[str] = set()
+    for (name, place), _ in sorted(shared.items(), key=lambda each: (-each[1], each[0])):
+        if place not in names and name not in given:
+            names[place] = name
+            given.add(name)
+    old_names: defaultdict[int, list[str]] = defaultdict(list)
+    for name, place in sorted(shared):
+        old_names[place].append(name)
+    events: list[Event] = []
+    taken = {*before, *given}
+    for place, group in enumerate(groups):
+        old = tuple(old_names[place])
         if place not in names:
-            names[place] = _fresh(group, {*before, *names.values()})
+            names[place] = _fresh(group, taken)
+            taken.add(names[place])
             events.append(Event("split" if old else "new", old, names[place]))
         elif len(old) > 1:
             events.append(Event("merged", old, names[place]))
@@ -220,7 +228,7 @@ def _fresh(group: Collection[str], taken: Collection[str]) -> str:
     from hashlib import sha256
 
     first = min(group)
-    names = (sha256(f"{first}\0{n}".encode(errors="replace")).hexdigest()[:4] for n in range(99))
+    names = (sha256(f"{first}\0{n}".encode(errors="replace")).hexdigest()[:4] for n in count())
     return next(name for name in names if name not in taken)
 
 
@@ -259,18 +267,11 @@ def _words(text: str) -> frozenset[str]:
 
 def middle_of(texts: Sequence[str]) -> str:
     """Return the text that has most words in common with the others: it stands for them."""
-    words = [_words(text) for text in texts]
-    count: defaultdict[str, int] = defaultdict(int)
-    for own in words:
-        for word in own:
-            count[word] += 1
+    words = {text: _words(text) for text in texts}
+    among = Counter(word for text in texts for word in words[text])
 
-    def typical(place: int) -> float:
-        own = words[place]
-        return sum(count[word] for word in own) / (len(own) + 3)  # a single word is not a sentence
+    def typical(text: str) -> float:
+        own = words[text]
+        return sum(among[word] for word in own) / (len(own) + 3)  # a single word is not a sentence
 
-    return min(
-        (text for _, text in zip(words, texts, strict=True)),
-        key=lambda text: (-typical(texts.index(text)), text),
-        default="",
-    )
+    return min(words, key=lambda text: (-typical(text), text), default="")

@@ -37,6 +37,9 @@ TEXTS = 10_000
 """Members that are kept where only an evaluator says so: their reasons are put into groups."""
 MANY = 30
 """Members from which on an issue may be several: their sentences are put into groups, too."""
+_KEPT_LETTERS, _KEPT_IDS = 2_000, 100
+"""How much is kept of what a member says, and of its evidence: an answer that is quoted may have a
+megabyte, and 10,000 members are kept."""
 _BURST_SECONDS = 300.0
 """An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
 one "failure mode" was an outage that hit 15 agents at once."""
@@ -176,7 +179,7 @@ class Collector:
         self.project = project
         self.failures = 0
         self._edges: Counter[Edge] = Counter()
-        self._versions: Counter[tuple[Edge, str, str]] = Counter()
+        self._versions: defaultdict[tuple[Edge, str], Counter[str]] = defaultdict(Counter)
         self._counted: dict[Signature, Counted] = {}
         self._slots: defaultdict[int, Slot] = defaultdict(Slot)
 
@@ -207,7 +210,7 @@ class Collector:
         self._edges[edge] += times
         for kind, name in (("agent", version), ("model", model)):
             if name is not None:
-                self._versions[edge, kind, name] += times
+                self._versions[edge, kind][name] += times
         if at is not None:
             self._slots[slot_of(at)].dispatches += times
 
@@ -279,10 +282,10 @@ class Collector:
 
     def _rates(self, edge: Edge, kind: str, failed: Counter[str]) -> dict[str, Rate]:
         """Return the rate for each version or model that had dispatches, failures or none."""
-        names = {name for of, own, name in self._versions if of == edge and own == kind}
+        there = self._versions.get((edge, kind), Counter[str]())
         return {
-            name: rate_of(failed[name], self._versions[edge, kind, name])
-            for name in sorted(names | set(failed))
+            name: rate_of(failed[name], there[name])
+            for name in sorted(there.keys() | failed.keys())
         }
 
 
@@ -393,8 +396,8 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
         id=f"{-order:016x}",
         conversation=failure.conversation,
         dispatch=failure.dispatch,
-        evidence=failure.evidence,
-        says=failure.says,
+        evidence=failure.evidence[:_KEPT_IDS],
+        says=failure.says[:_KEPT_LETTERS],
         at=failure.at,
         versions=failure.versions,
         judged=failure.judged,

@@ -37,7 +37,7 @@ class Signature(NamedTuple):
     @property
     def key(self) -> str:
         """A short name: the first 12 hex digits of its sha256."""
-        return hashlib.sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return _short_hash("\0".join(self))
 
     @property
     def edge(self) -> str:
@@ -48,6 +48,10 @@ class Signature(NamedTuple):
 
 
 UNTOLD = "?"
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def signature_of(failure: Failure, project: str = "") -> Signature:
@@ -80,7 +84,11 @@ def _masked(name: str, text: str) -> str:
     texts = text.split("\n")
     if name in _VALUES:
         return ",".join(sorted({kind_of(each) for each in texts}))
-    return ",".join(sorted({mask(each) for each in texts}))
+    masked = ",".join(sorted({mask(each) for each in texts}))
+    if len(masked) <= _LONGEST:
+        return masked
+    # Hundreds of tools or agents: the title of an issue names the first of them.
+    return f"{masked[:_LONGEST]}… ({_short_hash(masked)[:8]})"
 
 
 def kind_of(text: str) -> str:
@@ -122,14 +130,18 @@ _READ = 2_000
 """Letters in which the class of an error is looked for: it may come after a long address."""
 
 
-@lru_cache(maxsize=4096)  # the same few messages come again and again
 def mask(text: str) -> str:
     """Replace what differs from run to run: addresses, ids, paths, quoted texts and numbers.
 
     >>> mask("order 4411 of ana@example.com was not found in /var/data/orders.db")
     'order # of <address> was not found in <path>'
     """
-    line = " ".join(text[:_READ].split())[:_LONGEST]
+    return _mask(text[:_READ])
+
+
+@lru_cache(maxsize=4096)  # the same few messages come again and again, and long ones are cut
+def _mask(text: str) -> str:
+    line = " ".join(text.split())[:_LONGEST]
     return _MASKS.sub(lambda match: _MARKS[match.lastgroup or "number"], line)
 
 
@@ -145,7 +157,6 @@ _CLASS = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
 def error_class(text: str) -> str:
     """Return what kind of error a message tells of: its class, its code, or its masked words.
 
@@ -154,7 +165,11 @@ def error_class(text: str) -> str:
     >>> error_class("the API answered with status code 429, retry in 12 s")
     '429'
     """
-    text = text[:_READ]
+    return _error_class(text[:_READ])
+
+
+@lru_cache(maxsize=4096)
+def _error_class(text: str) -> str:
     named = _CLASS.search(text)
     code = _CODE.search(text)
     if named is not None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from baton.model import AgentRun, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .claims import LONGEST, statements
 from .dispatch_target_known import agent_of
 from .facts import language
-from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, name_key
+from .finding import NO_NAMES, TOO_LONG, Answer, Clear, Finding, NotRecorded, name_key
 
 # "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". What follows
 # is who gets the work.
@@ -82,7 +83,10 @@ def announced_dispatch(
     """
     # Before anything else: few answers announce something.
     texts = [text for text in _texts(turn, run) if _ANNOUNCES.search(text) is not None]
-    names = dict(_known_agents(trace, run, renames)) if texts else {}
+    try:
+        names = dict(_known_agents(trace, run, renames)) if texts else {}
+    except TooMuchTextError:
+        return NotRecorded(says=TOO_LONG)
     if not names:
         return None
     found = list(_announced(texts, names))
@@ -118,19 +122,26 @@ def _known_agents(
     trace: Trace, run: AgentRun, renames: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the agents that a run may mean, by the key of each name; not itself, and no people."""
+    named, people = index_of(trace).once("announced", lambda: _agents(trace))
+    charge_work(len(named))
+    offered = {agent_of(tool) for tool in run.tools_offered or () if agent_of(tool) != tool}
+    own = {name_key(run.agent), name_key(run.node or "")}
+    for name in sorted(offered - named - people) + sorted(named - people):
+        for spelling in {name, renames.get(name, name), *_aliases(trace, name)}:
+            key = name_key(spelling)
+            if len(key) > 1 and key not in own:
+                yield key, name
+
+
+def _agents(trace: Trace) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the agents of a trace, and those of the people in it."""
     people = {name for name, card in trace.agents.items() if card.kind != "agent"}
     named = set(trace.agents) - people
     for one in trace.turns:
         named |= {each.agent for each in one.runs if known(trace, each, "agent")}
         named |= {d.to_agent for d in one.dispatches if d.to_kind == "agent"}
         people |= {d.to_agent for d in one.dispatches if d.to_kind != "agent"}
-    named |= {agent_of(tool) for tool in run.tools_offered or () if agent_of(tool) != tool}
-    own = {name_key(run.agent), name_key(run.node or "")}
-    for name in named - people:
-        for spelling in {name, renames.get(name, name), *_aliases(trace, name)}:
-            key = name_key(spelling)
-            if len(key) > 1 and key not in own:
-                yield key, name
+    return frozenset(named), frozenset(people)
 
 
 def _aliases(trace: Trace, name: str) -> list[str]:

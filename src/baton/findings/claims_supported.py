@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
-from baton.model.views import TooMuchTextError, index_of
+from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .claims import ACTIONS, BY_NAME, WEAK, Claim, claims_of
 from .dispatch_completed import completed, error_in, reports_failure
@@ -100,6 +100,8 @@ _SUCCEEDED = re.compile(
 _LONG_WORD = 4
 _QUOTED_SHARE = 0.5
 _MOST_CALLS = 400
+# Work to follow a dispatch down, in texts that are compared.
+_PER_RUN = 3
 
 
 class Told(NamedTuple):
@@ -423,7 +425,9 @@ def _is_alone(trace: Trace, run: AgentRun) -> bool:
 def _below(trace: Trace, turn: Turn, run: AgentRun) -> tuple[list[AgentRun], bool]:
     runs, whole, due, seen = [run], known(trace, run, "steps"), [run.id], {run.id}
     while due:
-        for dispatch in index_of(trace).made_by.get(due.pop(), ()):
+        made = index_of(trace).made_by.get(due.pop(), ())
+        charge_work(_PER_RUN * (1 + len(made)))
+        for dispatch in made:
             if dispatch.kind == "return":
                 continue
             whole = whole and (bool(dispatch.runs) or _is_seen_through(trace, dispatch))

@@ -8,11 +8,13 @@ words of the caller took up.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
-from baton.model.views import TooMuchTextError, index_of
+from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import copied_except, in_another_unit, in_place_of
@@ -98,7 +100,8 @@ class _Sent(NamedTuple):
     dispatch: Dispatch
     request: Piece
     given: Reading
-    elsewhere: Reading
+    look_elsewhere: Callable[[], Reading]
+    """Reads the other dispatches and calls of the caller, which few prompts need."""
     alone: bool
     retold: bool
     """The prompt repeats most of the request, and says little else."""
@@ -106,6 +109,11 @@ class _Sent(NamedTuple):
     """Values of the prompt."""
     new: list[Value]
     """Those that neither the request nor anything the caller had holds."""
+
+    @property
+    def elsewhere(self) -> Reading:
+        """What the caller took up in other dispatches and calls."""
+        return self.look_elsewhere()
 
     @property
     def prompt(self) -> str:
@@ -161,11 +169,7 @@ def _of_request(
             says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
             "needs can't be told"
         )
-    run = sender_of(trace, dispatch)
-    taken_up = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
-    if not index_of(trace).spend(len(taken_up) + len(run.steps if run is not None else ())):
-        return NotRecorded(says=TOO_LONG)
-    others = _elsewhere(trace, turn, dispatch)
+    others = cache(lambda: _elsewhere(trace, turn, dispatch))
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
     prompt = "" if dispatch.prompt is None else plain_text(dispatch.prompt)
@@ -824,14 +828,15 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
 
     Who says the number may have counted with it, but any caller repeats a name.
     """
-    index = index_of(trace)
+    index, run = index_of(trace), sender_of(trace, dispatch)
+    taken_up = index.sent_by.get((turn.id, dispatch.from_agent), ())
+    charge_work(len(taken_up) + len(run.steps if run is not None else ()))
     texts: list[str] = []
-    for other in index.sent_by.get((turn.id, dispatch.from_agent), ()):
+    for other in taken_up:
         if other.id != dispatch.id:
             if other.id not in index.texts:
                 index.texts[other.id] = [piece.text for piece in asked(other)[1:]]
             texts += index.texts[other.id]
-    run = sender_of(trace, dispatch)
     for step in run.steps if run is not None else ():
         if isinstance(step, ToolCall) and step.dispatch is None:
             texts.append(plain_text(step.arguments))

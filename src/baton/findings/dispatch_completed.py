@@ -229,7 +229,7 @@ def _finding(
     quote: str | None = None,
     runs: Sequence[AgentRun] = (),
 ) -> Finding:
-    ids = steps_of(sender_of(trace, dispatch), dispatch) + [run.id for run in runs]
+    ids = steps_of(trace, sender_of(trace, dispatch), dispatch) + [run.id for run in runs]
     return Finding(
         kind=kind, says=says, evidence=[Evidence(ids=ids, quote=quote[:_QUOTE] if quote else None)]
     )

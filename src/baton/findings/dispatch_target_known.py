@@ -17,10 +17,11 @@ from baton.model import (
     known,
     nearest,
 )
-from baton.model.views import in_short, index_of
+from baton.model.views import TooMuchTextError, charge_work, in_short, index_of
 
 from .finding import (
     NO_NAMES,
+    TOO_LONG,
     Answer,
     Clear,
     Finding,
@@ -119,6 +120,8 @@ _ALIKE = 0.6
 # names have one letter too many, too few or changed: from 0.6 to 0.9 the same 182 of 200 are found,
 # and no good trace fails.
 _MISSPELT = 0.8
+# Work to hold two names against each other letter by letter, in texts that are compared.
+_PER_NAME = 20
 # `refund-agent` and `order-agent` look alike (0.70) by the word that says nothing.
 _SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
 
@@ -135,6 +138,13 @@ def target_known(
     the system said so, the sender was not offered the tool it used, or definitions name the
     agents and this is none of them; ``refused_target``: a policy or a person refused it.
     """
+    try:
+        return _known(trace, dispatch, renames)
+    except TooMuchTextError:
+        return NotRecorded(says=TOO_LONG)
+
+
+def _known(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> Answer:
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     if dispatch.to_kind == "human":
         return Clear(says="asks a person")
@@ -143,7 +153,7 @@ def target_known(
     if dispatch.runs or dispatch.status in ("completed", "waiting"):
         return Clear(says=f"`{name}` is known: it got to work")
     sender = sender_of(trace, dispatch)
-    call = call_of(sender, dispatch)
+    call = call_of(trace, sender, dispatch)
     texts = _texts(dispatch, call)
     # `transfer_to_billing` is one tool for one agent, so a missing tool is a missing agent. With
     # `Agent(subagent_type=...)` "No such tool available: Agent" says nothing of the target.
@@ -157,14 +167,14 @@ def target_known(
             return Clear(says=f"`{name}` is known, though there is no tool `{call.name}`")
         name = unknown_name(denial) or name
         others = listed_names(denial) or _roster(trace, sender, name, renames)
-        return [_unknown(dispatch, sender, name, others, denial)]
+        return [_unknown(trace, dispatch, sender, name, others, denial)]
     if call is not None and call.refused_by in ("policy", "user"):
-        return [_refused(dispatch, sender, call, name)]
+        return [_refused(trace, dispatch, sender, call, name)]
     if not known(trace, dispatch, "to_agent"):
         return NotRecorded(says="the dispatch does not name its target: record arguments of calls")
     listed = _listed(trace, sender, call)
     if listed is not None and name_key(name) not in map(name_key, listed):
-        return [_unknown(dispatch, sender, name, listed, None)]
+        return [_unknown(trace, dispatch, sender, name, listed, None)]
     if listed is not None:
         return Clear(says=f"`{name}` is known, though it was not started")
     offered = _offered(trace, sender, call) if named_after else None
@@ -172,7 +182,7 @@ def target_known(
         return Clear(says=f"`{name}` is known, though it was not started")
     if offered is False:
         others = _reachable(sender) or _roster(trace, sender, name, renames)
-        return [_unknown(dispatch, sender, name, others, None)]
+        return [_unknown(trace, dispatch, sender, name, others, None)]
     return _by_roster(trace, dispatch, sender, name, renames)
 
 
@@ -190,7 +200,7 @@ def _by_roster(
         others = _roster(trace, sender, name, renames)
         turned_down = dispatch.status in ("refused", "failed")
         if turned_down or nearest(name, others, 1, _MISSPELT):
-            return [_unknown(dispatch, sender, name, others, None)]
+            return [_unknown(trace, dispatch, sender, name, others, None)]
     if trace.attributes.get(DEFINED):
         return NotRecorded(
             says=f"`{name}` is in no definition, and nothing says that there is no such agent: "
@@ -202,6 +212,7 @@ def _by_roster(
 
 
 def _unknown(
+    trace: Trace,
     dispatch: Dispatch,
     sender: AgentRun | None,
     name: str,
@@ -209,6 +220,7 @@ def _unknown(
     quote: str | None,
 ) -> Finding:
     others = list(dict.fromkeys(other for other in others if other != name))
+    charge_work(_PER_NAME * len(others))
     alike = _nearest(name, others)
     misspelt = bool(nearest(name, others, 1, _MISSPELT))
     says = f"there is no agent `{name}`"
@@ -219,7 +231,7 @@ def _unknown(
     return Finding(
         kind="misspelt_target" if misspelt else "unknown_target",
         says=says,
-        evidence=[Evidence(ids=steps_of(sender, dispatch), quote=quote and quote[:200])],
+        evidence=[Evidence(ids=steps_of(trace, sender, dispatch), quote=quote and quote[:200])],
         details={"nearest": alike, "agents": others},
     )
 
@@ -231,13 +243,17 @@ def _nearest(name: str, others: Sequence[str]) -> str | None:
     return by_core[alike[0]] if alike else None
 
 
-def _refused(dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: str) -> Finding:
+def _refused(
+    trace: Trace, dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: str
+) -> Finding:
     who = "a policy" if call.refused_by == "policy" else "the user"
     why = dispatch.error or call.error
     return Finding(
         kind="refused_target",
         says=f"{who} refused the dispatch to `{name}`" + (f": {in_short(why)}" if why else ""),
-        evidence=[Evidence(ids=steps_of(sender, dispatch), quote=why[:200] if why else None)],
+        evidence=[
+            Evidence(ids=steps_of(trace, sender, dispatch), quote=why[:200] if why else None)
+        ],
     )
 
 
@@ -281,6 +297,7 @@ def _roster(
 
     ``without`` leaves a name out that only the record of its own dispatch may know.
     """
+    charge_work(len(index_of(trace).known_names) + len(trace.agents))
     names: list[str] = []
     for agent, card in trace.agents.items():
         names += [agent, *card.aliases, *card.sub_agents]

@@ -59,6 +59,8 @@ _DOCUMENT = re.compile(r"[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 _EXACT = 5
 # How many earlier dispatches of a turn each one is held against; the latest are most alike.
 _COMPARED = 20
+# Work to hold two of them against each other, in texts that are compared.
+_PER_PAIR = 50
 
 
 class _Work(NamedTuple):
@@ -98,15 +100,12 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     own = _repeats_caller(trace, work)
     if own is not None:
         return [own]
-    earlier = [
-        each
-        for each in turn.dispatches
-        if each.id != dispatch.id and index_of(trace).place_of[each.id] < _place(trace, dispatch)
-    ]
-    if not index_of(trace).spend(min(len(earlier), _COMPARED)):
+    here = index_of(trace).place_of[dispatch.id]
+    earlier = turn.dispatches[max(here - _COMPARED, 0) : here]
+    if not index_of(trace).spend(_PER_PAIR * len(earlier)):
         return NotRecorded(says=TOO_LONG)
     compared = 0
-    for other in earlier[-_COMPARED:][::-1]:
+    for other in reversed(earlier):
         if not _may_duplicate(other, dispatch):
             continue
         compared += 1
@@ -116,10 +115,6 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     if not compared:
         return NotRecorded(says="no other agent had done anything before")
     return Clear(says="no agent before had done this work")
-
-
-def _place(trace: Trace, dispatch: Dispatch) -> int:
-    return index_of(trace).place_of[dispatch.id]
 
 
 def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ import msgspec
 from baton.formats.nesting import decode_json
 from baton.model import Content
 from baton.model.limits import JSON_DEPTH
-from baton.model.views import charge
+from baton.model.views import charge, charge_work
 
 from .quantities import (
     MONTH_WORDS,
@@ -31,7 +31,7 @@ from .quantities import (
     unmarked_keys,
     words_of,
 )
-from .text_cache import text_cached
+from .text_cache import KEPT_CHARACTERS, kept_size, text_cached
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -346,6 +346,10 @@ class Reading(NamedTuple):
         start = f"p:{stem[:5]}"
         return start in self.keys and len(stem) <= 7
 
+    def with_all_of(self, more: Reading) -> Reading:
+        """Return the reading of both texts as one; facts that are in both are there twice."""
+        return Reading((*self.facts, *more.facts), self.keys | more.keys, self.start)
+
     def without(self, had: Reading) -> list[Fact]:
         """Return the facts that another text has not."""
         return [fact for fact in self.facts if not had.holds(fact)]
@@ -397,11 +401,31 @@ def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[
     return data if isinstance(data, dict | list) else None
 
 
+# Characters that are read in the time in which a text is compared.
+_READ_ANEW = 4
+
+
+def charge_reading(texts: Collection[str], times: int = 1) -> None:
+    """Take the reading of different texts from the work that a trace may take.
+
+    As long as a cache holds them, they are read once. More are read anew for each dispatch: 3,000
+    dispatches of one caller took minutes. ``times`` is how often a text is read, in parts.
+
+    Raises:
+        TooMuchTextError: there is no work left.
+    """
+    size = times * sum(map(kept_size, texts))
+    if size > KEPT_CHARACTERS:
+        charge_work(size // _READ_ANEW)
+
+
 def read(*texts: str) -> Reading:
     """Read the facts of texts as if they were one."""
     if len(texts) == 1:
         return _read_one(texts[0])
-    readings = [_read_one(text) for text in dict.fromkeys(texts)]
+    distinct = dict.fromkeys(texts)
+    charge_reading(distinct)
+    readings = [_read_one(text) for text in distinct]
     facts = {fact.keys: fact for reading in reversed(readings) for fact in reversed(reading.facts)}
     keys = frozenset[str]().union(*(reading.keys for reading in readings))
     return Reading(tuple(reversed(facts.values())), keys, "\n".join(texts)[:_SAMPLE])

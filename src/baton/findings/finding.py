@@ -65,12 +65,12 @@ def receivers_of(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     return index_of(trace).chosen(set(dispatch.runs))
 
 
-def call_of(sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
+def call_of(trace: Trace, sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
     """Return the tool call that made a dispatch."""
     if sender is None or dispatch.call is None:
         return None
-    calls = (step for step in sender.steps if isinstance(step, ToolCall))
-    return next((call for call in calls if call.id == dispatch.call), None)
+    call = index_of(trace).sayings.get(dispatch.call)
+    return call if isinstance(call, ToolCall) else None
 
 
 def call_key(call: ToolCall) -> bytes:
@@ -87,15 +87,15 @@ def same_result(first: ToolCall, second: ToolCall) -> bool:
     return first.result.plain() == second.result.plain()
 
 
-def steps_of(sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
+def steps_of(trace: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
     """Return the ids that show a dispatch: its own, its call or hand-over, and its answer."""
     ids = [dispatch.id]
     if sender is None:
         return ids
-    for step in sender.steps:
-        if isinstance(step, HandedOff | GotBack) and step.dispatch == dispatch.id:
-            if isinstance(step, GotBack) or dispatch.call is None:
-                ids.append(step.id)
+    for run, at in index_of(trace).steps_about.get(dispatch.id, ()):
+        step = sender.steps[at] if run == sender.id else None
+        if isinstance(step, GotBack) or (isinstance(step, HandedOff) and dispatch.call is None):
+            ids.append(step.id)
     return ids if dispatch.call is None else [ids[0], dispatch.call, *ids[1:]]
 
 
@@ -115,5 +115,5 @@ def name_key(name: str) -> str:
 
 def has_run(trace: Trace, agent: str) -> bool:
     """Tell whether an agent, by any of its names, ran anywhere in a trace."""
-    wanted = name_key(agent)
-    return any(wanted == name_key(name) for name in index_of(trace).names)
+    index = index_of(trace)
+    return name_key(agent) in index.once("has_run", lambda: frozenset(map(name_key, index.names)))

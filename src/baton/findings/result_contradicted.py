@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
-from baton.model.views import RoundTrip, TooMuchTextError, index_of, round_trip
+from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
 from .caller_texts import Piece, had_before
-from .facts import Fact, Reading, is_spelled_in, plain_text, read, rounded_keys
+from .facts import Fact, Reading, charge_reading, is_spelled_in, plain_text, read, rounded_keys
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
 from .quantities import days_in_full, measure_key
 from .values import (
@@ -164,17 +164,18 @@ def _faults(
 ) -> Iterator[Finding]:
     """Go along what the caller gave out; what a tool told it counts from then on."""
     reported: set[str] = set()
+    against = _known_now(result, values, said)
     for each, is_call, reply in _given_out(trip, turn):
         piece = each._replace(text=days_in_full(each.text))
         mine = list(values_of(piece.text))
         if len(mine) <= _MOST:
-            against = _known_now(result, values, said)
+            charge_work(1 + len(against.others) * len(mine) // 4)
             for finding in _against(trip.dispatch, piece, mine, against, is_call=is_call):
                 if finding.says not in reported:
                     reported.add(finding.says)
                     yield finding
         if is_call:
-            said = [*said, piece.text, reply]
+            against = _told(against, [piece.text, reply])
 
 
 def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, bool, str]]:
@@ -199,9 +200,21 @@ def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str
 
 def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
     reading = read(*said)
+    charge_reading(said, times=4)  # whole, and in clauses for their values
     others = [value for text in said[1:] for value in values_of(text)]
     words = frozenset(key for key in reading.keys if key.startswith("w:"))
     return _Known(result, reading, values, others, words)
+
+
+def _told(known: _Known, texts: list[str]) -> _Known:
+    """Return what is known once these texts were said as well."""
+    more = read(*texts)
+    charge_work(1 + (len(known.said.keys) + len(known.others)) // 100)
+    return known._replace(
+        said=known.said.with_all_of(more),
+        others=known.others + [value for text in texts for value in values_of(text)],
+        words=known.words | {key for key in more.keys if key.startswith("w:")},
+    )
 
 
 def _against(

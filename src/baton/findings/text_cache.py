@@ -6,11 +6,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Made = TypeVar("Made")
+KEPT_CHARACTERS = 500_000
 _EACH = 200
 """Characters that a text counts at least: what is made of `ok` takes some memory, too."""
 
 
-def text_cached(make: Callable[[str], Made], characters: int = 500_000) -> Callable[[str], Made]:
+def kept_size(text: str) -> int:
+    """Return how many characters a text counts."""
+    return max(_EACH, len(text))
+
+
+def text_cached(
+    make: Callable[[str], Made], characters: int = KEPT_CHARACTERS
+) -> Callable[[str], Made]:
     """Return ``make`` with a cache of the last texts, once to twice so many characters of them.
 
     A number of texts would be no bound: the facts of a text take up to fifty times its size, and a
@@ -31,7 +39,7 @@ def text_cached(make: Callable[[str], Made], characters: int = 500_000) -> Calla
         if room <= 0:
             new, old, room = {}, new, characters
         new[text] = found
-        room -= max(_EACH, len(text))
+        room -= kept_size(text)
         return found
 
     return made_of

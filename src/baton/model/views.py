@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
 
@@ -27,6 +27,8 @@ from .trace import (
     Usage,
     known,
 )
+
+Made = TypeVar("Made")
 
 
 def agent_chain(
@@ -82,6 +84,7 @@ class TraceIndex:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.texts: dict[str, list[str]] = {}
+        self._made: dict[str, Any] = {}
         self._work = FINDING_WORK.value
         self._text = FINDING_TEXT.value
         self._read: set[str] = set()
@@ -90,6 +93,13 @@ class TraceIndex:
         """Take work from what a trace may take in all; false when there is none left."""
         self._work -= pieces
         return self._work >= 0
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """Return what a finding makes of the whole trace, made when it is first asked for."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: Made = self._made[name]
+        return made
 
     def charge(self, text: str) -> None:
         """Take a text from what may be read of a trace; the same text counts once.
@@ -158,6 +168,16 @@ class TraceIndex:
             for step in run.steps:
                 if isinstance(step, GotBack):
                     by_dispatch.setdefault(step.dispatch, []).append(run.id)
+        return by_dispatch
+
+    @cached_property
+    def steps_about(self) -> dict[str, list[tuple[str, int]]]:
+        """The steps of each dispatch: the run that made them, and their place in it."""
+        by_dispatch: dict[str, list[tuple[str, int]]] = {}
+        for run in self.runs.values():
+            for at, step in enumerate(run.steps):
+                if not isinstance(step, Said) and step.dispatch is not None:
+                    by_dispatch.setdefault(step.dispatch, []).append((run.id, at))
         return by_dispatch
 
     @cached_property
@@ -261,6 +281,17 @@ def charge(text: str) -> None:
         active.charge(text)
 
 
+def charge_work(pieces: int) -> None:
+    """Take work from what the trace may take whose index is kept, if one is.
+
+    Raises:
+        TooMuchTextError: there is none left.
+    """
+    active = _ACTIVE.get()
+    if active is not None and not active.spend(pieces):
+        raise TooMuchTextError
+
+
 def index_of(trace: Trace) -> TraceIndex:
     """Return the index that is kept of a trace, or a new one."""
     active = _ACTIVE.get()
@@ -292,19 +323,26 @@ def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
     runs = {run for id_ in group for run in index.got_back.get(id_, ())}
     if dispatch.from_run is not None:
         runs.add(dispatch.from_run)
+    begins: dict[str, int] = {}
     for run in index.chosen(runs):
+        begins[run.id] = len(steps)
         steps += run.steps
-    start = _start(steps, dispatch)
-    if any(comes_back(step, {dispatch.id}) for step in steps):
-        last = max(i for i, step in enumerate(steps) if comes_back(step, group))
-        after = steps[last + 1 :]
+
+    def places(ids: Iterable[str]) -> list[int]:
+        found = (each for id_ in ids for each in index.steps_about.get(id_, ()))
+        return sorted(begins[run_id] + at for run_id, at in found if run_id in begins)
+
+    own, together = places([dispatch.id]), places(group)
+    start = _start(steps, own)
+    if any(isinstance(steps[at], GotBack) for at in own):
+        first = max(at for at in together if isinstance(steps[at], GotBack)) + 1
     else:
-        after = [] if dispatch.kind == "delegate" else steps[start + 1 :]
+        first = len(steps) if dispatch.kind == "delegate" else start + 1
     return DispatchView(
-        before=[step for step in steps[:start] if not _belongs(step, group)],
+        before=_without(steps, 0, start, together),
         dispatch=dispatch,
         runs=child_runs(trace, dispatch),
-        after=[step for step in after if not _belongs(step, group)],
+        after=_without(steps, first, len(steps), together),
     )
 
 
@@ -339,22 +377,28 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     return index_of(trace).chosen(wanted)
 
 
-def _start(steps: list[Step], dispatch: Dispatch) -> int:
+def _start(steps: Sequence[Step], own: Sequence[int]) -> int:
     """Find where the work was handed over: at the ``HandedOff``, else the call, else the end."""
     for kind in (HandedOff, ToolCall):
-        for i, step in enumerate(steps):
-            if isinstance(step, kind) and step.dispatch == dispatch.id:
-                return i
+        for at in own:
+            if isinstance(steps[at], kind):
+                return at
     return len(steps)
+
+
+def _without(steps: list[Step], first: int, end: int, places: Sequence[int]) -> list[Step]:
+    """Return steps from ``first`` up to ``end``, but for those at the ``places``, in order."""
+    left: list[Step] = []
+    for at in places:
+        if first <= at < end:
+            left += steps[first:at]
+            first = at + 1
+    return left + steps[first:end]
 
 
 def comes_back(step: Step, group: set[str]) -> bool:
     """Tell whether a step gets the answer of one of the dispatches in ``group``, by their ids."""
     return isinstance(step, GotBack) and step.dispatch in group
-
-
-def _belongs(step: Step, group: set[str]) -> bool:
-    return not isinstance(step, Said) and step.dispatch in group
 
 
 _TRACEBACK = "Traceback (most recent call last)"
