@@ -59,7 +59,8 @@ OPTIONS = ClaudeAgentOptions(
 async def answer(message):
     async for each in query(prompt=message, options=OPTIONS):
         if isinstance(each, ResultMessage):
-            return each.result
+            said = each.result
+    return said
 
 
 async def chat(message):
