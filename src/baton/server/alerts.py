@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
@@ -24,7 +24,7 @@ from baton.http.answers import Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, access
 from baton.http.credentials import Credentials, is_header_name, is_header_value
 from baton.http.credentials import address as address_of
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, suggestion
 from baton.runner.loop import run_anywhere
 from baton.stats.intervals import mean_interval
 from baton.stats.sequential import Watch
@@ -50,23 +50,23 @@ _LEASE = 120.0
 """Seconds for which a message is left to the worker that delivers it."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
-_ONCE = Retries(1, 0.0, statuses=(), faults=())
+ONCE = Retries(1, 0.0, statuses=(), faults=())
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what `alerts:` may say."""
 
 
-class WebhookSpec(_Strict, frozen=True, kw_only=True):
+class WebhookSpec(Strict, frozen=True, kw_only=True):
     """An address that gets messages as JSON; ``headers`` may hold what opens it."""
 
     url: str
     headers: dict[str, str] = {}
 
 
-class GithubSpec(_Strict, frozen=True, kw_only=True):
+class GithubSpec(Strict, frozen=True, kw_only=True):
     """A repository that gets an issue for each alert: `owner/name`, and a token that may write it.
 
     ``url`` is that of the API, for a GitHub of one's own.
@@ -77,12 +77,62 @@ class GithubSpec(_Strict, frozen=True, kw_only=True):
     url: str = "https://api.github.com"
 
 
-class Addresses(_Strict, frozen=True, kw_only=True):
+class LinearSpec(Strict, frozen=True, kw_only=True):
+    """A team of Linear that gets an issue for each issue: its id, and a key that may write it.
+
+    ``done`` and ``open`` are ids of states of its workflow: of what is fixed, and of what is there
+    again. Without them a comment says so.
+    """
+
+    team: str
+    token: str
+    done: str | None = None
+    open: str | None = None
+    url: str = "https://api.linear.app/graphql"
+
+
+IssueChannel = Literal["webhook", "slack", "github", "linear"]
+IssueNews = Literal["new", "regressed", "burst"]
+
+
+class IssuesSpec(Strict, frozen=True, kw_only=True):
+    """What is told of issues, and where.
+
+    Attributes:
+        to: channels that have an address.
+        on: what is told: a new issue, one that is there again, a burst over many agents at once.
+        least: failures from which on a new issue is told of.
+        link: the address of the pages, for links.
+        title: a template of titles of issues at GitHub and Linear.
+        text: a template of texts there and at Slack.
+        webhook: what the webhook gets in place of Baton's own: JSON whose texts are templates.
+    """
+
+    to: Annotated[list[IssueChannel], msgspec.Meta(min_length=1)]
+    on: tuple[IssueNews, ...] = ("new", "regressed", "burst")
+    least: Annotated[int, msgspec.Meta(ge=1)] = 3
+    link: str | None = None
+    title: str | None = None
+    text: str | None = None
+    webhook: dict[str, Any] | None = None
+
+
+ISSUE_FIELDS = (
+    "event", "issue", "project", "title", "subtype", "category", "state", "sender", "receiver",
+    "edge", "count", "per_1000", "low", "high", "first", "last", "infrastructure", "link", "text",
+)  # fmt: skip
+"""What templates may name, in braces: ``{title}``."""
+PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+class Addresses(Strict, frozen=True, kw_only=True):
     """Where alerts go. ``private`` lists the private addresses (or networks) that may be used."""
 
     webhook: str | WebhookSpec | None = None
     slack: str | None = None
     github: GithubSpec | None = None
+    linear: LinearSpec | None = None
+    issues: IssuesSpec | None = None
     private: list[str] = []
 
     @property
@@ -139,16 +189,50 @@ def read_addresses(document: Document | None, value: object, written: object = N
         if not _REPOSITORY.fullmatch(github.repository):
             message = f"`{github.repository}` is not a repository: write `owner/name`"
             problems.append(document.problem_at(("alerts", "github", "repository"), message))
-        as_written = written.get("github") if isinstance(written, Mapping) else None
+    linear = addresses.linear
+    if linear is not None:
+        check(("linear", "url"), lambda: address_of(linear.url, "alerts.linear.url"))
+    for name in ("github", "linear"):
+        as_written = written.get(name) if isinstance(written, Mapping) else None
         token = as_written.get("token") if isinstance(as_written, Mapping) else None
         if token is not None and not _REFERENCE.fullmatch(str(token)):
             message = "a token does not belong in a file: write `${NAME}`"
-            problems.append(document.problem_at(("alerts", "github", "token"), message))
+            problems.append(document.problem_at(("alerts", name, "token"), message))
+    for place, message in _faults_of_issues(addresses):
+        problems.append(document.problem_at(("alerts", "issues", *place), message))
     for index, each in enumerate(addresses.private):
         check(("private", index), lambda each=each: network(each, ""))
     if problems:
         raise InputError(problems)
     return addresses
+
+
+def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with `alerts.issues`: channels without an address, unknown fields."""
+    issues = addresses.issues
+    if issues is None:
+        return
+    for at, channel in enumerate(issues.to):
+        if getattr(addresses, channel) is None:
+            yield ("to", at), f"`alerts.{channel}` has no address: add one"
+    texts: list[tuple[Place, str]] = []
+
+    def gather(place: Place, value: object) -> None:
+        if isinstance(value, str):
+            texts.append((place, value))
+        elif isinstance(value, Mapping):
+            for name, each in value.items():
+                gather((*place, name), each)
+        elif isinstance(value, list):
+            for number, each in enumerate(value):
+                gather((*place, number), each)
+
+    for name in ("title", "text", "webhook"):
+        gather((name,), getattr(issues, name))
+    for place, said in texts:
+        for name in PLACEHOLDER.findall(said):
+            if name not in ISSUE_FIELDS:
+                yield place, f"there is no field `{name}`; {suggestion(name, ISSUE_FIELDS)}"
 
 
 def check_alerts(store: Store, rules: Rules, now: float) -> int:
@@ -477,10 +561,10 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
         url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
         body: Any = parcel.message
         if parcel.channel == "slack":
-            body = {"text": _slack(parcel.message)}
-        client = _client(url, headers, addresses.networks)
+            body = {"text": slack_text(parcel.message.text)}
+        client = client_of(url, headers, addresses.networks)
         try:
-            await client.ask(_request("POST", url, body), _ONCE)
+            await client.ask(request_of("POST", url, body), ONCE)
         finally:
             await client.close()
     except (NoAnswer, Refused) as error:
@@ -490,24 +574,37 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
     return _Sent()
 
 
+def github_issues(github: GithubSpec) -> str:
+    """Return the address of the issues of a repository."""
+    return f"{github.url.rstrip('/')}/repos/{github.repository}/issues"
+
+
+def github_headers(github: GithubSpec) -> dict[str, str]:
+    """Return what GitHub wants to have with each request."""
+    return {
+        "Authorization": f"Bearer {github.token}",
+        "User-Agent": "baton",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+
+
 async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Parcel) -> _Sent:
     """Open an issue, or say in it that it is over and close it."""
-    issues = f"{github.url.rstrip('/')}/repos/{github.repository}/issues"
-    headers = {"Authorization": f"Bearer {github.token}", "User-Agent": "baton"}
-    headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    client = _client(github.url, headers, private)
+    issues = github_issues(github)
+    client = client_of(github.url, github_headers(github), private)
     message = parcel.message
-    body = {"title": _one_line(message.text)[:200], "body": _markdown(message)}
+    body = {"title": one_line(message.text)[:200], "body": _markdown(message)}
     try:
         if message.event == "alert.opened":
-            answer = await client.ask(_request("POST", issues, body), _ONCE)
+            answer = await client.ask(request_of("POST", issues, body), ONCE)
             number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
             return _Sent(answer=str(number) if isinstance(number, int) else None)
         if parcel.issue is None:
             return _Sent(error="the number of the issue is not known")
         issue = f"{issues}/{parcel.issue}"
-        await client.ask(_request("PATCH", issue, {"state": "closed"}), _ONCE)
-        await client.ask(_request("POST", f"{issue}/comments", {"body": body["body"]}), _ONCE)
+        await client.ask(request_of("PATCH", issue, {"state": "closed"}), ONCE)
+        await client.ask(request_of("POST", f"{issue}/comments", {"body": body["body"]}), ONCE)
         return _Sent()
     except msgspec.DecodeError:
         return _Sent(error="GitHub answered with something else than JSON")
@@ -515,7 +612,8 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
         await client.close()
 
 
-def _client(url: str, headers: Mapping[str, str], private: Sequence[Network]) -> Client:
+def client_of(url: str, headers: Mapping[str, str], private: Sequence[Network]) -> Client:
+    """Return a client of one address; it connects to no other one."""
     given = Credentials(headers=dict(headers))
     return Client(
         access(url, given, more=[url]),
@@ -526,18 +624,20 @@ def _client(url: str, headers: Mapping[str, str], private: Sequence[Network]) ->
     )
 
 
-def _request(method: str, url: str, body: object) -> Request:
+def request_of(method: str, url: str, body: object) -> Request:
+    """Return a request with JSON."""
     return Request(method, url, msgspec.json.encode(body), whole=True)
 
 
-def _one_line(said: str) -> str:
+def one_line(said: str) -> str:
+    """Return text in one line."""
     return " ".join(said.split())
 
 
-def _slack(message: Message) -> str:
+def slack_text(said: str) -> str:
     """Return text without what Slack takes for markup: names of agents come from spans."""
-    escaped = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _one_line(escaped)
+    escaped = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return one_line(escaped)
 
 
 def _markdown(message: Message) -> str:
@@ -549,13 +649,13 @@ def _markdown(message: Message) -> str:
         ("opened", message.opened),
         ("closed", message.closed or "not yet"),
     ]
-    lines = [f"- {name}: {_code(value)}" for name, value in rows]
-    return _code(message.text) + "\n\n" + "\n".join(lines)
+    lines = [f"- {name}: {as_code(value)}" for name, value in rows]
+    return as_code(message.text) + "\n\n" + "\n".join(lines)
 
 
-def _code(said: str) -> str:
+def as_code(said: str) -> str:
     """Quote text as Markdown code: one more backtick around it than it has in a row."""
-    said = _one_line(said)
+    said = one_line(said)
     longest = max((len(run) for run in re.findall(r"`+", said)), default=0)
     marks = "`" * (longest + 1)
     return f"{marks} {said} {marks}"

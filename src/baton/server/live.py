@@ -12,6 +12,7 @@ from baton.model.subjects import Origin
 
 from .alerts import check_alerts, deliver
 from .conversations import Recorded, record_of
+from .issue_notices import note_events, tell_of_issues
 from .judging import judge_waiting
 from .results import send_results
 from .rows import Row, State
@@ -89,6 +90,9 @@ class Live:
     def alert(self, now: float) -> bool:
         """Look at new scores, and send messages that are due; tells whether there was anything."""
         changed = check_alerts(self._store, self._rules, now)
+        if self._addresses.issues is not None:
+            changed += note_events(self._store, self._addresses.issues, now)
+            changed += tell_of_issues(self._store, self._addresses, now)
         return deliver(self._store, self._addresses, now) > 0 or changed > 0
 
     def send(self, now: float) -> bool:

@@ -578,6 +578,22 @@ issue_progress = Table(
     PrimaryKeyConstraint("project", "issue"),
 )
 
+issue_notice = Table(
+    "issue_notice",
+    INDEX,
+    # What is told of an issue over a channel: one message at a time, about its latest event.
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),  # 0: up to which event was looked
+    Column("channel", Text, nullable=False),
+    Column("event", BigInteger, nullable=False),  # the latest that is to be told
+    Column("told", BigInteger, nullable=False),  # the latest that was told
+    Column("outside", Text),  # what it goes by there: the number of a GitHub issue, an id of Linear
+    Column("attempts", Integer, nullable=False),
+    Column("due", Double, nullable=False),
+    Column("error", Text),
+    PrimaryKeyConstraint("project", "issue", "channel"),
+)
+
 issue_due = Table(
     "issue_due",
     INDEX,

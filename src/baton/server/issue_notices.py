@@ -1,0 +1,433 @@
+"""What is told of issues: a new one, one that is there again, a burst over many agents at once.
+
+Over each channel an issue has one notice, which is about its latest event: at GitHub and Linear one
+issue, which is updated, closed when it is fixed, and opened again. Addresses are those of `alerts:`
+in `server.yaml`, with their rules; what comes with a trace is only text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from sqlalchemy import Connection, insert, select, update
+
+from baton.feed.signature import Signature
+from baton.http.answers import NoAnswer, Refused
+from baton.model import counted
+from baton.runner.loop import run_anywhere
+from baton.session.server_rows import IssueRow
+
+from .alerts import (
+    ONCE,
+    PLACEHOLDER,
+    Addresses,
+    GithubSpec,
+    IssueChannel,
+    IssuesSpec,
+    LinearSpec,
+    as_code,
+    client_of,
+    github_headers,
+    github_issues,
+    one_line,
+    request_of,
+    slack_text,
+)
+from .database import EVERY_PROJECT
+from .issue_list import one_issue
+from .issues import alone
+from .schema import issue, issue_event, issue_notice
+from .store import DEFAULT, Store
+
+_FIRST_LOOK = 86_400.0
+"""Seconds before now from which on events are told when nothing was told before."""
+_SETTLED = 5.0
+"""Seconds after which no event with an earlier number comes any more (PostgreSQL)."""
+_AT_ONCE = 16
+_LEASE = 120.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
+_WAIT = 60.0
+"""Seconds until a new issue with too few failures is looked at again."""
+# A state that somebody gives is told where the issue has a counterpart: it is closed, or opened.
+_FOLLOWED = ("new", "regressed", "burst", "state")
+
+
+def note_events(store: Store, spec: IssuesSpec, now: float) -> int:
+    """Note which issues there is something to tell of; returns how many.
+
+    Raises:
+        Unavailable: the store is not there now; nothing is lost.
+    """
+    noted = 0
+    for project in store.projects().values():
+        with store.read() as connection:
+            if not _new_events(connection, project, now, settled=store.is_postgresql):
+                continue
+        with store.write() as connection:
+            if not alone(connection):
+                return noted
+            noted += _note(connection, project, spec, now, settled=store.is_postgresql)
+    return noted
+
+
+def _new_events(connection: Connection, project: int, now: float, *, settled: bool) -> list[Any]:
+    seen = connection.execute(
+        select(issue_notice.c.event).where(
+            issue_notice.c.project == project, issue_notice.c.issue == 0
+        )
+    ).scalar()
+    query = select(issue_event.c.id, issue_event.c.issue, issue_event.c.kind).where(
+        issue_event.c.project == project, issue_event.c.kind.in_(_FOLLOWED)
+    )
+    new = issue_event.c.at >= now - _FIRST_LOOK if seen is None else issue_event.c.id > seen
+    query = query.where(new).order_by(issue_event.c.id)
+    if settled:
+        query = query.where(issue_event.c.at <= now - _SETTLED)
+    return list(connection.execute(query))
+
+
+def _note(
+    connection: Connection, project: int, spec: IssuesSpec, now: float, *, settled: bool
+) -> int:
+    rows = _new_events(connection, project, now, settled=settled)
+    if not rows:
+        return 0
+    mine = issue_notice.c.project == project
+    told = 0
+    for row in rows:
+        for channel in spec.to:
+            which = (mine, issue_notice.c.issue == row.issue, issue_notice.c.channel == channel)
+            there = update(issue_notice).where(*which)
+            if row.kind == "state":
+                # Only where it is known outside: nobody hears of a state of what they never saw.
+                if channel in ("github", "linear"):
+                    there = there.where(issue_notice.c.outside.is_not(None))
+                    connection.execute(there.values(event=row.id, due=now, attempts=0))
+                continue
+            if row.kind not in spec.on:
+                continue
+            told += 1
+            change = there.values(event=row.id, due=now, attempts=0)
+            if connection.execute(change).rowcount == 0:
+                made = {"project": project, "issue": row.issue, "channel": channel,
+                        "event": row.id, "told": 0, "attempts": 0, "due": now}  # fmt: skip
+                connection.execute(insert(issue_notice).values(made))
+    change = update(issue_notice).where(mine, issue_notice.c.issue == 0)
+    if connection.execute(change.values(event=rows[-1].id)).rowcount == 0:
+        made = {"project": project, "issue": 0, "channel": "", "event": rows[-1].id,
+                "told": rows[-1].id, "attempts": 0, "due": now}  # fmt: skip
+        connection.execute(insert(issue_notice).values(made))
+    return told
+
+
+class _Parcel(NamedTuple):
+    """A notice on its way; ``outside`` is what the issue goes by there, if it is there already."""
+
+    project: int
+    issue: int
+    channel: IssueChannel
+    event: int
+    attempts: int
+    due: float
+    outside: str | None
+    kind: str
+    row: IssueRow
+    values: Mapping[str, Any]
+
+
+class _Sent(NamedTuple):
+    outside: str | None = None
+    error: str | None = None
+
+
+def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
+    """Send notices that are due; returns how many were delivered.
+
+    What is not delivered is sent again, each time after a longer pause of at most an hour.
+
+    Raises:
+        Unavailable: the store is not there now; nothing is lost.
+    """
+    spec = addresses.issues
+    if spec is None:
+        return 0
+    parcels = _take(store, spec, now)
+    if not parcels:
+        return 0
+
+    async def send_all() -> list[_Sent]:
+        return await asyncio.gather(*(_send(addresses, spec, parcel) for parcel in parcels))
+
+    delivered = 0
+    for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
+        values: dict[str, Any] = {"outside": sent.outside or parcel.outside}
+        if sent.error is None:
+            values |= {"told": parcel.event, "error": None}
+            delivered += 1
+        else:
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+            # It may quote what the other side answered.
+            values |= {"due": now + pause, "attempts": parcel.attempts + 1,
+                       "error": sent.error.replace("\0", "\ufffd")[:2000]}  # fmt: skip
+        with store.write() as connection:
+            _update(connection, parcel, **values)
+    return delivered
+
+
+def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
+    query = (
+        select(issue_notice, issue.c.key, issue_event.c.kind)
+        .join(
+            issue,
+            (issue.c.id == issue_notice.c.issue) & (issue.c.project == issue_notice.c.project),
+        )
+        .join(
+            issue_event,
+            (issue_event.c.id == issue_notice.c.event)
+            & (issue_event.c.project == issue_notice.c.project),
+        )
+        .where(issue_notice.c.event > issue_notice.c.told, issue_notice.c.due <= now)
+        .order_by(issue_notice.c.due)
+        .limit(_AT_ONCE)
+    )
+    with store.read() as connection:
+        rows = list(connection.execute(query, execution_options=EVERY_PROJECT).mappings())
+    names = {number: name for name, number in store.projects().items()}
+    parcels = []
+    for row in rows:
+        one = one_issue(store, row["project"], row["key"], members=0, now=now).issue
+        parcel = _Parcel(
+            row["project"], row["issue"], row["channel"], row["event"], row["attempts"],
+            row["due"], row["outside"], row["kind"], one,
+            _values(one, row["kind"], names[row["project"]], spec.link),
+        )  # fmt: skip
+        waits = row["kind"] == "new" and one.count < spec.least
+        with store.write() as connection:
+            until = now + (_WAIT if waits else _LEASE)
+            if _update(connection, parcel, due=until) and not waits:
+                parcels.append(parcel._replace(due=until))
+    return parcels
+
+
+def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
+    """Change a row, if it is still as we know it: another worker may have taken it."""
+    which = (
+        (issue_notice.c.project == parcel.project)
+        & (issue_notice.c.issue == parcel.issue)
+        & (issue_notice.c.channel == parcel.channel)
+        & (issue_notice.c.due == parcel.due)
+    )
+    return connection.execute(update(issue_notice).where(which).values(values)).rowcount == 1
+
+
+_SAID = {
+    "new": "A new issue",
+    "regressed": "Failed again after it was fixed",
+    "burst": "Many agents fail at once",
+    "state": "Its state has changed",
+}
+
+
+def _values(one: IssueRow, kind: str, project: str, link: str | None) -> dict[str, Any]:
+    """Return what a message says, by the names that templates use."""
+    per = one.rate.per_1000
+    place = None
+    if link is not None:
+        named = "" if project == DEFAULT else f"?project={quote(project, safe='')}"
+        place = f"{link.rstrip('/')}/issues/{one.key}{named}"
+    rate = "" if per is None else f", {per.value:.1f} of 1,000 dispatches"
+    signature = Signature("", one.fault, one.sender or "", one.receiver or "?", one.about)
+    return {
+        "event": f"issue.{kind}",
+        "issue": one.key,
+        "project": project,
+        "title": one.title,
+        "subtype": one.subtype,
+        "category": one.category,
+        "state": one.state,
+        "sender": one.sender,
+        "receiver": one.receiver,
+        "edge": signature.edge if one.sender is not None else one.receiver,
+        "count": one.count,
+        "per_1000": None if per is None else round(per.value, 2),
+        "low": None if per is None or per.low is None else round(per.low, 2),
+        "high": None if per is None or per.high is None else round(per.high, 2),
+        "first": _rfc3339(one.first),
+        "last": _rfc3339(one.last),
+        "infrastructure": one.infrastructure,
+        "link": place,
+        "text": f"{_SAID[kind]}: {one.title} ({counted(one.count, 'failure')}{rate})",
+    }
+
+
+def _rfc3339(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def filled(template: Any, values: Mapping[str, Any], quoted: Callable[[str], str] = str) -> Any:
+    """Return a template with its fields put in: text, or JSON whose texts are templates.
+
+    A text that is one field alone becomes its value, so that numbers stay numbers. What is put in
+    is never read as a template again.
+
+    >>> filled({"summary": "{title}!", "n": "{count}"}, {"title": "a {count}", "count": 3})
+    {'summary': 'a {count}!', 'n': 3}
+    """
+    if isinstance(template, Mapping):
+        return {name: filled(each, values, quoted) for name, each in template.items()}
+    if isinstance(template, list):
+        return [filled(each, values, quoted) for each in template]
+    if not isinstance(template, str):
+        return template
+    alone_ = PLACEHOLDER.fullmatch(template)
+    if alone_ is not None and quoted is str:
+        return values[alone_[1]]
+
+    def put(match: Any) -> str:
+        value = values[match[1]]
+        return "" if value is None else quoted(str(value))
+
+    return PLACEHOLDER.sub(put, template)
+
+
+async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sent:
+    url = ""
+    try:
+        if parcel.channel == "github" and addresses.github is not None:
+            return await _to_github(addresses, addresses.github, spec, parcel)
+        if parcel.channel == "linear" and addresses.linear is not None:
+            return await _to_linear(addresses, addresses.linear, spec, parcel)
+        hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
+        if parcel.channel in ("github", "linear") or hook is None:
+            return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
+        url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
+        body: Any = parcel.values
+        if parcel.channel == "slack":
+            text = filled(spec.text, parcel.values, slack_text) if spec.text else None
+            link = f" {parcel.values['link']}" if parcel.values["link"] else ""
+            body = {"text": text or slack_text(parcel.values["text"]) + link}
+        elif spec.webhook is not None:
+            body = filled(spec.webhook, parcel.values)
+        client = client_of(url, headers, addresses.networks)
+        try:
+            await client.ask(request_of("POST", url, body), ONCE)
+        finally:
+            await client.close()
+    except (NoAnswer, Refused) as error:
+        # What stands in the path of a webhook is its key.
+        host = "/".join(url.split("/")[:3])
+        return _Sent(error=str(error).replace(url.partition("?")[0], host) if url else str(error))
+    return _Sent()
+
+
+def _title(spec: IssuesSpec, parcel: _Parcel) -> str:
+    return one_line(filled(spec.title or "{title}", {**parcel.values}, one_line))[:200]
+
+
+def _body(spec: IssuesSpec, parcel: _Parcel) -> str:
+    """Return text for an issue: what came with traces stands in code, where nothing is markup."""
+    if spec.text is not None:
+        text: str = filled(spec.text, parcel.values, as_code)
+        return text
+    values = parcel.values
+    names = ("state", "edge", "count", "per_1000", "low", "high", "first", "last", "issue")
+    known = [(name, values[name]) for name in names if values[name] is not None]
+    lines = [f"- {name.replace('_', ' ')}: {as_code(str(value))}" for name, value in known]
+    link = [values["link"]] if values["link"] else []
+    return "\n\n".join([as_code(values["text"]), "\n".join(lines), *link])
+
+
+def _is_over(parcel: _Parcel) -> bool:
+    return parcel.row.state in ("fixed", "muted")
+
+
+async def _to_github(
+    addresses: Addresses, github: GithubSpec, spec: IssuesSpec, parcel: _Parcel
+) -> _Sent:
+    """Open an issue, or bring the one that there is up to date and say in it what happened."""
+    client = client_of(github.url, github_headers(github), addresses.networks)
+    body = {"title": _title(spec, parcel), "body": _body(spec, parcel)}
+    try:
+        if parcel.outside is None:
+            answer = await client.ask(request_of("POST", github_issues(github), body), ONCE)
+            number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
+            if not isinstance(number, int):
+                return _Sent(error="GitHub answered without the number of the issue")
+            return _Sent(outside=str(number))
+        one = f"{github_issues(github)}/{parcel.outside}"
+        state = {"state": "closed" if _is_over(parcel) else "open"}
+        await client.ask(request_of("PATCH", one, {**body, **state}), ONCE)
+        said = {"body": as_code(parcel.values["text"])}
+        await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
+        return _Sent()
+    except msgspec.DecodeError:
+        return _Sent(error="GitHub answered with something else than JSON")
+    finally:
+        await client.close()
+
+
+_CREATE = (
+    "mutation IssueCreate($input: IssueCreateInput!) {"
+    " issueCreate(input: $input) { success issue { id } } }"
+)
+_CHANGE = (
+    "mutation IssueUpdate($id: String!, $input: IssueUpdateInput!) {"
+    " issueUpdate(id: $id, input: $input) { success } }"
+)
+_COMMENT = (
+    "mutation CommentCreate($input: CommentCreateInput!) {"
+    " commentCreate(input: $input) { success } }"
+)
+
+
+class _RefusedError(Exception):
+    """Linear says that something went wrong."""
+
+
+async def _to_linear(
+    addresses: Addresses, linear: LinearSpec, spec: IssuesSpec, parcel: _Parcel
+) -> _Sent:
+    """Open an issue, or bring the one that there is up to date and say in it what happened."""
+    client = client_of(linear.url, {"Authorization": linear.token}, addresses.networks)
+
+    async def ask(query: str, field: str, **variables: Any) -> Mapping[str, Any]:
+        body = {"query": query, "variables": variables}
+        answer = await client.ask(request_of("POST", linear.url, body), ONCE)
+        given = msgspec.json.decode(answer.body.data, type=dict[str, Any])
+        # GraphQL says in a 200 that something went wrong.
+        errors = given.get("errors")
+        result = (given.get("data") or {}).get(field)
+        if errors or not isinstance(result, Mapping) or not result.get("success"):
+            raise _RefusedError(f"Linear refused it: {_first_message(errors)}")
+        return result
+
+    body = {"title": _title(spec, parcel), "description": _body(spec, parcel)}
+    try:
+        if parcel.outside is None:
+            made = await ask(_CREATE, "issueCreate", input={"teamId": linear.team, **body})
+            id_ = (made.get("issue") or {}).get("id")
+            if not isinstance(id_, str):
+                return _Sent(error="Linear answered without the id of the issue")
+            return _Sent(outside=id_)
+        state = linear.done if _is_over(parcel) else linear.open
+        changed = body | ({"stateId": state} if state is not None else {})
+        await ask(_CHANGE, "issueUpdate", id=parcel.outside, input=changed)
+        said = {"issueId": parcel.outside, "body": as_code(parcel.values["text"])}
+        await ask(_COMMENT, "commentCreate", input=said)
+        return _Sent()
+    except _RefusedError as error:
+        return _Sent(error=str(error))
+    except (msgspec.DecodeError, AttributeError):
+        return _Sent(error="Linear answered with something else than it documents")
+    finally:
+        await client.close()
+
+
+def _first_message(errors: object) -> str:
+    first = errors[0] if isinstance(errors, Sequence) and errors else None
+    return str(first.get("message", ""))[:500] if isinstance(first, Mapping) else "no reason given"
