@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +54,11 @@ def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 @pytest.fixture
 def baton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Baton:
-    """Run the command line in an empty folder, which is trusted as one's own project is."""
+) -> Iterator[Baton]:
+    """Run the command line in an empty folder, which is trusted as one's own project is.
+
+    Its programs are forgotten: the next test may have another file of the same name.
+    """
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | os.PathLike[str]) -> Outcome:
@@ -66,7 +70,11 @@ def baton(
         printed = capsys.readouterr()
         return Outcome(code, printed.out, printed.err)
 
-    return run
+    yield run
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
 def report_of(baton: Baton, folder: Path, kind: str) -> str:

@@ -17,6 +17,7 @@ from baton.model import (
     Content,
     Evaluation,
     ExpectedToolCall,
+    InputError,
     Trace,
     known,
 )
@@ -394,3 +395,25 @@ def test_times_of_turns_are_kept(play: Play) -> None:
     assert turn.ended is not None
     assert 0 <= turn.ended - turn.started < 5
     assert result.status == "passed"
+
+
+def test_the_program_of_one_folder_never_plays_for_that_of_another(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for module in ("same_name", f"of_{name}"):
+            code = f"import beside_it\n\ndef reply(message):\n    return '{name}'\n"
+            (tmp_path / name / f"{module}.py").write_text(code)
+        (tmp_path / name / "beside_it.py").write_text("")
+
+    def asked(folder: str, module: str, more: str = "") -> list[str | None]:
+        config = tmp_path / folder / "baton.yaml"
+        config.write_text(f"providers: [{{type: python, target: '{module}:reply'{more}}}]\n")
+        return texts(baton.evaluate([case("hi")], None, ["agent_chain"], config=config).results[0])
+
+    assert asked("first", "same_name") == ["first"]
+    with pytest.raises(InputError, match="this process has `same_name` from"):
+        asked("second", "same_name")
+    with pytest.raises(InputError, match="this process has `beside_it` from"):
+        asked("second", "of_second")
+    assert asked("second", "same_name", ", workers: process") == ["second"]
+    assert asked("first", "same_name") == ["first"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -90,7 +88,9 @@ def paid(folder: Path) -> list[str]:
     return load_object(f"{folder}/shop.py:PAID", folder)  # type: ignore[no-any-return]
 
 
-def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(tmp_path: Path) -> None:
+def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(
+    tmp_path: Path, baton: Run
+) -> None:
     own = """
         stand_ins: {tools: {look_up: {answers: [{result: of the file}]}}}
         cases:
@@ -99,13 +99,7 @@ def test_stand_ins_of_a_config_hold_where_dataset_and_case_say_nothing(tmp_path:
     """
     of_config = "stand_ins: {mode: mock, tools: {look_up: {mode: mock}, pay_back: {mode: mock}}}\n"
     shop(tmp_path, cases_yaml=own, baton_yaml=f"{PLAYED}dataset: cases.yaml\n{of_config}")
-    words = ["eval", "--trust", ".", "baton.yaml", "--json"]
-    command = [sys.executable, "-m", "baton", *words]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads(baton("eval", "baton.yaml", "--json").out)
     answers = {
         row["case_id"]: [
             step["stand_in"]
@@ -147,6 +141,18 @@ def test_only_a_live_tool_runs_and_a_misspelt_one_stops_the_run(tmp_path: Path) 
         ("pay_back", None),
     ]
     assert paid(tmp_path) == ["7"]
+
+
+def test_a_tool_that_may_run_is_known_though_no_case_names_it(tmp_path: Path, baton: Run) -> None:
+    mocked = {"cases_yaml": f"stand_ins: {{mode: mock}}\n{CASE}"}
+    shop(tmp_path, baton_yaml=f"dataset: cases.yaml\n{PLAYED}", **mocked)
+    done = baton("eval", "--live-tools", "pay_bak")
+    assert done.code == 2
+    assert "--live-tools: no tool `pay_bak`; did you mean `pay_back`?" in done.err
+    assert not (tmp_path / ".baton").exists()
+    assert baton("eval", "--live-tools", "pay_back").code == 0
+    other = baton("eval", "--live-tools", "teleport")
+    assert "--live-tools: nobody knows a tool `teleport`" in other.err
 
 
 def test_a_flaky_case_is_stable_once_its_tools_are_replayed(tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ def _module(name: str, folder: Path) -> ModuleType:
         if name.endswith(".py"):
             return _module_of_file(folder / name)
         root = str(folder.resolve())
-        if root not in sys.path:
-            sys.path.insert(0, root)
+        if sys.path[:1] != [root]:
+            sys.path[:] = [root, *(each for each in sys.path if each != root)]
+        refuse_elsewhere(name, folder)
         return importlib.import_module(name)
     except InputError:
         raise
@@ -91,6 +92,25 @@ def _module(name: str, folder: Path) -> ModuleType:
         raise InputError(f"importing `{name}` raised ModuleNotFoundError: {error}") from error
     except (Exception, SystemExit) as error:
         raise InputError(f"importing `{name}` raised {type(error).__name__}: {error}") from error
+
+
+def refuse_elsewhere(name: str, folder: Path) -> None:
+    """Raise InputError for a module that is in a folder, and is loaded from another one.
+
+    A process holds one module of a name. Two folders with an ``agent.py`` each: without this, the
+    agent of the first would play for the second.
+    """
+    for each in (name.partition(".")[0], name):
+        place = folder / each.replace(".", "/")
+        files = (place.with_name(f"{place.name}.py"), place / "__init__.py")
+        own = {file.resolve() for file in files if file.is_file()}
+        loaded = getattr(sys.modules.get(each), "__file__", None)
+        if own and isinstance(loaded, str) and Path(loaded).resolve() not in own:
+            raise InputError(
+                f"`{each}` of {folder.resolve()} cannot be loaded: this process has `{each}` from "
+                f"{loaded}; give one another name, or play it in a process of its own "
+                "(`workers: process`)"
+            )
 
 
 def _module_of_file(file: Path) -> ModuleType:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
@@ -21,6 +23,7 @@ from baton.model import (
     InputError,
     Problem,
     Provider,
+    ProviderError,
     StandIns,
     nearest,
     suggestion,
@@ -32,6 +35,7 @@ from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import takes_one
 from baton.providers.registry import make_provider
 from baton.readers import Catalog
+from baton.replays.cases import answered_tools
 from baton.runner.live import (
     RunFolder,
     check_playable,
@@ -39,7 +43,7 @@ from baton.runner.live import (
     evaluate_to_folder,
     finished_slots,
 )
-from baton.runner.loop import run, run_anywhere, run_until_terminated
+from baton.runner.loop import entered, run, run_anywhere, run_until_terminated
 from baton.runner.plan import Plan, RunOptions, Specs
 from baton.runner.prices import read_prices
 from baton.store import Kept, StoredEvaluation, read_evaluation
@@ -153,7 +157,7 @@ async def aevaluate(
     _check_names(options)
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
     prepared = prepared._replace(plan=for_this(prepared.plan, prepared.cases))
-    about = _about(prepared, await prepared.check_texts())
+    about = _about(prepared, await prepared.check())
     evaluation = await prepared.play()
     evaluation.notices += about.get("notices", [])
     return Evaluation.of(evaluation, about, keep_traces=True)
@@ -212,7 +216,7 @@ def evaluate_into(
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
     plan, cases = for_this(prepared.plan, prepared.cases), prepared.cases
     prepared = prepared._replace(plan=plan)
-    about = _about(prepared, run_anywhere(prepared.check_texts()))
+    about = _about(prepared, run_anywhere(prepared.check()))
     to = RunFolder(folder.parent, prepared.name, about, on_start=on_start, folder=folder)
     run_until_terminated(evaluate_to_folder(plan, prepared.provider, cases, prepared.options, to))
     return read_evaluation(folder)
@@ -253,14 +257,19 @@ class Prepared(NamedTuple):
     name: str
     texts: Mapping[str, str] = NO_TEXTS
     make_unchanged: Callable[[], Provider] | None = None
+    live_tools: Sequence[str] = ()
+    note: Note = log_note
 
-    async def check_texts(self) -> list[ChangedText]:
-        """Check the texts that are changed with those that there are.
+    async def check(self) -> list[ChangedText]:
+        """Check the tools that really run, and the texts that are changed, with those there are.
 
         Raises:
-            InputError: there is no such component, or a text breaks something.
+            InputError: there is no such tool or component, or a text breaks something.
         """
-        if not self.texts or self.make_unchanged is None:
+        if self.make_unchanged is None:
+            return []
+        await _check_live(self.live_tools, self.inputs, [self.make_unchanged], self.note)
+        if not self.texts:
             return []
         unchanged = self.make_unchanged()
         if not isinstance(unchanged, ConfiguredProvider):
@@ -297,7 +306,8 @@ def prepare_evaluation(
                 Problem(file=config.file, message="names no `dataset:`: there is nothing to play")
             )
         raise InputError("name the dataset to play, or a config with `dataset:`")
-    inputs = _stood_in(inputs, options, options.get("note", log_note))
+    note = options.get("note", log_note)
+    inputs = _stood_in(inputs, options)
     assert inputs.dataset is not None  # noqa: S101 - see above
     base = config.run if config else RunOptions()
     how = run_options(base, options)
@@ -317,7 +327,9 @@ def prepare_evaluation(
         player_model=stated.model if stated else None,
     )
     name = options.get("name") or (config.name if config else None) or inputs.dataset.name
-    return Prepared(inputs, plan, inputs.dataset, player, make, how, name, texts, unchanged)
+    live = options.get("live_tools") or ()
+    cases = inputs.dataset
+    return Prepared(inputs, plan, cases, player, make, how, name, texts, unchanged, live, note)
 
 
 def _maker_of(
@@ -504,6 +516,8 @@ def evaluate_files(
         note(text)
     places = _places(begun)
     inputs = _load(begun, options)
+    makers = [partial(_unchanged, begun, inputs, place) for place in places]
+    run_anywhere(_check_live(options.get("live_tools") or (), inputs, makers, note))
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*cases, inputs.definitions])
     changes = [_changes(begun, inputs, place, options) for place in places]
@@ -535,9 +549,13 @@ def _changes(
     texts = options.get("texts")
     if not texts:
         return []
+    return run_anywhere(checked(_unchanged(begun, inputs, place), texts))
+
+
+def _unchanged(begun: _Begun, inputs: Inputs, place: int) -> ConfiguredProvider[Any]:
+    """Build a provider as it is; raises InputError."""
     target = begun.target
-    unchanged = build_agent(target.config, target.provider, place, inputs.catalog or {})
-    return run_anywhere(checked(unchanged, texts))
+    return build_agent(target.config, target.provider, place, inputs.catalog or {})
 
 
 def _only_failed(folder: Path | None, last: bool, stored: Path) -> Path | None:
@@ -576,7 +594,9 @@ def estimate_evaluation(
     for text in config.notes if config else ():
         note(text)
     place = _places(begun)[0]
-    job = _job(begun, _load(begun, options), place, options, force=force)
+    inputs = _load(begun, options)
+    run_anywhere(_check_live(options.get("live_tools") or (), inputs, [], note))
+    job = _job(begun, inputs, place, options, force=force)
     for text in (*job.cases.notes, *left_unchecked(job.plan, job.cases)):
         note(text)
     return estimate_live(job.plan, job.cases, job.options.repeat)
@@ -676,44 +696,47 @@ def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     if begun.start.open_cases is not None:
         nothing = "every case passed there: nothing is left to play"
         cases = _some(cases, begun.start.open_cases, nothing)
-    return _stood_in(msgspec.structs.replace(inputs, dataset=cases), options, note)
+    return _stood_in(msgspec.structs.replace(inputs, dataset=cases), options)
 
 
-def _stood_in(inputs: Inputs, options: EvaluateOptions, note: Note) -> Inputs:
-    """Put the stand-ins of the config, and tools that may run, below those of the cases.
-
-    Raises:
-        InputError: a tool that may run is probably misspelt.
-    """
+def _stood_in(inputs: Inputs, options: EvaluateOptions) -> Inputs:
+    """Put the stand-ins of the config, and tools that may run, below those of the cases."""
     cases, config = inputs.dataset, inputs.config
     live = list(options.get("live_tools") or ())
     under = config.stand_ins if config is not None else None
     if cases is None or (under is None and not live):
         return inputs
     if live:
-        _check_live(live, inputs, note)
         under = merged(under, StandIns(live=live))
     return msgspec.structs.replace(inputs, dataset=cases.with_stand_ins(under or StandIns()))
 
 
-def _check_live(live: Sequence[str], inputs: Inputs, note: Note) -> None:
-    """Raise InputError for a name that is not known and like one that is.
+async def _check_live(
+    live: Sequence[str], inputs: Inputs, makers: Sequence[Callable[[], Provider]], note: Note
+) -> None:
+    """Raise InputError for a tool that is to run, if none has this name, and one has one like it.
 
-    Cases and definitions need not name all tools of an agent: of another name nobody can tell.
+    Agents that ``makers`` set up are asked for their tools where cases and definitions do not name
+    it. They need not know all of them, as those of an MCP server: of any other name nobody can
+    tell, which is noted.
     """
-    known: set[str] = set()
-    for card in (inputs.catalog or {}).values():
-        known |= set(card.tools) if isinstance(card.tools, list) else set()
-    for case in inputs.dataset or ():
-        own = case.stand_ins or StandIns()
-        known |= {*own.tools, *(each.name for each in own.recorded if each.kind == "tool")}
-        known |= {tool for agent in own.agents.values() for tool in agent.tools}
+    if not live:
+        return
+    cards = (inputs.catalog or {}).values()
+    known = {tool for card in cards if isinstance(card.tools, list) for tool in card.tools}
+    known |= answered_tools(list(inputs.dataset or ()))
+    for make in makers if set(live) - known else ():
+        provider = make()
+        if isinstance(provider, ConfiguredProvider):
+            with suppress(ProviderError):  # it cannot tell; where it cannot play, it says so then
+                async with entered(provider):
+                    known |= await provider.tools()
     for name in live:
         if name in known:
             continue
         if nearest(name, known):
             raise InputError(f"{option('live_tools')}: no tool `{name}`; {suggestion(name, known)}")
-        note(f"no case and no definition names a tool `{name}`")
+        note(f"{option('live_tools')}: nobody knows a tool `{name}`")
 
 
 def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> Dataset:

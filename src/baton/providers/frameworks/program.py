@@ -32,6 +32,7 @@ from baton.plugins.user_code import (
     load_module,
     load_object,
     names_imported_below,
+    refuse_elsewhere,
 )
 from baton.providers.functions import Target
 from baton.providers.prompts import Prompts
@@ -340,6 +341,8 @@ def _imported_by(value: Any, module: Any, folder: Path) -> tuple[Path, set[str]]
     own = {each.stem for each in root.glob("*.py")}
     own |= {each.parent.name for each in root.glob("*/*.py")}
     names = {name.partition(".")[0] for name in names_imported_below(root)}
+    for name in sorted(names & own - sys.stdlib_module_names):
+        refuse_elsewhere(name, root)
     return root, names - own
 
 
