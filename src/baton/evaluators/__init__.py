@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes t
     from .dispatch_target_known import DispatchTargetKnown as DispatchTargetKnown
     from .duplicate_work import DuplicateWork as DuplicateWork
     from .equals import Equals as Equals
+    from .guard_decisions import GuardDecisions as GuardDecisions
     from .handoff_loops import HandoffLoops as HandoffLoops
     from .interactions import Interactions as Interactions
     from .intermediate_responses import IntermediateResponses as IntermediateResponses

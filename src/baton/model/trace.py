@@ -259,6 +259,13 @@ SESSION = "session"
 """
 
 
+GUARD = "guard"
+"""Attribute of a trace: what a guard decided beside a plain pass, in order. Each is a mapping with
+``on`` (`dispatch`, `tool` or `output`), ``from``, ``to``, ``tool``, ``allowed``, ``action``,
+``rule``, ``reason``, ``failed`` and ``version``, as far as there is one.
+"""
+
+
 UNPLACED = "stand-ins not in the record"
 """Attribute of a trace: names of the tools and agents that a stand-in answered for where the record
 shows no call.

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
 
 from .trace import (
+    GUARD,
     AgentRun,
     Content,
     Dispatch,
@@ -693,3 +694,9 @@ __all__ = [
     "tool_calls",
     "turn_tree",
 ]
+
+
+def decisions_of(trace: Trace) -> list[dict[str, Any]]:
+    """Return what a guard decided beside plain passes, see :data:`baton.model.trace.GUARD`."""
+    held = trace.attributes.get(GUARD)
+    return [each for each in held if isinstance(each, dict)] if isinstance(held, list) else []

@@ -26,6 +26,7 @@ from baton.model.trace import UNPLACED
 from baton.model.views import (
     RoundTrip,
     TreeNode,
+    decisions_of,
     dispatch_costs,
     dispatch_view,
     round_trip,
@@ -225,7 +226,7 @@ def tokens_line(usage: Usage) -> str:
 
 
 def gaps(trace: Trace) -> Iterator[str]:
-    """Name what the source did not record, and what of it could not be placed."""
+    """Name what the source did not record or place, and what a guard decided."""
     names = Counter(trace.unknown)
     for turn in trace.turns:
         names.update(f"turn.{name}" for name in turn.unknown)
@@ -242,8 +243,33 @@ def gaps(trace: Trace) -> Iterator[str]:
     if unplaced := trace.attributes.get(UNPLACED):
         told = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
         yield f"answered by stand-ins, and not in the record: {one_line(told, 200)}"
+    notes = decisions_of(trace)
+    for note in notes[:_DECISIONS]:
+        yield f"guard: {_decision_line(note)}"
+    if len(notes) > _DECISIONS:
+        yield f"guard: {counted(len(notes) - _DECISIONS, 'more decision')}"
 
 
+def _decision_line(note: Mapping[str, object]) -> str:
+    """Say what a guard decided: `blocked desk to lab by max_depth: (the reason)`."""
+    refused = note.get("allowed") is False
+    did = {"block": "blocked", "redact": "redacted", "warn": "warned of"}
+    action = str(note.get("action"))
+    if action == "ask":
+        verb = "asked about, and did not get consent for," if refused else "asked about"
+    else:
+        tried = "let pass, with a rule that is only tried," if note.get("rule") else "failed at"
+        verb = did.get(action, tried)
+    sender = note.get("from") or "the program"
+    what = note.get("tool") or f"{sender} to {note.get('to')}"
+    if note.get("on") == "output":
+        what = f"the answer of {note.get('to')} to {sender}"
+    by = f" by {note['rule']}" if note.get("rule") else ""
+    why = note.get("failed") or note.get("reason") or ""
+    return one_line(f"{verb} {what}{by}: {why}", 300)
+
+
+_DECISIONS = 20
 _BEFORE = 3
 _STEPS = 8
 _SHORT, _FULL = 300, 20_000

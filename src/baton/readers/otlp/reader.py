@@ -27,7 +27,7 @@ from baton.model import (
     Turn,
     Usage,
 )
-from baton.model.trace import SESSION, TurnStatus
+from baton.model.trace import GUARD, SESSION, TurnStatus
 from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
@@ -65,6 +65,11 @@ _LABELS = frozenset(
 
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
+_GUARD = "baton.guard."
+"""What attributes of a guard's decisions begin with."""
+_OF_DECISIONS = (
+    "on", "from", "to", "tool", "allowed", "action", "rule", "reason", "failed", "version",
+)  # fmt: skip
 # pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
 # form, so it must not be taken for none.
 _TELLS_DATA = ("pydantic-ai",)
@@ -94,7 +99,11 @@ def read_conversation(
             *([] if source.framework in _TELLS_DATA else ["turn.output.data"]),
         ],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
-        attributes={**reader.builder.attributes(), **_session(conversation)},
+        attributes={
+            **reader.builder.attributes(),
+            **_session(conversation),
+            **_guarded(conversation),
+        },
     )
 
 
@@ -104,6 +113,21 @@ def _session(conversation: Conversation) -> dict[str, Any]:
     users = (span.attributes.get("user.id") for span in spans if "user.id" in span.attributes)
     user = next(users, None)
     return {SESSION: {"user": user}} if isinstance(user, str) and user else {}
+
+
+def _guarded(conversation: Conversation) -> dict[str, Any]:
+    """Return what a guard decided, which are spans of its own."""
+    found = [
+        {
+            key: span.attributes[f"{_GUARD}{key}"]
+            for key in _OF_DECISIONS
+            if isinstance(span.attributes.get(f"{_GUARD}{key}"), str | bool)
+        }
+        for spans in conversation.turns
+        for span in spans
+        if f"{_GUARD}on" in span.attributes
+    ]
+    return {GUARD: found} if found else {}
 
 
 def _whole(turns: list[list[Span]]) -> list[list[Span]]:

@@ -1,0 +1,58 @@
+"""``guard_decisions``: whether a guard let everything pass."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from baton.model import Score
+from baton.model.views import decisions_of
+from baton.plugins import FROM_CASES
+
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+
+Action = Annotated[str, msgspec.Meta(pattern="^(block|ask|redact|warn|observe)$")]
+
+
+class DecisionDetails(Details, kw_only=True):
+    """What a guard decided."""
+
+    decisions: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """Those that count: each with what of ``on``, ``from``, ``to``, ``tool``, ``rule``, ``action``,
+    ``reason``, ``failed`` and ``version`` there is."""
+
+
+class GuardDecisions(TraceEvaluator, frozen=True, kw_only=True):
+    """Fails a trace in which a guard did not let everything pass."""
+
+    type = "guard_decisions"
+    summary = "whether a guard let everything pass"
+    details = DecisionDetails
+    takes = "broken"
+
+    actions: Annotated[
+        tuple[Action, ...], FROM_CASES, describe("The actions of broken rules that count.")
+    ] = ("block", "ask", "redact", "warn")
+    guarded: Annotated[
+        bool, describe("A guard is known to run, so that no decision means that all passed.")
+    ] = False
+
+    def score(self, whole: WholeTrace) -> Score | Unscored:
+        """Give one score for the trace: 0 where a rule was broken, or a guard failed.
+
+        ``skipped`` where the record has no decision of a guard and nobody says that one runs: what
+        simply passed is not in a record.
+        """
+        notes = decisions_of(whole.trace)
+        if not notes and not self.guarded:
+            return Unscored("skipped", "no decision of a guard is recorded")
+        found = [n for n in notes if n.get("action") in self.actions or n.get("failed")]
+        details = DecisionDetails(decisions=found)
+        if not found:
+            return whole.doubt or self.scored(1.0, "a guard let everything pass", details)
+        first = found[0]
+        why = first.get("failed") or first.get("reason")
+        more = f"; {len(found) - 1} more" if found[1:] else ""
+        did, rule = first.get("action") or "failed", first.get("rule") or "the guard itself"
+        return self.scored(0.0, f"{did} by {rule}: {why}{more}", details)

@@ -1,0 +1,123 @@
+"""What a guard decided is in spans, and so in the record, in what is shown of it, and in an alert."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import Baton
+from tests.guard.test_running import KEY
+from tests.server.test_alerts import DAY, Scores
+
+import baton
+from baton.formats.document import Document
+from baton.model import Trace
+from baton.model.trace import GUARD
+from baton.readers import load_traces
+from baton.reports.html.run import trace_view
+from baton.server.alerts import alerts_of, check_alerts
+from baton.server.rules import read_rules
+from baton.server.scoring import score
+from baton.server.store import Store, open_store
+
+PROGRAM = f"""
+import sys
+from opentelemetry import trace
+from baton.otel import record
+from baton.formats.document import Document
+from baton.guard import Guard
+from baton.guard.policy import read_policy
+from baton.model import RefusedError
+
+record(sys.argv[1])
+policy = read_policy(Document("p.yaml", b'''
+version: "7"
+rules:
+  - max_dispatches: 1
+  - output: {{any: [{{secrets: [secrets]}}]}}
+    action: redact
+''', "yaml"))
+guard, tracer = Guard(policy), trace.get_tracer("program")
+
+def agent(name):
+    said = {{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}}
+    return tracer.start_as_current_span("invoke_agent " + name, attributes=said)
+
+with agent("desk"), guard.run("desk", "Is it clean?"):
+    with agent("lab"), guard.dispatch("lab", "Test it."):
+        guard.output("It is clean: {KEY}")
+    try:
+        with guard.dispatch("lab", "Test it again."):
+            raise AssertionError("it was not refused")
+    except RefusedError:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("guard") / "run.jsonl"
+    subprocess.run([sys.executable, "-c", PROGRAM, file], check=True, timeout=60)
+    return file
+
+
+@pytest.fixture
+def trace(recording: Path) -> Trace:
+    (only,) = load_traces([recording])
+    return only
+
+
+def test_decisions_are_in_the_record_and_the_key_is_not(trace: Trace, recording: Path) -> None:
+    redacted, refused = trace.attributes[GUARD]
+    assert (redacted["on"], redacted["from"], redacted["to"]) == ("output", "desk", "lab")
+    assert (redacted["action"], redacted["allowed"], redacted["version"]) == ("redact", True, "7")
+    assert (refused["on"], refused["rule"], refused["allowed"]) == (
+        "dispatch", "max_dispatches", False,
+    )  # fmt: skip
+    assert KEY not in recording.read_text()
+
+
+def test_show_and_the_pages_say_what_was_decided(
+    trace: Trace, recording: Path, baton: Baton
+) -> None:
+    shown = baton("show", recording).out
+    assert "guard: blocked desk to lab by max_dispatches: this request has made 1" in shown
+    assert "guard: redacted the answer of lab to desk by output: " in shown
+    page = trace_view(trace)
+    assert any(line.startswith("guard: blocked desk to lab") for line in page["gaps"])
+
+
+def test_an_evaluator_fails_what_a_guard_did_not_let_pass(trace: Trace) -> None:
+    evaluation = baton.score([trace], evaluators=["guard_decisions"])
+    ((_, row),) = evaluation.scores()
+    assert row.status == "failed"
+    assert row.reason.startswith("redact by output")
+    bare = Trace(schema_version=1, id="t", source=trace.source, turns=trace.turns)
+    ((_, row),) = baton.score([bare], evaluators=["guard_decisions"]).scores()
+    assert row.status == "skipped"
+
+
+def test_an_alert_opens_when_a_guard_refuses_more(trace: Trace, tmp_path: Path) -> None:
+    text = (
+        "rules: [{name: guarded, on: conversation, evaluators: [{type: guard_decisions, "
+        "config: {guarded: true}}], alert: {when: 'guard_decisions < 0.9 over 50', to: webhook}}]"
+    )
+    document = Document("server.yaml", text.encode(), "yaml")
+    rules = read_rules(document, document.value(), channels=("webhook",))
+    (row,) = score(trace, list(rules.rules)).rows
+    assert (row["evaluator"], row["status"], row["value"]) == ("guard_decisions", "failed", 0.0)
+    quiet = Trace(schema_version=1, id="t", source=trace.source, turns=trace.turns)
+    (passed,) = score(quiet, list(rules.rules)).rows
+    assert (passed["status"], passed["value"]) == ("passed", 1.0)
+    store: Store = open_store(tmp_path / "server")
+    scores = Scores(store)
+    named = {"rule": "guarded", "evaluator": "guard_decisions", "type": "guard_decisions"}
+    scores.add([passed["value"]] * 200, **named, unit="trace")
+    assert check_alerts(store, rules, DAY) == 0
+    scores.add([row["value"]] * 30, **named, unit="trace")
+    assert check_alerts(store, rules, DAY + 60) == 1
+    (alert,) = alerts_of(store, scores.project)
+    assert alert["rule"] == "guarded"
+    store.close()
