@@ -82,8 +82,8 @@ class Plugin(BasePlugin):  # type: ignore[misc]
             if not isinstance(context.agent, BaseAgent):
                 return {"problem": "the root of the app is a Workflow, which cannot be played so"}
             if order.do == "texts":
-                agents = _agents(context, order)
-                return {"texts": agents.texts(), "tools": agents.tools()}
+                agents = await _agents(context, order)
+                return {"texts": agents.texts(), "tools": sorted(agents.tools())}
             return await self._play(context, order)
         except (msgspec.ValidationError, InputError, ProviderError) as error:
             return {"problem": str(error)}
@@ -92,7 +92,9 @@ class Plugin(BasePlugin):  # type: ignore[misc]
         key = SessionKey(context.app_name, context.user_id, context.session.id)
         session = self._sessions.pop(key, None)
         if order.number == 1 and order.case is not None:
-            session = _Session(_agents(context, order), order.case, play_of(order.case), 1)
+            agents = await _agents(context, order)
+            agents.check_names(order.case)
+            session = _Session(agents, order.case, play_of(order.case), 1)
             session.agents.change(order.texts)
             await session.agents.open(key, order.state)
         elif session is None or session.number != order.number:
@@ -134,8 +136,12 @@ def _order_in(message: Any) -> dict[str, Any] | None:
     return (orders[0].args or {}) if orders else None
 
 
-def _agents(context: Any, order: Order) -> Agents:
-    """Return the agents of a server as an app of their own, whose sessions live in memory."""
+async def _agents(context: Any, order: Order) -> Agents:
+    """Return the agents of a server as an app of their own, whose sessions live in memory.
+
+    Raises:
+        ProviderError: a toolset does not tell its tools.
+    """
     root = context.agent.root_agent
     app = App(
         name=root.name,
@@ -147,4 +153,11 @@ def _agents(context: Any, order: Order) -> Agents:
     )
     names = ("artifact_service", "memory_service", "credential_service")
     services = {name: service for name in names if (service := getattr(context, name)) is not None}
-    return Agents(app, root.name, streaming=order.streaming, services=services)
+    agents = Agents(app, root.name, streaming=order.streaming, services=services)
+    try:
+        await agents.define()
+    except Exception as error:
+        raise ProviderError(
+            f"the tools of the agents are not known: {trouble_of(error)}"
+        ) from error
+    return agents

@@ -19,6 +19,7 @@ from tests.heavy.test_adk_stand_ins import (
     REPLAY,
     RIGHT,
     WRONG,
+    WRONG_NAMES,
     answered,
     asked,
     calls,
@@ -92,6 +93,15 @@ def test_what_nothing_answers_is_refused_on_a_server_too(
 ) -> None:
     ins = StandIns(mode="replay", recorded=RECORDED[:2])
     with pytest.raises(ProviderError, match="`pay_back` was not run: the recording has no call"):
+        play(asked(ins), texts=RIGHT)
+    assert paid() == []
+
+
+@pytest.mark.parametrize(("ins", "says"), WRONG_NAMES)
+def test_a_stand_in_for_another_name_lets_nothing_run_on_a_server(
+    play: Play, paid: Callable[[], list[str]], ins: StandIns, says: str
+) -> None:
+    with pytest.raises(ProviderError, match=says):
         play(asked(ins), texts=RIGHT)
     assert paid() == []
 

@@ -162,6 +162,36 @@ def test_what_nothing_answers_is_refused_by_name(
     assert paid() == []
 
 
+MOCK = StandIn(mode="mock")
+WRONG_NAMES = [
+    (StandIns(tools={"pay_bak": MOCK}), "for the tool `pay_bak`, .* did you mean `pay_back`"),
+    (StandIns(agents={"refnds": MOCK}), "for the agent `refnds`, .* did you mean `refunds`"),
+    (
+        StandIns(agents={"refunds": StandIn(tools={"pay_bak": MOCK})}),
+        "for the tool `pay_bak`, .* did you mean `pay_back`",
+    ),
+    (StandIns(tools={"refund_expert": MOCK}), "`refund_expert` is an agent: .* `agents:`"),
+    (StandIns(agents={"pay_back": MOCK}), "`pay_back` is a tool: .* `tools:`"),
+]
+
+
+@pytest.mark.parametrize(("ins", "says"), WRONG_NAMES)
+def test_a_stand_in_for_another_name_than_was_meant_lets_nothing_run(
+    play: Played, paid: Callable[[], list[str]], ins: StandIns, says: str
+) -> None:
+    with pytest.raises(ProviderError, match=says):
+        play(asked(ins), texts=RIGHT)
+    assert paid() == []
+
+
+def test_a_misspelt_tool_of_an_mcp_server_lets_nothing_run(
+    play: Played, paid: Callable[[], list[str]]
+) -> None:
+    with pytest.raises(ProviderError, match="did you mean `pay_back`"):
+        play(asked(StandIns(tools={"pay_bakc": MOCK})), "paying")
+    assert paid() == []
+
+
 def test_only_tools_that_are_named_really_run(play: Played, paid: Callable[[], list[str]]) -> None:
     ins = StandIns(mode="replay", recorded=RECORDED[:2], live=["pay_back"])
     assert answered(play(asked(ins), texts=RIGHT))["pay_back"] is None

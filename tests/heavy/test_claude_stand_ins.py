@@ -73,6 +73,26 @@ def test_a_tool_that_nothing_answers_is_refused_by_name(
     assert len([r for r in d.server.requests if r.tools]) == 2, "play went on after the refusal"
 
 
+@pytest.mark.parametrize(
+    ("stand_ins", "says"),
+    [
+        ("tools: {mcp__shop__pya: {mode: mock}}", "did you mean `mcp__shop__pay`"),
+        ("tools: {pay: {mode: mock}}", "did you mean `mcp__shop__pay`"),
+        ("tools: {bash: {mode: mock}}", "did you mean `Bash`"),
+        ("agents: {refnds: {answers: [{result: paid}]}}", "did you mean `refunds`"),
+        ("tools: {Agent: {mode: mock}}", "write their stand-ins below `agents:`"),
+    ],
+)
+def test_a_stand_in_for_another_name_than_was_meant_lets_nothing_run(
+    opened: Callable[[Any], Desk], stand_ins: str, says: str
+) -> None:
+    d = opened(calls(("mcp__shop__pay", {"order": "7"})))
+    with pytest.raises(ProviderError, match=says):
+        d.play(f"stand_ins: {{{stand_ins}}}\ncases: [{{id: a, input: refund order 7}}]")
+    assert d.called == []
+    assert d.server.requests == []
+
+
 def test_only_a_tool_that_is_named_runs(opened: Callable[[Any], Desk]) -> None:
     d = opened(
         calls(

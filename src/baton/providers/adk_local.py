@@ -87,6 +87,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         """Play a case; raises ProviderError."""
         if case.stand_ins is None and case.dispatch is None:
             return await play(self._server(case, None), case, self.hooks)
+        self._loaded.check_names(case)
         with playing(case) as standing_in:
             server = self._server(case, standing_in)
             return await stood_in(case, standing_in, play(server, case, self.hooks))
@@ -96,11 +97,8 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         return self._loaded.texts()
 
     async def tools(self) -> set[str]:
-        """Return the names of the agents' tools, as far as they are known; no agent is one."""
-        agents = self._loaded.catalog
-        listed = [card.tools for card in agents.values()]
-        own = {name for tools in listed if isinstance(tools, list) for name in tools}
-        return (own - agents.keys()) | await super().tools()
+        """Return the names of the agents' tools; no agent is one."""
+        return self._loaded.tools() | await super().tools()
 
     def _server(self, case: Case, standing_in: Play | None) -> _InProcess:
         catalog = {**self._loaded.catalog, **self.around.agents}

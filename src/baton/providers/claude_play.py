@@ -25,12 +25,14 @@ import msgspec
 from baton.findings.dispatch_scope import meant_by
 from baton.model import ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN
-from baton.stand_ins import Asked, Decided, Play, StandInError
+from baton.stand_ins import Asked, Decided, Play, StandInError, check_names
 from baton.stand_ins.answers import Answer
 from baton.stand_ins.play import Held
 
 _DISPATCHING = frozenset({"Agent", "Task"})
 """The tool that sets a sub-agent to work: `Task` before 2.1.63."""
+_BUILT_IN = ("general-purpose", "Explore", "Plan")
+"""Sub-agents that Claude Code brings along."""
 _OF_THE_SESSION = frozenset(
     {
         *_DISPATCHING,
@@ -112,6 +114,17 @@ async def staged(
     specs = [play.stand_ins.tools, *(each.tools for each in play.stand_ins.agents.values())]
     asks = play.stand_ins.mode not in (None, "live") or any(specs)
     tools = await offered(options) if asks or descriptions or cast.tools is not None else []
+    for name in [each for spec in specs for each in spec if each in _DISPATCHING]:
+        raise ProviderError(
+            f"nothing was run: `{name}` sets sub-agents to work: write their stand-ins below "
+            "`agents:`"
+        )
+    if any(specs) or play.stand_ins.agents:
+        check_names(
+            play.stand_ins,
+            lambda: [tool.name for tool in tools] if asks else [],
+            lambda: [*(options.agents or {}), *_BUILT_IN],
+        )
     return _marked(Stage(play, options, tools, cast, descriptions).options())
 
 

@@ -6,6 +6,7 @@ A framework's own module asks :func:`current` before each call of a tool or an a
 
 from .answers import Answer
 from .decision import decision_trace
+from .names import check_names
 from .play import (
     Asked,
     Decided,
@@ -29,6 +30,7 @@ __all__ = [
     "Play",
     "StandInError",
     "Wanted",
+    "check_names",
     "current",
     "decision_trace",
     "imagining",

@@ -32,7 +32,7 @@ from baton.providers.frameworks.adk_stand_ins import StandInPlugin
 from baton.providers.frameworks.program import asked_of
 from baton.readers import Catalog
 from baton.readers.catalog import SHARES_HISTORY
-from baton.stand_ins import Play
+from baton.stand_ins import Play, check_names
 
 
 class Agents:
@@ -108,9 +108,29 @@ class Agents:
         """Return the texts that may be changed, by the name of the component."""
         return texts_of(self._app.root_agent)
 
-    def tools(self) -> list[str]:
-        """Return the names of tools that are functions of the program."""
-        return [name.removeprefix("tool:") for name in self.texts() if name.startswith("tool:")]
+    def tools(self) -> set[str]:
+        """Return the names of the tools that the agents have; no agent is one."""
+        listed = [card.tools for card in self.catalog.values()]
+        own = {name for tools in listed if isinstance(tools, list) for name in tools}
+        return own - self.catalog.keys()
+
+    def check_names(self, case: Case) -> None:
+        """Raise ProviderError for a stand-in of a misspelt name, or of an agent as a tool."""
+        ins = case.stand_ins
+        if ins is None or case.dispatch is not None:
+            return
+        check_names(ins, self.tools, self.catalog.keys)
+        tools = self.tools()
+        for name in [*ins.tools, *(tool for each in ins.agents.values() for tool in each.tools)]:
+            if name in self.catalog and name not in tools:
+                raise ProviderError(
+                    f"nothing was run: `{name}` is an agent: write its stand-in below `agents:`"
+                )
+        for name in ins.agents:
+            if name in tools and name not in self.catalog:
+                raise ProviderError(
+                    f"nothing was run: `{name}` is a tool: write its stand-in below `tools:`"
+                )
 
     def change(self, texts: Mapping[str, str]) -> None:
         """Play copies of the agents, with other texts; raises InputError for unknown ones."""

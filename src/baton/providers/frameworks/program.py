@@ -21,8 +21,6 @@ from baton.model import (
     MadeCall,
     Message,
     ProviderError,
-    StandIns,
-    nearest,
     suggestion,
 )
 from baton.plugins.user_code import (
@@ -37,7 +35,7 @@ from baton.plugins.user_code import (
 from baton.providers.functions import Target
 from baton.providers.prompts import Prompts
 from baton.providers.recorder import marked_tools
-from baton.stand_ins import Play, current, playing
+from baton.stand_ins import Play, check_names, current, playing
 
 from .base import Ask, Framework, Session, Text, classes_of
 from .claude import ClaudeAgents
@@ -61,8 +59,6 @@ FRAMEWORKS: tuple[Framework, ...] = (
     ClaudeAgents(),
     Functions(),
 )
-_MISSPELT = 0.8
-"""How alike a name has to be to be a misspelt one: `pay_bak` is, `pay_in` for `pay_out` is not."""
 _ADK = (("google.adk", "BaseAgent"), ("google.adk", "App"))
 
 
@@ -136,32 +132,12 @@ class Program:
                 of its own: that one would really run.
         """
         if case.stand_ins is not None and case.dispatch is None:
-            self._check_names(case.stand_ins)
+            check_names(case.stand_ins, self.tools, self._agent_names)
         with playing(case) as play:
             if not play.is_idle:
                 for framework in self._used():
                     framework.stand_in()
             yield play
-
-    def _check_names(self, ins: StandIns) -> None:
-        """Raise ProviderError for a misspelt name: `pay_bak` mocked would let `pay_back` pay.
-
-        Not all names are known here, as those of an MCP server: only one that is much like a known
-        one is refused, and not where that one has a stand-in of its own.
-        """
-        own = [*ins.tools, *(tool for each in ins.agents.values() for tool in each.tools)]
-        stated = {"tool": set(own) - {"*"}, "agent": set(ins.agents)}
-        for kind, names in stated.items():
-            if not names:
-                continue
-            known = self.tools() if kind == "tool" else self._agent_names()
-            for name in sorted(names - known):
-                for near in nearest(name, known - names, 1, _MISSPELT):
-                    raise ProviderError(
-                        f"nothing was run: `stand_ins:` is for the {kind} `{name}`, which is not "
-                        f"known; did you mean `{near}`? Where there are both, say also what "
-                        f"`{near}` does, as `mode: live`"
-                    )
 
     def _agent_names(self) -> set[str]:
         return {name for each in self._used() for name in self._agents(each)}
