@@ -298,3 +298,20 @@ def test_what_cannot_be_played_by_itself_is_refused_by_name(shop: Shop) -> None:
     with pytest.raises(ProviderError, match="the state of `numberer` has no place for"):
         shop.play(written("child", "desk", "numberer"), "office_numbers")
     assert shop.charges == []
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("langgraph.pregel.remote.RemoteGraph", "has no `RemoteGraph`, so nothing was run"),
+        ("langgraph.errors.GraphBubbleUp", "has no `GraphBubbleUp`, so nothing was run"),
+        ("langgraph.pregel._runner.run_with_retry", "has no `run_with_retry`, so nothing was run"),
+    ],
+)
+def test_a_version_that_works_otherwise_is_refused_by_name(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, place: str, says: str
+) -> None:
+    monkeypatch.delattr(place)
+    with pytest.raises(ProviderError, match=says):
+        shop.play(asked(stand_ins=StandIns(mode="mock")), "cashier")
+    assert shop.charges == []

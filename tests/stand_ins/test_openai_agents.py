@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from baton.model import ProviderError, StandIns, integrity_problems
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
+from baton.providers.frameworks.openai_agents_stand_in import switch_on
 from baton.providers.frameworks.program import Program as Loaded
 
 from .playing import REPLAYED, Shop, asked, calls, moment, said, sent
@@ -229,3 +231,26 @@ def test_a_hand_off_with_words_of_its_own_is_what_routers_read(shop: Shop) -> No
 def test_a_realtime_session_is_not_opened_in_a_replay(shop: Shop) -> None:
     with pytest.raises(Exception, match=r"the realtime session of .* was not opened"):
         shop.play(asked(stand_ins=StandIns(mode="mock")), "spoken")
+
+
+CALLS = "agents.run_internal.tool_execution", "_invoke_function_tool_with_metadata"
+HANDS = "agents.run_internal.turn_resolution", "execute_handoffs"
+
+
+@pytest.mark.parametrize(
+    ("seam", "other"),
+    [
+        (CALLS, None),
+        (CALLS, lambda _tool: None),
+        (HANDS, lambda _handoffs: None),
+        (("agents.run", "AgentRunner"), None),
+    ],
+)
+def test_a_version_that_works_otherwise_is_refused_by_name(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, seam: tuple[str, str], other: Any
+) -> None:
+    shop.play(asked(stand_ins=StandIns(mode="mock")))
+    module, name = seam
+    monkeypatch.setattr(sys.modules[module], name, other)
+    with pytest.raises(ProviderError, match=f"nothing was run: it has no {module}[.]{name}"):
+        switch_on.__wrapped__()

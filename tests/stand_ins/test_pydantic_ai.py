@@ -252,3 +252,19 @@ def test_calls_of_judges_are_no_calls_of_the_program(shop: Shop) -> None:
 def test_a_realtime_session_is_not_opened_in_a_replay(shop: Shop) -> None:
     with pytest.raises(Exception, match=r"the realtime session of .* was not opened"):
         shop.play(asked(stand_ins=StandIns(mode="mock")), "spoken")
+
+
+def test_a_version_that_works_otherwise_is_refused_by_name(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pydantic_ai import Agent
+
+    from baton.providers.frameworks import pydantic_ai_stand_in
+    from baton.providers.frameworks.pydantic_ai import PydanticAI
+
+    shop.play(asked(stand_ins=StandIns(mode="mock")))
+    anew = pydantic_ai_stand_in.switch_on.__wrapped__
+    monkeypatch.setattr(pydantic_ai_stand_in, "switch_on", anew)
+    monkeypatch.setattr(Agent, "iter", lambda _self, _prompt: None)
+    with pytest.raises(ProviderError, match=r"takes no `capabilities`.*nothing was run"):
+        PydanticAI().stand_in()

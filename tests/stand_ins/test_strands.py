@@ -209,3 +209,12 @@ def test_a_typed_answer_of_an_agent_comes_from_its_stand_in(shop: Shop) -> None:
     assert said(shop.play(asked(stand_ins=StandIns(agents=agents)), "typed")) == "the shelf"
     with pytest.raises(NotImplementedError, match="this model gives texts"):  # it really is asked
         shop.play(asked(stand_ins=StandIns(mode="replay")), "typed")
+
+
+def test_a_version_that_works_otherwise_is_refused_by_name(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("strands.tools.executors._executor._run_tool")
+    with pytest.raises(ProviderError, match="Strands has no `_run_tool`, so nothing was run"):
+        shop.play(asked(stand_ins=StandIns(mode="mock")), "cashier")
+    assert shop.charges == []

@@ -70,7 +70,10 @@ def install() -> None:
         _patch_models(import_module("langchain_core.language_models").BaseChatModel)
     if "langgraph.pregel.main" in sys.modules or "langgraph.pregel" in sys.modules:
         _patch_graphs(sys.modules["langgraph.pregel"].Pregel)
-        _patch_graphs(import_module("langgraph.pregel.remote").RemoteGraph)
+        remote, errors = map(import_module, ("langgraph.pregel.remote", "langgraph.errors"))
+        _require(remote, "RemoteGraph", "`langgraph.pregel.remote`")
+        _require(errors, "GraphBubbleUp", "`langgraph.errors`")
+        _patch_graphs(remote.RemoteGraph)
         _patch_runner(sys.modules.get("langgraph.pregel._runner"))
 
 

@@ -29,8 +29,15 @@ _SEAMS = (
     ("agents.tool", "maybe_invoke_function_tool_failure_error_function"),
     ("agents.tool", "_FunctionToolInvocationResult"),
     ("agents.tool", "_consume_function_tool_default_failure"),
+    ("agents.run", "AgentRunner"),
+    ("agents.run", "DEFAULT_AGENT_RUNNER"),
 )
 """What the replacements need of the SDK, beside what it documents."""
+_GIVEN = {
+    "_invoke_function_tool_with_metadata": {"function_tool", "context", "arguments"},
+    "execute_handoffs": {"run_handoffs", "original_input", "public_agent"},
+}
+"""What two of these have to be given, by name."""
 _HARMLESS = ("ToolSearchTool", "ProgrammaticToolCallingTool")
 """Tools that do nothing but find or call others, which are answered themselves."""
 
@@ -53,7 +60,7 @@ def switch_on() -> None:
     if lacking:
         raise ProviderError(
             "stand-ins cannot answer for the tools of this version of `agents`, so nothing was "
-            f"run: it has no {', '.join(lacking)}; 0.24 is known to work"
+            f"run: it has no {', '.join(lacking)} as is needed; 0.24 is known to work"
         )
     agents = sys.modules["agents"]
     execution = sys.modules["agents.run_internal.tool_execution"]
@@ -87,7 +94,9 @@ def name_of(value: Any) -> str | None:
 
 
 def _has(module: str, name: str) -> bool:
-    return hasattr(sys.modules.get(module), name)
+    value = getattr(sys.modules.get(module), name, None)
+    given = _GIVEN.get(name, set())
+    return value is not None and (not given or given <= inspect.signature(value).parameters.keys())
 
 
 def _active() -> Play | None:

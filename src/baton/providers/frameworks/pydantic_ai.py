@@ -57,12 +57,13 @@ class PydanticAI(Framework):
         """Give all runs of agents from now on a capability that asks stand-ins first."""
         try:
             from .pydantic_ai_stand_in import switch_on
-        except ImportError as error:
+
+            switch_on()
+        except (ImportError, AttributeError) as error:
             raise ProviderError(
                 "stand-ins cannot answer for the tools of this version of `pydantic_ai` "
                 f"({error}), so nothing was run: 2.68 is known to work"
             ) from error
-        switch_on()
 
 
 def _reached(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:

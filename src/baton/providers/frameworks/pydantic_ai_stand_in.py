@@ -42,8 +42,14 @@ _OUTCOMES: dict[str, Any] = {"failed": "failed", "refused": "denied"}
 
 @functools.cache
 def switch_on() -> None:
-    """Give every run of an agent from now on the stand-ins of the case that is played, if any."""
-    original = Agent.iter
+    """Give every run of an agent from now on the stand-ins of the case that is played, if any.
+
+    Raises:
+        AttributeError: this version of pydantic-ai works otherwise.
+    """
+    original, opened = Agent.iter, Agent.realtime
+    if "capabilities" not in inspect.signature(original).parameters:
+        raise AttributeError("`Agent.iter` takes no `capabilities`")
 
     # All ways to run an agent come here: run, run_sync, run_stream, run_stream_events. There is no
     # public place for a capability that all agents of a process have.
@@ -55,7 +61,6 @@ def switch_on() -> None:
         return original(self, *args, **named)
 
     Agent.iter = iter  # type: ignore[method-assign]
-    opened = Agent.realtime
 
     @functools.wraps(opened)
     def open_realtime(self: Any, *args: Any, **named: Any) -> Any:

@@ -45,7 +45,15 @@ def install() -> None:
     """
     executor = sys.modules.get("strands.tools.executors._executor")
     agent = sys.modules["strands"].Agent
-    for holder, name in ((executor, "_run_tool"), (agent, "stream_async")):
+    needed = [
+        (executor, "_run_tool"),
+        (agent, "stream_async"),
+        (agent, "cancel"),
+        (sys.modules.get("strands.types._events"), "ToolResultEvent"),
+        (sys.modules.get("strands.agent.agent_result"), "AgentResult"),
+        (sys.modules.get("strands.telemetry.metrics"), "EventLoopMetrics"),
+    ]
+    for holder, name in needed:
         if not callable(getattr(holder, name, None)):
             raise ProviderError(
                 f"stand-ins cannot answer for tools here: the installed Strands has no `{name}`, "
