@@ -102,6 +102,17 @@ def test_a_tool_that_the_provider_of_the_model_runs_is_refused(shop: Shop) -> No
     assert said(shop.play(live, "searcher")) == "searcher heard: find it"
 
 
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [("mcp", "bank"), ("code", "code_execution"), ("search by events", "web_search")],
+)
+def test_what_a_model_is_given_beside_its_tools_is_refused_too(
+    shop: Shop, message: str, name: str
+) -> None:
+    with pytest.raises(ProviderError, match=f"`{name}` was not run: it runs where its model is"):
+        shop.play(asked(message, stand_ins=StandIns(mode="mock")), "hosting")
+
+
 FORMS: tuple[Form, ...] = ("decision", "child", "integration")
 
 

@@ -82,12 +82,13 @@ def test_mock_mode_needs_no_credentials_and_shows_the_dispatch(shop: Shop) -> No
     assert "mock_response" in said(trace)
 
 
-def test_a_tool_that_the_provider_of_the_model_runs_is_refused(shop: Shop) -> None:
+@pytest.mark.parametrize("target", ["searcher", "searcher_of_anthropic", "searcher_of_bedrock"])
+def test_a_tool_that_the_provider_of_the_model_runs_is_refused(shop: Shop, target: str) -> None:
     case = asked("find it", stand_ins=StandIns(mode="mock"))
     with pytest.raises(ProviderError, match=r"`web_search` was not run: it runs where its model"):
-        shop.play(case, "searcher")
+        shop.play(case, target)
     live = asked("find it", stand_ins=StandIns(mode="mock", live=["web_search"]))
-    assert said(shop.play(live, "searcher")) == "searcher heard: find it"
+    assert said(shop.play(live, target)) == "searcher heard: find it"
 
 
 FORMS: tuple[Form, ...] = ("decision", "child", "integration")

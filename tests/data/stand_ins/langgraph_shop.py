@@ -144,6 +144,22 @@ host = create_agent(
     name="host",
     system_prompt="Hand it on.",
 )
+
+
+async def hosting(message):
+    """Ask a model whose provider runs what the message names."""
+    model, given = Scripted(role="hosting"), {}
+    if "mcp" in message:
+        given = {"mcp_servers": [{"type": "url", "url": "http://127.0.0.1:9", "name": "bank"}]}
+    if "code" in message:
+        given = {"code_execution": True}
+    if "search" in message:
+        given = {"tools": [{"type": "web_search"}]}
+    if "events" in message:
+        return [each async for each in model.astream_events(message, **given)][-1]["event"]
+    return (await model.ainvoke(message, **given)).text
+
+
 searcher = create_agent(Scripted(role="searcher"), [{"type": "web_search"}], name="searcher")
 
 building = StateGraph(MessagesState)

@@ -137,11 +137,16 @@ warehouse = agent("warehouse", prompt="You keep things.")
 desk = agent("desk", [ask_cashier, ask_warehouse])
 front = agent("front", [cashier.as_tool(), warehouse.as_tool()])
 team = Swarm([agent("host"), agent("cashier", [look_up, stock, charge]), agent("warehouse")])
-searcher = Agent(
-    name="searcher",
-    model=Scripted("searcher", params={"tools": [{"type": "web_search"}]}),
-    **PERSONAL,
-)
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+def searching(**config):
+    return Agent(name="searcher", model=Scripted("searcher", **config), **PERSONAL)
+
+
+searcher = searching(params={"tools": [{"type": "web_search"}]})
+searcher_of_anthropic = searching(anthropic_tools=[SEARCH])
+searcher_of_bedrock = searching(additional_request_fields={"tools": [SEARCH]})
 
 
 async def streamed(message):

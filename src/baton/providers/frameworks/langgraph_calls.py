@@ -180,7 +180,7 @@ def functions_of(tool: Any) -> list[Any]:
 def _patch_tools(base: Any) -> None:
     if hasattr(base.run, _MARK):
         return
-    for name in ("run", "arun"):
+    for name in ("run", "arun", "_filter_injected_args"):
         _require(base, name, "BaseTool")
     run, arun = base.run, base.arun
 
@@ -697,7 +697,11 @@ def _refusing(ask: Any) -> Any:
     def asking(model: Any, *args: Any, **named: Any) -> Any:
         play = active()
         more = getattr(model, "model_kwargs", None) or {}
-        for tool in [*(named.get("tools") or ()), *(more.get("tools") or ())]:
+        tools = [*(named.get("tools") or ()), *(more.get("tools") or ())]
+        # Anthropic's models are given MCP servers, and Google's may run code, by options.
+        tools += [*(getattr(model, "mcp_servers", None) or ()), *(named.get("mcp_servers") or ())]
+        tools += [{"code_execution": {}}] if named.get("code_execution") else []
+        for tool in tools:
             name = _hosted(tool)
             if play is not None and name is not None:
                 caller = _caller({"metadata": named.get("metadata")})

@@ -364,16 +364,19 @@ def _refuse_other(agent: Any, play: Play) -> None:
 def _refuse_hosted(agent: Any, play: Play) -> None:
     """Refuse tools that the provider of the model runs: no stand-in can come before them.
 
-    OpenAI: ``params={"tools": [{"type": "web_search"}]}``; Google: ``gemini_tools``.
+    OpenAI: ``params={"tools": [{"type": "web_search"}]}``; Anthropic: ``anthropic_tools``, and on
+    Bedrock ``additional_request_fields``; Google: ``gemini_tools``.
     """
     config = agent.model.get_config()
     if not isinstance(config, dict):
         return
-    params = config.get("params") or {}
-    tools = [*(params.get("tools") or ()), *(config.get("gemini_tools") or ())]
+    given = [config, *(config.get(key) or {} for key in ("params", "additional_request_fields"))]
+    listed = ("tools", "anthropic_tools", "gemini_tools")
+    tools = [tool for each in given for key in listed for tool in each.get(key) or ()]
     for tool in tools:
-        name = tool.get("type") if isinstance(tool, dict) else None
-        if name == "function":
+        stated = tool if isinstance(tool, dict) else {}
+        if stated.get("type") == "function":
             continue
-        asked = Asked(str(name or type(tool).__name__), agent=agent.name)
+        name = stated.get("name") or stated.get("type") or type(tool).__name__
+        asked = Asked(str(name), agent=agent.name)
         play.refuse_elsewhere(asked, "where its model is")
