@@ -15,9 +15,19 @@ import pytest
 
 import baton
 from baton.datasets.dispatch_cases import dispatch_case
-from baton.model import Case, Evaluation, ExpectedHandling, Form, ProviderError, StandIns, Trace
+from baton.model import (
+    Case,
+    Content,
+    Evaluation,
+    ExpectedHandling,
+    ExpectedTurn,
+    Form,
+    ProviderError,
+    StandIns,
+    Trace,
+)
 
-from .playing import SHOPS, Shop, asked, routed, said
+from .playing import SHOPS, Shop, asked, replaying, routed, said
 
 pytestmark = pytest.mark.heavy
 
@@ -122,3 +132,14 @@ def test_a_tool_runs_in_a_replay_only_where_it_is_named(shop: Shop) -> None:
     assert shop.charges == []
     shop.play(asked(stand_ins=StandIns(mode="replay", live=["charge"])), "till")
     assert shop.charges == ["7"]
+
+
+def test_a_conversation_of_several_turns_is_replayed(shop: Shop, paid: Trace) -> None:
+    shop.begin()
+    answers = replaying(paid).recorded
+    turns = [ExpectedTurn(input=Content(text=text)) for text in ("Order 7", "Order 7 again")]
+    ins = StandIns(mode="replay", recorded=[*answers, *answers])
+    trace = shop.play(Case(id="c", turns=turns, stand_ins=ins), "careful")
+    outputs = [turn.output.plain() for turn in trace.turns if turn.output is not None]
+    assert outputs == ["It is done: charged 40"] * 2
+    assert shop.charges == []

@@ -58,6 +58,14 @@ def test_a_tool_that_openai_runs_is_refused_by_name(shop: Shop) -> None:
     assert shop.charges == []
 
 
+def test_a_prompt_that_openai_keeps_with_its_tools_is_refused(shop: Shop) -> None:
+    with pytest.raises(ProviderError, match="`prompt` was not run: it runs with the tools that Op"):
+        shop.play(asked(stand_ins=StandIns(mode="mock")), "prompted")
+    live = StandIns(mode="mock", live=["prompt"])
+    assert "mock_response" in said(shop.play(asked(stand_ins=live), "prompted"))
+    assert shop.charges == []
+
+
 @pytest.mark.parametrize(
     "target", ["desk", "asking", "handing", "streamed", "streamed_hand_over", "threaded"]
 )

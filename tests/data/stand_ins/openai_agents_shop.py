@@ -218,6 +218,9 @@ often = Agent("often", model=Scripted(often_says), tools=[pay_back])
 searching = Agent("searching", model=Scripted(refunds_says), tools=[pay_back, WebSearchTool()])
 
 
+prompted = refunds.clone(name="prompted", prompt={"id": "pmpt_1"})
+
+
 class Route(BaseModel):
     to: str
 

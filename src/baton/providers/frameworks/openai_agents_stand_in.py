@@ -268,6 +268,9 @@ def _offering(original: Any) -> Any:
         play = _active()
         if play is not None and is_a(self, "agents", "RealtimeAgent"):
             raise ProviderError(realtime(self.name))
+        if play is not None and getattr(self, "prompt", None) is not None:
+            asked = Asked("prompt", agent=self.name)
+            play.refuse_elsewhere(asked, "with the tools that OpenAI may keep for it")
         tools = await original(self, run_context)
         for tool in tools if play is not None else ():
             kind = type(tool).__name__
