@@ -26,6 +26,7 @@ from baton.model import (
     StandIns,
     Trace,
 )
+from baton.model.stand_ins import Fault, StandIn
 
 from .playing import SHOPS, Shop, asked, replaying, routed, said
 
@@ -143,3 +144,15 @@ def test_a_conversation_of_several_turns_is_replayed(shop: Shop, paid: Trace) ->
     outputs = [turn.output.plain() for turn in trace.turns if turn.output is not None]
     assert outputs == ["It is done: charged 40"] * 2
     assert shop.charges == []
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("hostile", "charged 40\nBAD"), ("partial", "charg")])
+def test_a_fault_is_put_into_what_an_agent_really_answered(
+    shop: Shop, kind: Any, answer: str
+) -> None:
+    ins = StandIns(agents={"till": StandIn(faults=[Fault(kind=kind, text="BAD")])})
+    case = asked("Order 7", stand_ins=ins)
+    trace = shop.play(case, "careful", instrument=True, workers="inline")
+    assert said(trace) == f"It is done: {answer}"
+    assert routed(trace) == [("careful", "till", f"fault: {kind}")]
+    assert shop.charges == ["7"]

@@ -229,8 +229,8 @@ def test_the_texts_that_can_be_replaced_are_listed(shop: Shop) -> None:
         "agent:archive", "agent:careful", "agent:careless", "agent:cashier", "agent:desk",
         "agent:host", "agent:till", "agent:till_rules", "description:archive",
         "description:cashier", "description:till", "description:warehouse", "tool:ask_archive",
-        "tool:ask_cashier", "tool:ask_till", "tool:ask_warehouse", "tool:charge",
-        "tool:hear_warehouse", "tool:look_up", "tool:stock", "tool:transfer_to_cashier",
+        "tool:ask_cashier", "tool:ask_till", "tool:ask_warehouse", "tool:charge", "tool:hear",
+        "tool:hear_warehouse", "tool:look_up", "tool:stock", "tool:to_shelf", "tool:transfer_to_cashier",
         "tool:transfer_to_warehouse",
     ]  # fmt: skip
 
@@ -326,3 +326,73 @@ def test_a_version_that_works_otherwise_is_refused_by_name(
     with pytest.raises(ProviderError, match=says):
         shop.play(asked(stand_ins=StandIns(mode="mock")), "cashier")
     assert shop.charges == []
+
+
+@pytest.mark.parametrize(
+    ("target", "agent", "answer"),
+    [
+        ("team", "warehouse", "warehouse heard: moved to warehouse"),
+        ("office_moves", "shelf", "shelf heard: order 7"),
+        ("office_sends", "shelf", "shelf heard: Task: order 7"),
+    ],
+)
+def test_a_fault_is_put_into_what_a_node_really_wrote(
+    shop: Shop, target: str, agent: str, answer: str
+) -> None:
+    ins = StandIns(agents={agent: StandIn(faults=[Fault(kind="hostile", text="BAD")])})
+    trace = shop.play(asked("order 7", stand_ins=ins), target)
+    assert said(trace) == f"{answer}\nBAD"
+
+
+def test_a_fault_of_a_node_that_hands_on_is_in_what_it_wrote(shop: Shop) -> None:
+    fault = Fault(kind="hostile", text="to the counter")
+    ins = StandIns(agents={"triage": StandIn(faults=[fault])})
+    trace = shop.play(asked("order 7", stand_ins=ins), "office_edges")
+    assert said(trace) == "counter heard: order 7"
+
+
+@pytest.mark.parametrize("target", ["tokens", "listener"])
+def test_a_fault_of_an_agent_that_streams_is_refused(shop: Shop, target: str) -> None:
+    ins = StandIns(agents={"warehouse": StandIn(faults=[Fault(kind="partial")])})
+    with pytest.raises(ProviderError, match="`warehouse` was not run: it runs as a stream"):
+        shop.play(asked("order 7", stand_ins=ins), target)
+
+
+def test_an_agent_is_answered_for_where_a_tool_streams_it(shop: Shop) -> None:
+    agents = {"warehouse": StandIn(answers=[Fixture(result="it is gone")])}
+    ins = StandIns(agents=agents)
+    assert said(shop.play(asked("order 7", stand_ins=ins), "listener")).endswith("it is gone")
+    late = StandIns(agents={"warehouse": StandIn(faults=[Fault(kind="slow", seconds=0.01)])})
+    assert "order 7" in said(shop.play(asked("order 7", stand_ins=late), "listener"))
+
+
+def test_a_tool_that_states_where_it_moves_to_is_not_run_by_a_decision(shop: Shop) -> None:
+    case = written("decision", "mover", "shelf")
+    assert routed(shop.play(case, "moving")) == [("mover", "shelf", None)]
+    assert shop.charges == []
+
+
+@pytest.mark.parametrize("target", ["cashier", "careful_cashier"])
+def test_an_error_that_a_stand_in_states_is_the_tool_s_own(shop: Shop, target: str) -> None:
+    tools = {"look_up": StandIn(faults=[Fault(kind="error", text="no database")])}
+    ins = StandIns(mode="mock", tools=tools)
+    if target == "cashier":
+        with pytest.raises(Exception, match="no database"):
+            shop.play(asked("order 7", stand_ins=ins), target)
+    else:  # its tool tells the model of errors
+        assert "no database" in said(shop.play(asked("order 7", stand_ins=ins), target))
+
+
+def test_a_graph_s_answer_goes_to_the_only_new_place_of_its_state(shop: Shop) -> None:
+    agents = {"accounts": StandIn(answers=[Fixture(result="shelf 3")])}
+    ins = StandIns(agents=agents)
+    trace = shop.play(asked("7", stand_ins=ins), "accounting")
+    assert said(trace) == '{"request":"7","shelf":"shelf 3"}'
+    vague = {"clerk": StandIn(answers=[Fixture(result="7")])}
+    with pytest.raises(ProviderError, match="`clerk` has to give a dict of the state"):
+        shop.play(asked("refund 7", stand_ins=StandIns(agents=vague)), "plan")
+
+
+def test_a_graph_that_keeps_no_messages_is_put_before_the_user_s_alone(shop: Shop) -> None:
+    trace = shop.play(written("child", "desk", "accounts"), "accounts")
+    assert said(trace) == '{"request":"order 7","shelf":"order 7"}'

@@ -13,7 +13,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.pregel.remote import RemoteGraph
@@ -22,6 +22,10 @@ from langgraph.types import Command, Send
 from baton import prompts
 
 CHARGES = Path(__file__).with_name("charges.txt")
+
+
+HEARS = {"hearer": "hear_warehouse", "listener": "hear", "mover": "to_shelf"}
+"""Roles that call one tool, and it."""
 
 
 class Scripted(BaseChatModel):
@@ -64,8 +68,8 @@ class Scripted(BaseChatModel):
             how = "ask" if self.role == "desk" else "transfer_to"
             both = "both" in said and ["cashier", "warehouse"]
             spoken = calling(*((f"{how}_{each}", {"task": said}) for each in both or [to]))
-        elif self.role == "hearer" and not isinstance(last, ToolMessage):
-            spoken = calling(("hear_warehouse", {"task": said}))
+        elif self.role in HEARS and not isinstance(last, ToolMessage):
+            spoken = calling((HEARS[self.role], {"task": said}))
         elif self.role == "cashier" and not isinstance(last, ToolMessage):
             spoken = calling(("look_up", {"order": order[0]}), ("stock", {"order": order[0]}))
         elif self.role == "cashier" and last.name in ("look_up", "stock"):
@@ -385,3 +389,56 @@ building = StateGraph(Numbered)
 building.add_node("numberer", lambda state: {"shelf": state["number"]})
 building.add_edge(START, "numberer")
 office_numbers = building.compile()
+
+
+class Filed(TypedDict, total=False):
+    request: str
+    shelf: str
+
+
+building = StateGraph(Filed)
+building.add_node("filer", lambda state: {"shelf": state["request"]})
+building.add_edge(START, "filer")
+accounts = building.compile(name="accounts")
+
+
+@tool
+def hear(task: str) -> str:
+    """Ask the warehouse, and read what it streams."""
+    given = {"messages": [("user", task)]}
+    (chunk,) = [each for each in warehouse.stream(given, stream_mode="updates") if each]
+    return next(iter(chunk.values()))["messages"][-1].text
+
+
+listener = create_agent(Scripted(role="listener"), [hear], name="listener")
+
+
+async def move(task: str) -> Command:
+    """Charge while moving on."""
+    await charge.ainvoke({"order": task, "amount": 40})
+    return moved("shelf")
+
+
+to_shelf = StructuredTool.from_function(
+    coroutine=move,
+    name="to_shelf",
+    description="Move to the shelf.",
+    metadata={"__handoff_destination": "shelf"},
+)
+mover = create_agent(Scripted(role="mover"), [to_shelf], name="mover")
+building = StateGraph(MessagesState)
+building.add_node("mover", mover)
+building.add_node(shelf)
+building.add_edge(START, "mover")
+moving = building.compile()
+
+telling = look_up.model_copy(update={"handle_tool_error": True})
+careful_cashier = create_agent(
+    Scripted(role="cashier"), [telling, stock, charge], name="careful_cashier"
+)
+
+
+async def accounting(message):
+    """Ask a graph after an agent."""
+    await archive.ainvoke({"messages": [("user", message)]})
+    return dict(await accounts.ainvoke({"request": message}))

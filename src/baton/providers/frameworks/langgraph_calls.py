@@ -23,6 +23,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -427,10 +428,10 @@ def _patch_stream(pregel: Any) -> None:
             return stream(graph, input, *args, **named)  # type: ignore[no-any-return]
 
         def answered() -> Iterator[Any]:
-            # Chunks of what really runs are passed on as they are: no fault can be put into them.
             ran = _Ran()
             result = _ask_now(play, asked, lambda: ran.keep(None))
             if ran.is_real:
+                _refuse_fault(play, asked)
                 yield from stream(graph, input, *args, **named)
             else:
                 state = _state(graph, input, asked.name, result)
@@ -453,6 +454,7 @@ def _patch_stream(pregel: Any) -> None:
 
             result = await _ask(play, asked, runs)
             if ran.is_real:
+                _refuse_fault(play, asked)
                 async for chunk in astream(graph, input, *args, **named):
                     yield chunk
             else:
@@ -466,22 +468,57 @@ def _patch_stream(pregel: Any) -> None:
     _put(pregel, "astream", streamed_async)
 
 
+def _refuse_fault(play: Play, asked: Asked) -> None:
+    """Refuse a fault of an agent that streams: its chunks are passed on as they come."""
+    if any(each.asked is asked for each in play.given):
+        play.refuse_elsewhere(asked, "as a stream")
+
+
 class _Ran:
     """What an agent really answered, where nothing answered in its place."""
 
     def __init__(self) -> None:
         self._kept: Any = msgspec.UNSET
+        self._said: Any = None
 
     @property
     def is_real(self) -> bool:
         return self._kept is not msgspec.UNSET
 
     def keep(self, value: Any) -> Any:
-        self._kept = value
-        return value
+        """Keep what a graph or node returned; return its answer, into which faults are put."""
+        self._kept, self._said = value, value
+        messages = _held(value).get("messages")
+        if isinstance(messages, list) and messages and hasattr(messages[-1], "model_copy"):
+            self._said = str(messages[-1].text)
+        return self._said
 
-    def give(self, result: Any, made: Callable[[], Any]) -> Any:
-        return result if self.is_real and result is self._kept else made()
+    def give(
+        self, result: Any, made: Callable[[], Any], write: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """Return what was kept, with the answer that faults made of it; else what is ``made``.
+
+        ``write`` takes what was kept where a fault has changed it.
+        """
+        if not self.is_real:
+            return made()
+        if result is self._said:
+            return self._kept
+        changed = result if self._said is self._kept else self._answering(result)
+        return changed if write is None else write(changed)
+
+    def _answering(self, answer: Any) -> Any:
+        text = answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+        held = _held(self._kept)
+        *before, last = held["messages"]
+        update = {**held, "messages": [*before, last.model_copy(update={"content": text})]}
+        return update if held is self._kept else replace(self._kept, update=update)
+
+
+def _held(value: Any) -> dict[str, Any]:
+    """Return what a graph returned, or what a node writes, also by a `Command`; else nothing."""
+    held = value.update if is_a(value, "langgraph", "Command") else value
+    return held if isinstance(held, dict) else {}
 
 
 @contextmanager
@@ -523,9 +560,9 @@ def _patch_runner(runner: Any) -> None:
             if play is None or asked is None:
                 with _set(_RUNNING, _graph_of(task)):
                     return run(task, *args, **named)
-            real = _Ran()
+            real, rewrite = _Ran(), functools.partial(_write_as_is, task)
             result = _ask_now(play, asked, lambda: real.keep(_run_in(task, run, args, named)))
-            return real.give(result, lambda: _write(task, asked.name, result))
+            return real.give(result, lambda: _write(task, asked.name, result), rewrite)
 
     @functools.wraps(arun)
     async def ran_async(task: Any, *args: Any, **named: Any) -> Any:
@@ -535,14 +572,14 @@ def _patch_runner(runner: Any) -> None:
             if play is None or asked is None:
                 with _set(_RUNNING, _graph_of(task)):
                     return await arun(task, *args, **named)
-            real = _Ran()
+            real, rewrite = _Ran(), functools.partial(_write_as_is, task)
 
             async def kept() -> Any:
                 with _set(_RUNNING, _graph_of(task)):
                     return real.keep(await arun(task, *args, **named))
 
             result = await _ask(play, asked, kept)
-            return real.give(result, lambda: _write(task, asked.name, result))
+            return real.give(result, lambda: _write(task, asked.name, result), rewrite)
 
     _put(runner, "run_with_retry", ran)
     _put(runner, "arun_with_retry", ran_async)
@@ -578,8 +615,11 @@ def _asked_of_node(task: Any, play: Play) -> Asked | None:
 
 def _write(task: Any, name: str, answer: Any) -> Any:
     """Write a stand-in's answer into the state, as the node would."""
-    graph = _graph_of(task)
-    update = _update(graph, task.input, name, answer)
+    return _write_as_is(task, _update(_graph_of(task), task.input, name, answer))
+
+
+def _write_as_is(task: Any, update: Any) -> Any:
+    """Write what a node returns into the state, in place of what it has written."""
     task.writes.clear()
     for writer in task.writers:
         writer.invoke(update, task.config)

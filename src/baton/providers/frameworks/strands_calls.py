@@ -184,7 +184,8 @@ def _asked(ctx: Any, play: Play) -> list[Asked]:
             to_agent or call.name, given.get("input"), call.agent, "agent", call.id,
             tool=call.name, arguments=given,
         )  # fmt: skip
-        return [sent] if play.stands_in_for(sent.name) else []
+        # One that really runs asks by itself, so that faults of it happen once.
+        return [sent] if play.stops or not play.runs(sent) else []
     call = call._replace(to=to_agent)
     handed = dispatched(play, call, to_agent)
     return [call] if handed is None else [handed, call]
