@@ -66,7 +66,8 @@ def shop(folder: Path, **files: str) -> Path:
 
 def played(folder: Path, case: str = CASE, **options: Any) -> CaseResult:
     (folder / "cases.yaml").write_text(dedent(case))
-    target = {"type": "python", "target": f"{folder}/shop.py:desk"}
+    own = options.pop("spec", {})
+    target = {"type": "python", "target": f"{folder}/shop.py:desk", **own}
     evaluators = options.pop("evaluators", ["dispatch_completed"])
     done = baton.evaluate(folder / "cases.yaml", target, evaluators, **options)
     return done.results[0]
@@ -310,8 +311,9 @@ def test_a_dataset_has_no_file_read_that_is_not_beside_it(tmp_path: Path, name: 
         played(shop(folder), f"{CASE}stand_ins: {{from: {name}}}\n")
 
 
+@pytest.mark.parametrize("workers", [None, pytest.param("process", marks=pytest.mark.heavy)])
 def test_an_llm_answers_for_a_tool_and_knows_what_it_said_before(
-    tmp_path: Path, baton_llm: LlmServer
+    tmp_path: Path, baton_llm: LlmServer, workers: str | None
 ) -> None:
     shop(tmp_path)
     said = [
@@ -320,7 +322,7 @@ def test_an_llm_answers_for_a_tool_and_knows_what_it_said_before(
     ]
     baton_llm.script = said
     case = f"{CASE}stand_ins: {{mode: llm, about: 'Order 7 has two items.'}}\n"
-    result = played(tmp_path, case, judge=baton_llm.judge())
+    result = played(tmp_path, case, judge=baton_llm.judge(), spec={"workers": workers})
     assert calls(result) == [
         ("look_up", "llm", {"order": "7", "total": 12}),
         ("pay_back", "llm", "StandInError: the card has expired"),
@@ -331,6 +333,20 @@ def test_an_llm_answers_for_a_tool_and_knows_what_it_said_before(
     assert "earlier calls" not in first.partition("look_up")[2]
     assert "total" in second
     assert "earlier calls" in second
+
+
+@pytest.mark.heavy
+def test_an_llm_that_gives_no_answer_is_the_error_of_its_case_in_a_process_too(
+    tmp_path: Path, baton_llm: LlmServer
+) -> None:
+    shop(tmp_path)
+    baton_llm.script = [Reply(status=400)] * 9
+    case = f"{CASE}stand_ins: {{mode: llm}}\n"
+    result = played(tmp_path, case, judge=baton_llm.judge(), spec={"workers": "process"})
+    assert result.error is not None
+    assert (
+        "the tool `look_up` was not run: the LLM that is to answer gave no answer" in result.error
+    )
 
 
 def test_an_llm_that_is_to_answer_and_is_not_named_stops_the_run(tmp_path: Path) -> None:

@@ -89,7 +89,6 @@ class Python(ConfiguredProvider[PythonOptions]):
         self, options: PythonOptions, around: Surroundings | None = None, *, here: bool = False
     ) -> None:
         self._driver: Driver | None = None
-        self._plain: Python | None = None
         changed = around.texts if around is not None and not here else {}
         if options.instrument == "auto":
             plain = msgspec.structs.replace(
@@ -99,9 +98,6 @@ class Python(ConfiguredProvider[PythonOptions]):
                 instrumentors=None,
             )
             is_told, self.notice = _told_by_spans(options, around)
-            if is_told and not changed:
-                # An LLM that answers for tools is asked from this process alone.
-                self._plain = Python(plain, around)
             options = msgspec.structs.replace(options, instrument=True) if is_told else plain
         if not options.instrument and options.workers != "process" and not changed:
             super().__init__(options, around)
@@ -145,8 +141,6 @@ class Python(ConfiguredProvider[PythonOptions]):
         return {*await super().tools(), *(await self._told()).tools}
 
     async def _told(self) -> Told:
-        if self._plain is not None:
-            return await self._plain._told()
         if self._driver is not None:
             return await self._driver.tell()
         return Told(self._program.components(), sorted(self._program.tools()))
@@ -179,8 +173,6 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; what the function raises is passed on, from a later turn with the trace."""
-        if self._plain is not None and case.stand_ins is not None and case.stand_ins.asks_llm:
-            return await self._plain(case)
         if self._driver is not None:
             return await self._driver.play(case)
         with self._program.playing(case) as play:

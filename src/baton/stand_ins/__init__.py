@@ -12,6 +12,7 @@ from .play import (
     Decided,
     Held,
     Imagine,
+    Imagining,
     Play,
     StandInError,
     Wanted,
@@ -19,6 +20,7 @@ from .play import (
     imagining,
     play_of,
     playing,
+    who_imagines,
 )
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Decided",
     "Held",
     "Imagine",
+    "Imagining",
     "Play",
     "StandInError",
     "Wanted",
@@ -36,4 +39,5 @@ __all__ = [
     "imagining",
     "play_of",
     "playing",
+    "who_imagines",
 ]

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple
@@ -402,10 +402,14 @@ class Imagining:
         except RuntimeError:
             here = None
         if here is not self._loop:
-            return asyncio.run_coroutine_threadsafe(self._ask(wanted), self._loop).result()
+            return self.begin(wanted).result()
         # The loop itself waits here: asking goes on in one of its own.
         with ThreadPoolExecutor(1) as aside:
             return aside.submit(asyncio.run, self._aside(wanted)).result()
+
+    def begin(self, wanted: Wanted) -> Future[Answer]:
+        """Ask for an answer from another thread, which may wait for it."""
+        return asyncio.run_coroutine_threadsafe(self._ask(wanted), self._loop)
 
     async def _ask(self, wanted: Wanted) -> Answer:
         return await self.imagine(wanted)
@@ -433,6 +437,11 @@ def imagining(imagine: Imagine, close: Callable[[], Awaitable[None]]) -> Iterato
         _IMAGINING.reset(token)
 
 
+def who_imagines() -> Imagining | None:
+    """Return what asks an LLM here; ``None`` where nothing does."""
+    return _IMAGINING.get()
+
+
 _PLAY: ContextVar[Play | None] = ContextVar("baton_play", default=None)
 _IN_PLAY: list[Play] = []
 
@@ -440,7 +449,7 @@ _IN_PLAY: list[Play] = []
 def play_of(case: Case) -> Play:
     """Return a new play of a case."""
     stops = case.dispatch is not None and case.dispatch.form == "decision"
-    return Play(case.stand_ins, stops=stops, imagining=_IMAGINING.get())
+    return Play(case.stand_ins, stops=stops, imagining=who_imagines())
 
 
 @contextmanager

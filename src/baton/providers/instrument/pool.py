@@ -18,14 +18,18 @@ from typing import IO, cast
 
 import msgspec
 
-from baton.model import Case, InputError, ProviderError, Trace
+from baton.model import BatonError, Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled
-from baton.providers.functions import NOT_JSON, as_json, call
+from baton.providers.functions import NOT_JSON, as_json, call, worded
+from baton.stand_ins import Answer as StandInAnswer
+from baton.stand_ins import Imagining, Wanted, who_imagines
 
 from .wire import (
     CLEAN_UP,
     Answer,
+    AskLlm,
     Cut,
+    LlmSays,
     Order,
     Play,
     Played,
@@ -75,6 +79,9 @@ class Worker:
         self._pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdout, process.stderr)]
         self._said: deque[str] = deque(maxlen=_KEPT)
         self._asked: _Asked = Future()
+        self._sending = threading.Lock()
+        self._imagining: Imagining | None = None
+        self._imagined: set[Future[StandInAnswer]] = set()
         self.has_ended = False
         self._trouble: str | None = None
         self._threads = [
@@ -102,7 +109,13 @@ class Worker:
 
     async def play(self, case: Case) -> Played:
         """Play a case; raises WorkerEnded."""
-        answer = await self._answer_to(Play(case))
+        self._imagining = who_imagines()
+        try:
+            answer = await self._answer_to(Play(case, llm=self._imagining is not None))
+        finally:
+            self._imagining = None
+            for open_ in list(self._imagined):
+                open_.cancel()
         if isinstance(answer, Played):
             return answer
         raise WorkerEnded(f"{self._how_it_ended()} while it played the case")
@@ -155,13 +168,15 @@ class Worker:
 
     def _send(self, order: Order) -> None:
         # What nobody reads any more is answered by the end of the answers.
-        with suppress(OSError):
+        with self._sending, suppress(OSError, ValueError):
             send(self._orders, order)
 
     def _hear(self, pipe: IO[bytes]) -> None:
         try:
             while (answer := receive(pipe, Answer)) is not None:
-                if not self._asked.done():
+                if isinstance(answer, AskLlm):
+                    self._imagine(answer)
+                elif not self._asked.done():
                     self._asked.set_result(answer)
         except (TooLong, msgspec.MsgspecError) as error:
             self._trouble = f"the worker process sent something that is not an answer: {error}"
@@ -172,6 +187,28 @@ class Worker:
         _await_exit(self._process, _EXIT)
         if not self._asked.done():
             self._asked.set_result(None)
+
+    def _imagine(self, ask: AskLlm) -> None:
+        """Have the LLM asked that the worker cannot ask; its answer is sent once it is there."""
+        imagining = self._imagining
+        if imagining is None:
+            self._send(LlmSays(ask.number, problem="the case has ended"))
+            return
+        answering = imagining.begin(msgspec.convert(ask.wanted, Wanted))
+        self._imagined.add(answering)
+
+        def tell(done: Future[StandInAnswer]) -> None:
+            self._imagined.discard(done)
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is None:
+                self._send(LlmSays(ask.number, done.result()))
+            else:
+                said = str(error) if isinstance(error, BatonError) else worded(error)
+                self._send(LlmSays(ask.number, problem=said))
+
+        answering.add_done_callback(tell)
 
     def _pass_on(self, pipe: IO[bytes]) -> None:
         """Show what the program prints, and keep the end of it."""

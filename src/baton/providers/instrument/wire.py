@@ -9,6 +9,7 @@ import msgspec
 from baton.model import Case, Problem, Trace
 from baton.providers.base import HookOptions
 from baton.readers import Catalog
+from baton.stand_ins import Answer as StandInAnswer
 
 CLEAN_UP = 2.0
 """Seconds that a case that is broken off has to end by itself."""
@@ -42,9 +43,18 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
 
 
 class Play(msgspec.Struct, tag="play"):
-    """Play a case."""
+    """Play a case. ``llm`` says that an LLM may be asked to answer for tools: see `AskLlm`."""
 
     case: Case
+    llm: bool = False
+
+
+class LlmSays(msgspec.Struct, tag="llm says"):
+    """What an LLM made up for a tool, or why it gave no answer."""
+
+    number: int
+    answer: StandInAnswer | None = None
+    problem: str | None = None
 
 
 class Tell(msgspec.Struct, tag="tell"):
@@ -83,8 +93,18 @@ class Played(msgspec.Struct, tag="played"):
     problem: str | None = None
 
 
-Order = Setup | Play | Tell | Cut
-Answer = Ready | Refused | Played | Told
+class AskLlm(msgspec.Struct, tag="ask llm"):
+    """Have an LLM answer for a tool, while a case is played; ``wanted`` as plain data.
+
+    The process that started the worker has the client of the judges: their cache, prices, limits.
+    """
+
+    number: int
+    wanted: Any
+
+
+Order = Setup | Play | Tell | Cut | LlmSays
+Answer = Ready | Refused | Played | Told | AskLlm
 
 
 class TooLong(ValueError):  # noqa: N818 - says what happened

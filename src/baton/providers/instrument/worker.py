@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled, Surroundings
 from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
+from baton.stand_ins import Answer, Wanted, imagining
 from baton.tracebacks import tracebacks_shown
 
 from .wire import (
     CLEAN_UP,
+    AskLlm,
     Cut,
+    LlmSays,
     Play,
     Played,
     Ready,
@@ -130,6 +138,8 @@ class _Worker:
         self._is_cut = False
         self._answered = threading.Event()
         self._answered.set()
+        self._numbers = itertools.count()
+        self._imagined: dict[int, Future[LlmSays]] = {}
 
     async def run(self) -> None:
         """Play cases as they come; returns when no more can come."""
@@ -144,7 +154,8 @@ class _Worker:
             if isinstance(order, Tell):
                 self._answer(await self._tell())
                 continue
-            self._task = asyncio.ensure_future(self._play(order.case))
+            with imagining(self._imagine, _nothing) if order.llm else nullcontext():
+                self._task = asyncio.ensure_future(self._play(order.case))
             self._answer(await self._task)
 
     async def _tell(self) -> Told:
@@ -166,12 +177,33 @@ class _Worker:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the case's error
             return Played(None, f"the case cannot be played: {worded(error)}")
 
+    async def _imagine(self, wanted: Wanted) -> Answer:
+        """Have the process that started this one ask its LLM; raises ProviderError."""
+        number, says = next(self._numbers), Future[LlmSays]()
+        self._imagined[number] = says
+        plain = msgspec.to_builtins(wanted, enc_hook=repr, str_keys=True)
+        try:
+            with self._lock:
+                send(self._answers, AskLlm(number, plain))
+            said = await asyncio.wrap_future(says)
+        except TooLong as error:
+            raise ProviderError(f"what the LLM would be told is too long: {error}") from None
+        finally:
+            del self._imagined[number]
+        if said.answer is None:
+            raise ProviderError(said.problem or "it said nothing")
+        return said.answer
+
     def _listen(
         self, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Play | Tell | None]
     ) -> None:
         """Take orders, in a thread, so that a program that blocks can be broken off."""
-        while (order := receive(self._orders, Play | Tell | Cut)) is not None:
-            if isinstance(order, Play | Tell):
+        while (order := receive(self._orders, Play | Tell | Cut | LlmSays)) is not None:
+            if isinstance(order, LlmSays):
+                waiting = self._imagined.get(order.number)
+                if waiting is not None and waiting.set_running_or_notify_cancel():
+                    waiting.set_result(order)
+            elif isinstance(order, Play | Tell):
                 self._answered.clear()
                 loop.call_soon_threadsafe(orders.put_nowait, order)
             else:
@@ -202,6 +234,10 @@ class _Worker:
                 send(self._answers, Played(None, f"the trace of the case is too long: {error}"))
             except NOT_JSON as error:
                 send(self._answers, Played(None, f"the trace cannot be written: {named(error)}"))
+
+
+async def _nothing() -> None:
+    """Close nothing: it is the other process that asks."""
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
