@@ -146,6 +146,8 @@ def test_a_refund_that_is_replayed_a_hundred_times_pays_nothing(
         ("pipeline", {}, RECORDED[1:2], "`pay_back` was not run"),
         ("searching", {}, [], "`google_search` was not run: it runs in the service of the model"),
         ("coding", {}, [], "`code_executor` was not run: it runs without a call"),
+        ("remembering", {}, [], "`preload_memory` was not run: it runs without a call"),
+        ("managed", {}, RECORDED, "`far` was not run: it runs outside of ADK"),
         ("lonely", {}, RECORDED, "`refund_expert` was not run: it runs without plug-ins"),
     ],
 )

@@ -29,12 +29,9 @@ _STEERING = frozenset({"exit_loop", "finish_task", "set_model_response"})
 """Tools of ADK that do nothing but tell ADK how to go on: answered for, a loop would never end."""
 _CALLED_BACK = frozenset({"function_declarations", "computer_use"})
 """Kinds of tools that a model asks for and ADK runs; all others run in the model's service."""
-_ELSEWHERE = (
-    "google.adk.agents.remote_a2a_agent",
-    "google.adk.agents.langgraph_agent",
-    "google.adk.agents._managed_agent",
-)
-"""Modules of agents whose tools ADK neither calls nor sees."""
+_PLAYED_HERE = frozenset({"BaseAgent", "LlmAgent", "LoopAgent", "ParallelAgent", "SequentialAgent"})
+"""Agents of ADK whose tools ADK calls. All others hand on to something else: a server by A2A, a
+graph of LangGraph, an agent in a cloud."""
 _BY_TOOL: ContextVar[str | None] = ContextVar("baton_adk_by_tool", default=None)
 """The agent that an AgentTool runs, whose call has been decided on already."""
 TRANSFER = "transfer_to_agent"
@@ -170,12 +167,13 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
     def _refuse_elsewhere(self, agent: Any) -> None:
         """Refuse what an agent does without a call that could be answered; raises ProviderError."""
         name = agent.name
-        if any(each.__module__ in _ELSEWHERE for each in type(agent).__mro__):
+        own = (each for each in type(agent).__mro__ if each.__module__.startswith("google.adk."))
+        if next(own).__name__ not in _PLAYED_HERE:
             self._play.refuse_elsewhere(Asked(name, agent=name), "outside of ADK")
         if getattr(agent, "code_executor", None) is not None:
             self._play.refuse_elsewhere(Asked("code_executor", agent=name), "without a call")
         for tool in getattr(agent, "tools", None) or ():
-            if type(tool).__name__ == "PreloadMemoryTool":
+            if any(each.__name__ == "PreloadMemoryTool" for each in type(tool).__mro__):
                 self._play.refuse_elsewhere(Asked(tool.name, agent=name), "without a call")
 
     def _ended(self) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from google.adk.agents import Agent, BaseAgent, LoopAgent, ParallelAgent, SequentialAgent
+from google.adk.agents._managed_agent import ManagedAgent
 from google.adk.code_executors.built_in_code_executor import BuiltInCodeExecutor
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -21,6 +22,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.tools import exit_loop, google_search
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 
 
@@ -188,6 +190,23 @@ careful = agent(
     tools=[check, FunctionTool(pay_back, require_confirmation=True)],
 )
 coding = agent("coding", "searcher", instruction="Code.", code_executor=BuiltInCodeExecutor())
+
+
+class Remembering(PreloadMemoryTool):  # type: ignore[misc]
+    """A tool of one's own that looks into the memory before each request."""
+
+
+remembering = agent("remembering", "searcher", instruction="Search.", tools=[Remembering()])
+
+
+class Managed(ManagedAgent):  # type: ignore[misc]
+    """An agent of one's own that runs in a cloud."""
+
+
+managed = desk("managed", "Refunds go to far.")
+managed.sub_agents.append(
+    Managed(name="far", agent_id="a", instruction="Pay.", description="Pays.")
+)
 pipeline = SequentialAgent(
     name="pipeline",
     sub_agents=[
