@@ -160,3 +160,14 @@ def test_completion_knows_commands_and_options(
     text = file.read_text()
     assert "calibrate" in text
     assert "config_file_path" in text
+
+
+def test_a_reader_of_help_may_leave() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "baton", "eval", "--help"]
+        ended = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")

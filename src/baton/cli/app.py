@@ -65,6 +65,10 @@ def _answered(tokens: list[str]) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        return 0  # Rich's own way, of a long help behind `| head`
     except UnicodeEncodeError as error:
         _print_traceback(error)
         # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
