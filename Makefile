@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 # which takes a second, and the tests take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-adk demo-guard demo-live demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,9 @@ demo-guard: $(VENV)/.core ## Hold runaway agents and a leaky one to a policy, an
 
 demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert comes.
 	$(BIN)/python examples/live/demo.py
+
+demo-feed: $(VENV)/.dev ## A day of traffic: issues are found, one is investigated, fixed, proven, and kept from coming back.
+	$(BIN)/python examples/feed/demo.py
 
 demo-web: $(VENV)/.dev ## Start a server with real recordings of seven frameworks, and print where its pages are.
 	$(BIN)/python examples/live/web.py

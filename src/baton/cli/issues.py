@@ -310,7 +310,7 @@ class _Work:
                 print(_encoded(proven.progress))
             else:
                 print_replayed(proven.replayed, sys.stdout, limit=20)
-                print_progress(proven.progress)
+                print_progress(Progress(issue=proven.progress.issue, fix=fix))
             return 0 if fix is not None and fix.state == "proven" else 1
 
         return show
@@ -336,7 +336,8 @@ class _Work:
             if json:
                 print(_encoded(made.progress))
                 return 0
-            print_progress(made.progress)
+            own = made.progress
+            print_progress(Progress(issue=own.issue, promotion=own.promotion))
             members, green = len(made.made.members), len(made.made.neighbours)
             say(f"{counted(members, 'member')} and {green} green: {len(made.files)} files written")
             return 0
