@@ -73,6 +73,7 @@ from .issue_list import (
     keep_progress,
     one_issue,
 )
+from .issue_work import ask_to_investigate, work_of
 from .issues import ask_for_regrouping
 from .labels import add_label, labels_of
 from .paging import MOST
@@ -377,8 +378,10 @@ def _issues(call: Call) -> Any:
 
 
 def _issue(call: Call) -> Any:
+    store, project, key = call.state.store, call.caller.project, call.path["key"]
     try:
-        return one_issue(call.state.store, call.caller.project, call.path["key"])
+        record = one_issue(store, project, key)
+        return msgspec.structs.replace(record, work=work_of(store, project, key))
     except NoIssue as error:
         raise Denied(404, str(error), f"{API}/issues lists them") from None
 
@@ -403,6 +406,11 @@ def _changed(call: Call, change: Callable[[], None]) -> Any:
     except NoIssue as error:
         raise Denied(404, str(error), f"{API}/issues lists them") from None
     return _issue(call)
+
+
+def _investigate(call: Call) -> Any:
+    settings, key = call.state.live_settings(), call.path["key"]
+    return _changed(call, lambda: ask_to_investigate(call.state.store, call.caller, key, settings))
 
 
 def _regroup(call: Call) -> Any:
@@ -794,6 +802,14 @@ ENDPOINTS = (
         _issue_progress,
         body=Progress,
         most=8 << 20,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/{key}/investigate",
+        "run",
+        "Have a worker investigate an issue; `work` of the issue says how far it is",
+        IssueRecord,
+        _investigate,
     ),
     Endpoint(
         "POST",

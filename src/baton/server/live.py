@@ -13,6 +13,7 @@ from baton.model.subjects import Origin
 from .alerts import check_alerts, deliver
 from .conversations import Recorded, record_of
 from .issue_notices import note_events, tell_of_issues
+from .issue_work import work_on_issues
 from .judging import judge_waiting
 from .results import send_results
 from .rows import Row, State
@@ -86,6 +87,10 @@ class Live:
     def try_rubrics(self, now: float) -> bool:
         """Ask judges for rubrics that are tried; tells whether there was anything."""
         return work_on_trials(self._store, self._settings, now, cache=self._cache)
+
+    def investigate(self, now: float) -> bool:
+        """Investigate an issue that somebody asked for; tells whether there was one."""
+        return work_on_issues(self._store, self._settings, now, cache=self._cache)
 
     def alert(self, now: float) -> bool:
         """Look at new scores, and send messages that are due; tells whether there was anything."""

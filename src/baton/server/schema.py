@@ -578,6 +578,21 @@ issue_progress = Table(
     PrimaryKeyConstraint("project", "issue"),
 )
 
+issue_work = Table(
+    "issue_work",
+    INDEX,
+    # Investigations that were asked for: a worker asks the model.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, running, done, failed
+    Column("due", Double, nullable=False),  # while it runs: until when it is its worker's
+    Column("error", Text),
+    Index("issue_work_by_state", "state", "due"),
+)
+
 issue_notice = Table(
     "issue_notice",
     INDEX,

@@ -45,7 +45,7 @@ MOST = 100
 _AT_ONCE = 8
 """Things that are asked about before what was answered is kept."""
 _LEASE = 300.0
-_BUDGET = "trials of rubrics"
+BUDGET = "trials of rubrics"
 """What the cost is counted under, beside the names of rules."""
 
 
@@ -396,14 +396,14 @@ def _ask(
     if judge_settings is None:
         raise InputError(f"`judges:` no longer has `{taken.kept.judge}`")
     budget = settings.trials
-    left = budget.cost_usd - spent(store, taken.project, _BUDGET, budget, now)
+    left = budget.cost_usd - spent(store, taken.project, BUDGET, budget, now)
     used_up = (
         f"trials have used up their budget of ${budget.cost_usd:g} per {budget.per}: try again in "
         f"the next {budget.per}, or state more in `trials:` of server.yaml"
     )
     if left <= 0:
         return [], 0.0, used_up
-    judge = _judge(judge_settings, left, cache, connect)
+    judge = judge_within(judge_settings, left, cache, connect)
     begin = len(taken.answers)
     some = taken.kept.things[begin : begin + _AT_ONCE]
     answers: list[TrialAnswer] = []
@@ -432,14 +432,17 @@ def _ask(
         run_anywhere(ask())
     finally:
         if judge.spent > 0:
-            spend(store, taken.project, _BUDGET, budget, judge.spent, now)
+            spend(store, taken.project, BUDGET, budget, judge.spent, now)
     order = {key: place for place, key in enumerate(some)}
     answers.sort(key=lambda one: order.get((one.conversation_id, one.subject), 0))
     over = any(each.trouble == "budget" for each in answers)
     return answers, judge.spent, used_up if over else None
 
 
-def _judge(settings: JudgeSettings, left: float, cache: Path | None, connect: Connect) -> LlmJudge:
+def judge_within(
+    settings: JudgeSettings, left: float, cache: Path | None, connect: Connect
+) -> LlmJudge:
+    """Return a judge that costs no more than what is left, as far as its price is known."""
     try:
         return make_judge(
             settings,

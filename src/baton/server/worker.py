@@ -26,6 +26,7 @@ from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
 from .inbox import Inbox, Item
+from .issue_work import follow_cases
 from .issues import index_issues, regroup_due
 from .jobs import Jobs
 from .live import Live
@@ -549,8 +550,14 @@ def run(settings: Settings, stop: threading.Event) -> None:
         Task("alerts", 1.0, live.alert),
         Task("sending results", 1.0, live.send),
     ]
-    beside = threading.Thread(target=loop, args=(tasks, stop), name="baton-live", daemon=True)
-    beside.start()
+    # An investigation is a talk of minutes, and alerts do not wait for it.
+    talks = [Task("investigating", 1.0, live.investigate)]
+    beside = [
+        threading.Thread(target=loop, args=(some, stop), name=name, daemon=True)
+        for name, some in (("baton-live", tasks), ("baton-issues", talks))
+    ]
+    for thread in beside:
+        thread.start()
     jobs, rescores = Jobs(store, settings), Rescores(store, settings)
     asked = [Task("evaluations", 0.2, jobs.work), Task("rescores", 1.0, rescores.work)]
     try:
@@ -560,7 +567,8 @@ def run(settings: Settings, stop: threading.Event) -> None:
     finally:
         jobs.stop()
         rescores.stop()
-        beside.join(_ENDING)  # what a judge was asked and has not answered is asked again
+        for thread in beside:
+            thread.join(_ENDING)  # what a judge was asked and has not answered is asked again
         store.close()
 
 
@@ -589,6 +597,7 @@ def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
         Task("reading what arrived", 0.1, worker.take_in),
         Task("reading conversations", 0.2, worker.read_due),
         Task("issues", 1.0, lambda now: index_issues(store, now)),
+        Task("cases of issues", 5.0, lambda now: follow_cases(store, now)),
         Task("groups of issues", 30.0, lambda now: regroup_due(store, now)),
         Task("pruning the inbox", 60.0, prune),
         Task("retention", 600.0, delete_old),

@@ -300,6 +300,15 @@ class Server:
         path = f"{_API}/issues/{key}/progress"
         return self._ask("POST", path, {}, IssueRecord, body, "application/json")
 
+    def investigate_issue(self, key: str) -> IssueRecord:
+        """Have the server investigate an issue; ``work`` of :meth:`issue` says how far it is.
+
+        Raises:
+            InputError: there is no such issue, or the server has no judge to ask.
+        """
+        path = f"{_API}/issues/{key}/investigate"
+        return self._ask("POST", path, {}, IssueRecord, b"{}", "application/json")
+
     def regroup_issues(self) -> None:
         """Have the texts of judges grouped anew now, and not only at night."""
         path = f"{_API}/issues/regroup"

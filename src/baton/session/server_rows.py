@@ -496,6 +496,15 @@ class IssueEvent(msgspec.Struct, kw_only=True):
     details: dict[str, Any] = {}
 
 
+class IssueWork(msgspec.Struct, kw_only=True):
+    """An investigation that was asked for; ``error`` says why it failed."""
+
+    state: Literal["waiting", "running", "done", "failed"]
+    by: str
+    created: datetime | None
+    error: str | None = None
+
+
 class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An issue with some members, its events (the latest first), and what was done about it."""
 
@@ -504,6 +513,7 @@ class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     investigation: Investigation | None = None
     fix: Fix | None = None
     promotion: Promotion | None = None
+    work: IssueWork | None = None
 
 
 class Listed(msgspec.Struct, Generic[T], kw_only=True):

@@ -9,8 +9,10 @@ from typing import NamedTuple
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from baton.feed.collect import COUNT, FEWEST, GREEN, LEAST, MOST
+from baton.feed.collect import COUNT, FEWEST, GREEN, LEAST, MOST, Collected
+from baton.feed.fixes import form_of
 from baton.feed.progress import Promoted, Promotion
+from baton.feed.promote import PASSES, make_cases
 from baton.model import Case, InputError, Problem
 from baton.model.filter import filter_of
 from baton.model.subjects import FIELDS
@@ -24,8 +26,6 @@ from .datasets import WAIT, folders, need_run
 from .frame import View, Visit, Web
 
 PATH = "/collect"
-_PASSES = 3
-"""Evaluations in a row in which all cases of an issue pass before it is fixed."""
 _OF_ISSUE = 20
 """Cases of an issue with what passes beside them."""
 
@@ -156,7 +156,11 @@ def _save(visit: Visit) -> Response:
     collected = _choose(visit, asked).collected
     if not collected.chosen:
         raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
-    cases = cases_of(collected, issue=asked.issue)
+    promoted: list[Promoted] = []
+    if asked.issue is None:
+        cases = cases_of(collected)
+    else:
+        cases, promoted = _of_issue(visit, asked.issue, collected)
     datasets = folders(visit)
     name = (visit.form.get("dataset") or [""])[-1]
     if not name:
@@ -168,25 +172,25 @@ def _save(visit: Visit) -> Response:
         raise InputError(f"there is no dataset `{name}`: load the page again") from None
     if asked.issue is None:
         return visit.redirect(f"/datasets/{name}")
-    _link(visit, asked.issue, name, cases)
+    _link(visit, asked.issue, name, promoted)
     return visit.redirect(f"/issues/{asked.issue}")
 
 
-def _link(visit: Visit, key: str, dataset: str, cases: Sequence[Case]) -> None:
+def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case], list[Promoted]]:
+    """Make cases of an issue: what each member is held to, and what passes beside them."""
+    one = one_issue(visit.state.store, visit.caller.project, key).issue
+    form = form_of(one.subtype, has_dispatch=True) or "decision"
+    failing = len(collected.chosen) - collected.green
+    made = make_cases(one, collected.chosen, form=form, most=failing, neighbours=collected.green)
+    return made.cases, [told for _, told in made.members]
+
+
+def _link(visit: Visit, key: str, dataset: str, promoted: Sequence[Promoted]) -> None:
     """Have an issue know its cases: those that fail, and are to pass."""
-    one = one_issue(visit.state.store, visit.caller.project, key, members=1)
-    expects = f"{', '.join(one.issue.evaluators)} passes"
+    one = one_issue(visit.state.store, visit.caller.project, key, members=0)
     there = {each.case: each for each in one.promotion.cases} if one.promotion else {}
-    for case in cases:
-        if "failing" in case.tags:
-            origin = case.dispatch.origin if case.dispatch is not None else None
-            there[case.id] = Promoted(
-                case=case.id,
-                expects=expects,
-                conversation=(origin.trace if origin is not None else None) or "",
-                dispatch=origin.dispatch if origin is not None else None,
-            )
+    there |= {each.case: each for each in promoted}
     promotion = Promotion(
-        dataset=dataset, cases=list(there.values()), passes=_PASSES, at=time.time()
+        dataset=dataset, cases=list(there.values()), passes=PASSES, at=time.time()
     )
     keep_progress(visit.state.store, visit.caller, key, Progress(promotion=promotion))

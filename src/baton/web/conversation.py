@@ -14,10 +14,13 @@ from baton.datasets.draft import draft_yaml
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.question import Question
+from baton.feed.blame import Blame, blame
+from baton.feed.failures import failures_of
 from baton.model import Content, InputError, Said, Score, ToolCall, Trace
 from baton.model.redact import ON
 from baton.reports.html.page import json_in_page, score_view
 from baton.reports.html.run import Plain, card_view, facts_view, text_at, trace_view
+from baton.runner.loop import run_anywhere
 from baton.server import queries
 from baton.server.access import Denied
 from baton.server.labels import add_label, agreement_with_people, labels_of
@@ -87,6 +90,7 @@ def _page(visit: Visit) -> View:
         data = Markup(json_in_page(plain))  # noqa: S704 - no text in it can end its element
     may_save = visit.may("run") and visit.state.live_settings().may_run
     context = _about(visit, there) | {
+        "blamed": _blamed(visit, there),
         "data": data,
         "modules": _MODULES,
         "may_save": may_save,
@@ -95,6 +99,17 @@ def _page(visit: Visit) -> View:
     }
     title = there.conversation.preview or there.conversation.key
     return View("conversation.html", context, title[:80])
+
+
+def _blamed(visit: Visit, there: ConversationRecord) -> Blame | None:
+    """Say what made a conversation fail, as far as the record proves it; ``None`` if none did."""
+    one, record = there.conversation, there.record
+    if not one.failed or record is None:
+        return None
+    chosen = queries.score_filter(f"conversation_id:{one.id} verdict:failed")
+    rows = queries.scores(visit.state.store, visit.caller.project, chosen, limit=_SCORES).items
+    failures = failures_of(record, [_as_score(row) for row in rows])
+    return run_anywhere(blame(record, list(failures)))
 
 
 _MODULES = (
@@ -214,14 +229,19 @@ def _scores(visit: Visit, rows: Sequence[ScoreRow]) -> Iterator[Plain]:
     judged = {row.type for row in rows if row.judge is not None}
     told = {type_: _calibration(visit, type_) for type_ in judged}
     for row in rows:
-        named = {name: getattr(row, name) for name in Score.__struct_fields__ if hasattr(row, name)}
-        named |= {"version": row.evaluator_version, "reason": row.reason or ""}
-        view = score_view(msgspec.convert(named, Score))
+        view = score_view(_as_score(row))
         view |= {"rule": row.rule}
         if row.judge is not None:
             view["question"] = {"text": "", "more": 1, "at": f"question/{row.id}"}
             view["calibration"] = told[row.type]
         yield view
+
+
+def _as_score(row: ScoreRow) -> Score:
+    named = {name: getattr(row, name) for name in Score.__struct_fields__ if hasattr(row, name)}
+    return msgspec.convert(
+        named | {"version": row.evaluator_version, "reason": row.reason or ""}, Score
+    )
 
 
 def _calibration(visit: Visit, type_: str) -> str:

@@ -24,6 +24,8 @@ from baton.server.issue_list import (
     issues,
     one_issue,
 )
+from baton.server.issue_work import ask_to_investigate, work_of
+from baton.server.jobs import usual_judge
 from baton.server.store import DEFAULT
 from baton.session.server_rows import IssueRecord, IssueRow, Page
 
@@ -51,6 +53,7 @@ _EVENTS = {
     "investigation": "was investigated",
     "fix": "got a fix",
     "promotion": "got cases",
+    "cases": "its cases say",
 }
 
 
@@ -60,6 +63,7 @@ def routes(web: Web) -> list[BaseRoute]:
         web.page(NAV.path, _list),
         web.page("/issues/{key}", _one),
         web.action("/issues/{key}/state", _state, "review"),
+        web.action("/issues/{key}/investigate", _investigate, "run"),
     ]
 
 
@@ -220,6 +224,8 @@ def _one(visit: Visit) -> View:
         "versions": _spans(one.by_version),
         "models": _spans(one.by_model),
         "members": [_Shown(each, _place(visit, each)) for each in one.members],
+        "work": work_of(visit.state.store, visit.caller.project, one.key),
+        "has_judge": usual_judge(visit.state.live_settings()) is not None,
         "few": _FEW,
         "more": one.count - len(one.members),
         "events": [(each, _EVENTS.get(each.kind, each.kind)) for each in record.events],
@@ -285,6 +291,16 @@ def _state(visit: Visit) -> Response:
     key = visit.path["key"]
     try:
         change_state(visit.state.store, visit.caller, key, change)
+    except NoIssue as error:
+        raise Denied(404, str(error), "the list of issues has all of them") from None
+    return visit.redirect(f"/issues/{key}")
+
+
+def _investigate(visit: Visit) -> Response:
+    """Have a worker investigate an issue; its page shows how far that is."""
+    key = visit.path["key"]
+    try:
+        ask_to_investigate(visit.state.store, visit.caller, key, visit.state.live_settings())
     except NoIssue as error:
         raise Denied(404, str(error), "the list of issues has all of them") from None
     return visit.redirect(f"/issues/{key}")

@@ -1,0 +1,329 @@
+"""Work on issues that a server does by itself: investigations, and what their cases say of them.
+
+An investigation asks the judge that is asked where none is named, within what `trials:` allows. An
+issue with cases is fixed when all of them passed in several evaluations of this server in a row,
+and has regressed when one fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, insert, select, update
+
+from baton.feed import progress as feed
+from baton.feed.fixes import texts_in
+from baton.feed.investigate import MEMBERS, STEPS, investigate
+from baton.feed.issues import Mark, Member
+from baton.feed.lookup import Shelf
+from baton.feed.promote import Run, input_of, marks_by_cases
+from baton.judges.client import LlmClient
+from baton.judges.network import Connect
+from baton.model import InputError, Status, Trace
+from baton.runner.loop import run_anywhere
+from baton.session.server_rows import IssueWork
+from baton.store import rows_of
+
+from .access import Caller
+from .bodies import BodyGone
+from .conversations import record_of
+from .database import EVERY_PROJECT, Unavailable
+from .issue_list import Progress, keep_progress, one_issue
+from .issues import clean
+from .jobs import usual_judge
+from .judging import spend, spent
+from .paging import at_of
+from .schema import conversation, dispatch, issue, issue_event, issue_progress, issue_work, job
+from .settings import Settings
+from .spans import crash
+from .store import Store
+from .trials import BUDGET, judge_within
+
+LOG = logging.getLogger("baton.server")
+_TWINS = 300
+"""Passing conversations of the same receiver in which the same input is looked for."""
+_LEASE = 600.0
+_ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
+
+
+def ask_to_investigate(store: Store, caller: Caller, key: str, settings: Settings) -> None:
+    """Have a worker investigate an issue; one that waits or runs already is not asked twice.
+
+    Raises:
+        NoIssue: there is no such issue.
+        InputError: no judge is named that can be asked.
+    """
+    if usual_judge(settings) is None:
+        raise InputError("an investigation asks a model: name one in `judges:` of server.yaml")
+    one_issue(store, caller.project, key, members=0)
+    with store.write() as connection:
+        which = (issue.c.project == caller.project) & (issue.c.key == key)
+        id_ = connection.execute(select(issue.c.id).where(which)).scalar_one()
+        there = select(issue_work.c.id).where(
+            issue_work.c.project == caller.project,
+            issue_work.c.issue == id_,
+            issue_work.c.state.in_(("waiting", "running")),
+        )
+        if connection.execute(there).first() is None:
+            row = {"project": caller.project, "issue": id_, "by": clean(caller.name),
+                   "created": time.time(), "state": "waiting", "due": 0.0}  # fmt: skip
+            connection.execute(insert(issue_work).values(row))
+
+
+def work_of(store: Store, project: int, key: str) -> IssueWork | None:
+    """Return the last investigation that was asked for, as far as it is; ``None`` without one."""
+    query = (
+        select(issue_work)
+        .join(issue, (issue.c.id == issue_work.c.issue) & (issue.c.project == project))
+        .where(issue_work.c.project == project, issue.c.key == key)
+        .order_by(issue_work.c.id.desc())
+        .limit(1)
+    )
+    with store.read() as connection:
+        row = connection.execute(query).mappings().first()
+    if row is None:
+        return None
+    return IssueWork(
+        state=row["state"], by=row["by"], created=at_of(row["created"]), error=row["error"]
+    )
+
+
+class _Taken(NamedTuple):
+    id: int
+    project: int
+    key: str
+    by: str
+    due: float
+
+
+def work_on_issues(
+    store: Store,
+    settings: Settings,
+    now: float,
+    *,
+    cache: Path | None = None,
+    connect: Connect = LlmClient,
+) -> bool:
+    """Investigate the next issue that waits; tells whether there was one."""
+    taken = _take(store, now)
+    if taken is None:
+        return False
+    state, error = "done", None
+    try:
+        _investigate(store, settings, taken, now, cache, connect)
+    except InputError as said:
+        state, error = "failed", str(said)
+    except Unavailable:
+        raise
+    except Exception as broken:  # noqa: BLE001 - it is said, and not tried for ever
+        LOG.error("issue %s cannot be investigated: %s", taken.key, crash(broken))
+        state, error = "failed", crash(broken)
+    _change(store, taken, state=state, error=None if error is None else clean(error))
+    return True
+
+
+def _take(store: Store, now: float) -> _Taken | None:
+    query = (
+        select(issue_work, issue.c.key)
+        .join(issue, (issue.c.id == issue_work.c.issue) & (issue.c.project == issue_work.c.project))
+        .where(issue_work.c.state.in_(("waiting", "running")), issue_work.c.due <= now)
+        .order_by(issue_work.c.id)
+        .limit(1)
+    )
+    with store.read() as connection:
+        row = connection.execute(query, execution_options=EVERY_PROJECT).mappings().first()
+    if row is None:
+        return None
+    taken = _Taken(row["id"], row["project"], row["key"], row["by"], row["due"])
+    until = now + _LEASE
+    return taken._replace(due=until) if _change(store, taken, state="running", due=until) else None
+
+
+def _change(store: Store, taken: _Taken, **values: Any) -> bool:
+    """Change the row, if it is still ours: after its lease another worker may have taken it."""
+    change = update(issue_work).where(
+        issue_work.c.project == taken.project,
+        issue_work.c.id == taken.id,
+        issue_work.c.due == taken.due,
+        issue_work.c.state.in_(("waiting", "running")),
+    )
+    with store.write() as connection:
+        return connection.execute(change.values(**values)).rowcount == 1
+
+
+def _investigate(
+    store: Store,
+    settings: Settings,
+    taken: _Taken,
+    now: float,
+    cache: Path | None,
+    connect: Connect,
+) -> None:
+    named = usual_judge(settings)
+    judge_settings = settings.judge_settings.get(named or "")
+    if judge_settings is None:
+        raise InputError("`judges:` of server.yaml names no judge that can be asked")
+    budget = settings.trials
+    left = budget.cost_usd - spent(store, taken.project, BUDGET, budget, now)
+    if left <= 0:
+        raise InputError(
+            f"the budget of `trials:` is used up (${budget.cost_usd:g} per {budget.per}): try "
+            f"again in the next {budget.per}, or state more in server.yaml"
+        )
+    shelf = _shelf(store, taken)
+    judge = judge_within(judge_settings, left, cache, connect)
+
+    async def ask() -> feed.Investigation:
+        async with judge:
+            return await investigate(shelf, judge, steps=STEPS)
+
+    try:
+        found = run_anywhere(ask())
+    finally:
+        if judge.spent > 0:
+            spend(store, taken.project, BUDGET, budget, judge.spent, now)
+    caller = Caller(taken.project, taken.by, frozenset({"run"}))
+    keep_progress(store, caller, taken.key, Progress(investigation=found, fix=found.fix))
+
+
+def _shelf(store: Store, taken: _Taken) -> Shelf:
+    """Gather what may be looked at: members that say different things, and passing twins."""
+    record = one_issue(store, taken.project, taken.key)
+    one = record.issue
+    said: dict[str, list[Member]] = {}
+    for member in one.members:
+        said.setdefault(member.says, []).append(member)
+    # One of each wording before a second one of any.
+    ordered = [own[n] for n in range(MEMBERS) for own in said.values() if n < len(own)]
+    members: list[tuple[Member, Trace]] = []
+    for member in ordered:
+        if member.number is not None and len(members) < MEMBERS:
+            try:
+                members.append((member, record_of(store, taken.project, member.number)))
+            except (BodyGone, KeyError):
+                continue
+    if not members:
+        raise InputError("none of its conversations is kept any more")
+    inputs = {input_of(trace): place for place, (_, trace) in reversed([*enumerate(members)])}
+    twins: dict[int, Trace] = {}
+    for trace in _passing(store, taken.project, one.receiver):
+        place = inputs.get(input_of(trace))
+        if place is not None:
+            twins.setdefault(place, trace)
+    texts: dict[str, str] = {}
+    for _, trace in members:
+        texts |= texts_in(trace.agents)
+    return Shelf(one, members, twins, dict(sorted(texts.items())))
+
+
+def _passing(store: Store, project: int, receiver: str | None) -> Iterator[Trace]:
+    """Yield the newest conversations with a dispatch to an agent in which nothing failed."""
+    of = select(dispatch.c.conversation).where(
+        dispatch.c.project == project, dispatch.c.to_agent == (receiver or "")
+    )
+    query = select(conversation.c.id).where(
+        conversation.c.project == project,
+        conversation.c.verdict == "passed",
+        conversation.c.id.in_(of),
+    )
+    with store.read() as connection:
+        ids = list(connection.scalars(query.order_by(conversation.c.id.desc()).limit(_TWINS)))
+    for id_ in ids:
+        try:
+            yield record_of(store, project, id_)
+        except (BodyGone, KeyError):
+            continue
+
+
+def follow_cases(store: Store, now: float) -> int:
+    """Let issues follow what their cases came to in evaluations; returns how many changed.
+
+    Raises:
+        Unavailable: the store is not there now.
+    """
+    with store.read() as connection:
+        query = (
+            select(issue_progress.c.project, issue.c.key, issue.c.id, issue_progress.c.progress)
+            .join(
+                issue,
+                (issue.c.id == issue_progress.c.issue)
+                & (issue.c.project == issue_progress.c.project),
+            )
+            .where(issue_progress.c.progress.contains('"promotion"'))
+        )
+        rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
+    changed = 0
+    for row in rows:
+        kept = msgspec.json.decode(row.progress, type=Progress)
+        if kept.promotion is None:
+            continue
+        one = one_issue(store, row.project, row.key, members=0).issue
+        about = feed.Progress(issue=one, promotion=kept.promotion)
+        runs = _runs(store, row.project, kept.promotion.at)
+        with store.write() as connection:
+            marks = _said(connection, row.project, row.id, row.key)
+            for mark in marks_by_cases(about, runs, marks):
+                changed += _mark(connection, row.project, row.id, mark, now)
+    return changed
+
+
+def _runs(store: Store, project: int, since: float) -> list[Run]:
+    """Return what evaluations of this server that began later came to, by case."""
+    query = select(job.c.folder, job.c.ended).where(
+        job.c.project == project,
+        job.c.folder.is_not(None),
+        job.c.ended.is_not(None),
+        job.c.created >= since,
+    )
+    with store.read() as connection:
+        ended = connection.execute(query.order_by(job.c.ended)).all()
+    runs = []
+    for folder, at in ended:
+        verdicts: dict[str, Status] = {}
+        try:
+            for each in rows_of(Path(folder)):
+                before = verdicts.get(each.case_id, each.status)
+                verdicts[each.case_id] = min(before, each.status, key=_ORDER.index)
+        except InputError:  # removed by hand, or damaged: it says nothing
+            continue
+        runs.append(Run(at, verdicts))
+    return runs
+
+
+def _said(connection: Connection, project: int, id_: int, key: str) -> list[Mark]:
+    """Return the states that people gave to an issue."""
+    query = select(issue_event.c.at, issue_event.c.details).where(
+        issue_event.c.project == project, issue_event.c.issue == id_, issue_event.c.kind == "state"
+    )
+    marks = []
+    for at, details in connection.execute(query.order_by(issue_event.c.id)):
+        state = msgspec.json.decode(details).get("state")
+        if state in ("new", "open", "muted", "fixed"):
+            marks.append(Mark(key=key, state=state, at=at))
+    return marks
+
+
+def _mark(connection: Connection, project: int, id_: int, mark: Mark, now: float) -> bool:
+    """Give an issue the state that its cases say, once; tells whether it is new."""
+    told = select(issue_event.c.details).where(
+        issue_event.c.project == project, issue_event.c.issue == id_, issue_event.c.kind == "cases"
+    )
+    known: list[Mapping[str, Any]] = [
+        msgspec.json.decode(details) for details in connection.scalars(told)
+    ]
+    if any(each.get("run") == mark.at for each in known):
+        return False
+    which = (issue.c.project == project) & (issue.c.id == id_)
+    values = {"state": mark.state, "version": None, "note": mark.note, "by": "its cases",
+              "since": mark.at}  # fmt: skip
+    connection.execute(update(issue).where(which).values(values))
+    details = {"state": mark.state, "note": mark.note, "run": mark.at}
+    row = {"project": project, "issue": id_, "at": now, "kind": "cases",
+           "details": clean(msgspec.json.encode(details).decode())}  # fmt: skip
+    connection.execute(insert(issue_event).values(row))
+    return True

@@ -1,0 +1,16 @@
+// The page of an issue that is being investigated shows what is found by itself.
+
+import "./app.js";
+
+const waits = document.querySelector("[data-again]");
+
+// What somebody has begun to write is not thrown away.
+function writing() {
+  return [...document.querySelectorAll("input[type=text]")].some((field) => field.value !== field.defaultValue);
+}
+
+if (waits) {
+  setInterval(() => {
+    if (document.visibilityState === "visible" && !writing()) location.reload();
+  }, 1500);
+}
