@@ -6,16 +6,21 @@ Needs the extra ``claude``, which brings Claude Code along.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from tests.heavy.claude_desk import AGENTS, Desk, calls, desk, said, tools
 from tests.heavy.playing_again import assert_fixed_by
 
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.model import Content, Form, InputError, ProviderError, Trace
+from baton.providers.claude_play import staged
+from baton.providers.claude_sdk import ClaudeSdkOptions, sdk_options
+from baton.stand_ins import playing
 
 pytestmark = pytest.mark.heavy
 
@@ -91,6 +96,46 @@ def test_a_stand_in_for_another_name_than_was_meant_lets_nothing_run(
         d.play(f"stand_ins: {{{stand_ins}}}\ncases: [{{id: a, input: refund order 7}}]")
     assert d.called == []
     assert d.server.requests == []
+
+
+def test_a_server_that_has_the_name_of_ours_is_refused(opened: Callable[[Any], Desk]) -> None:
+    d = opened(calls(("mcp__baton__pay", {"order": "7"})))
+    shop = d.spec()["mcp_servers"]["shop"]
+    with pytest.raises(ProviderError, match="`baton` is the name of the server that answers"):
+        d.play(CHARGES, mcp_servers={"baton": shop})
+    assert d.called == []
+
+
+def test_hooks_of_a_program_do_not_let_a_tool_run(opened: Callable[[Any], Desk]) -> None:
+    """A hook of the user's that allows everything is asked, too, and ours forbids."""
+    from claude_agent_sdk import HookMatcher, query
+
+    written = {"file_path": "bashed", "content": "x"}
+    d = opened(calls(("mcp__shop__pay", {"order": "7"}), ("Write", written)))
+    asked: list[str] = []
+
+    async def allow(data: Any, id_: Any, context: Any) -> dict[str, Any]:
+        del id_, context
+        asked.append(data["tool_name"])
+        decision = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+        return {"hookSpecificOutput": decision}
+
+    hooks: Any = {"PreToolUse": [HookMatcher(hooks=[allow])]}
+    case = d.cases(CHARGES)[0]
+    options = msgspec.convert(d.spec(agents=None), ClaudeSdkOptions)
+
+    async def run() -> str:
+        with playing(case) as play:
+            given = sdk_options(options, {}, d.folder)
+            given = await staged(play, dataclasses.replace(given, hooks=hooks))
+            async for _ in query(prompt="refund order 7", options=given):
+                pass
+            return play.refused[0]
+
+    assert "the tool `Write` was not run" in asyncio.run(run())
+    assert asked[0] == "mcp__shop__pay"
+    assert d.called == []
+    assert not (d.folder / "bashed").exists()
 
 
 def test_only_a_tool_that_is_named_runs(opened: Callable[[Any], Desk]) -> None:

@@ -436,6 +436,11 @@ def _refuse_surprises(options: Any) -> None:
             "`mcp_servers` is a file or JSON, whose servers no stand-in can answer for: give the "
             "servers as a dict"
         )
+    if _SERVER in options.mcp_servers:
+        raise ProviderError(
+            f"`{_SERVER}` is the name of the server that answers in place of tools: give the one "
+            "in `mcp_servers` another"
+        )
 
 
 def without_stubs(trace: Trace, play: Play | None) -> Trace:
