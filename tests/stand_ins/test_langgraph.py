@@ -245,9 +245,10 @@ def test_an_agent_on_another_server_is_refused_by_name_or_answered_for(
     there = StandIn(answers=[Fixture(when="7", result="it is there")])
     ins = StandIns(mode="replay", agents={"elsewhere": there})
     assert said(shop.play(asked(f"{how} 7", stand_ins=ins), target)) == "it is there"
-    live = StandIns(mode="replay", live=["elsewhere"])
-    with pytest.raises(Exception, match=r"[Cc]onnect"):  # it really is asked
-        shop.play(asked(f"{how} 7", stand_ins=live), target)
+    if how == "invoke":
+        live = StandIns(mode="replay", live=["elsewhere"])
+        with pytest.raises(Exception, match=r"[Cc]onnect"):  # it really is asked
+            shop.play(asked(f"{how} 7", stand_ins=live), target)
 
 
 @pytest.mark.parametrize("how", ["moves", "sends", "edges"])

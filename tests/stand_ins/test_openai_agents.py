@@ -175,6 +175,18 @@ def test_a_wrong_decision_is_wrong_again_and_right_with_the_changed_text(
     assert shop.charges == []
 
 
+def test_what_a_hand_off_says_is_the_prompt_and_its_callback_runs_with_its_receiver_alone(
+    shop: Shop,
+) -> None:
+    for texts, to in ((RIGHT, "refunds"), ({}, "billing")):
+        trace = shop.play(moment("decision", "billing", "transfer"), "reasoning", texts=texts)
+        assert sent(trace) == [("desk", to, '{"reason":"order 7"}')]
+    answer = said(shop.play(asked(stand_ins=StandIns(agents=BILLED)), "reasoning"))
+    assert (answer, shop.charges) == ("booked", [])
+    shop.play(asked(), "reasoning")
+    assert shop.charges == ["order 7"]
+
+
 def test_the_receiver_is_played_with_the_same_prompt(shop: Shop) -> None:
     trace = shop.play(moment("child", "refunds", "ask_refunds"))
     assert said(trace) == "Refunds: paid 40"

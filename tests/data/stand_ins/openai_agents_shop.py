@@ -165,6 +165,26 @@ handing = Agent(
     tools=[look_up],
     handoffs=[handoff(refunds), billing],
 )
+
+
+class Reason(BaseModel):
+    reason: str
+
+
+def reasons(instructions, items):
+    to = "refunds" if "to refunds" in instructions else "billing"
+    return call(f"transfer_to_{to}", reason="order 7")
+
+
+reasoning = Agent(
+    "desk",
+    instructions="Money goes to billing.",
+    model=Scripted(reasons),
+    handoffs=[
+        handoff(each, on_handoff=lambda _context, given: note(given.reason), input_type=Reason)
+        for each in (refunds, billing)
+    ],
+)
 worded = Agent(
     "worded",
     model=Scripted(desk_hands_over),
