@@ -121,3 +121,47 @@ def test_what_cannot_be_done_is_said_with_what_to_do(baton: Baton, shop: str) ->
     assert worse.code == 1
     assert "fix, refuted by a person" in worse.out
     assert "broke 6 of 6" in worse.out
+
+
+DROPS = """
+import baton
+from baton import prompts
+
+DESK = "Use few words."
+
+
+@baton.agent("refunds")
+def refunds(task):
+    return f"noted: {task}"
+
+
+@baton.agent("desk")
+def desk(message):
+    few = " ".join(word for word in message.split() if not word.isdigit())
+    return refunds(few if "few" in prompts.get("agent:desk", DESK) else message)
+"""
+
+
+def test_blame_plays_the_step_again_and_refuses_an_agent_that_cannot_be_played(
+    baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "drops.py").write_text(DROPS, encoding="utf-8")
+    (tmp_path / "other.py").write_text(DROPS.replace('agent("desk")', 'agent("front")'), "utf-8")
+    (tmp_path / "new.md").write_text("Use all words.", encoding="utf-8")
+    cases = {"cases": [{"id": "r1", "input": "Refund order 4711 of Ana: the lamp is broken."}]}
+    (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
+    assert baton("eval", "drops.py:desk", "cases.json", "-e", "context_carried").code == 1
+
+    plain = baton("blame")
+    assert "1. desk, step" in plain.out
+    assert "played again" not in plain.out
+    change = ("--with", "agent:desk=new.md")
+    again = baton("blame", "--replay", "drops.py:desk", *change, "--repeat", "2")
+    assert again.code == 0, again.err
+    assert "played again 2 times (decision): it went wrong 2 times" in again.out
+    assert "with the change 0 times, it did what was recorded 2 times" in again.out
+
+    refused = baton("blame", "--replay", "other.py:desk")
+    assert refused.code == 2
+    assert "`desk` cannot be played from step" in refused.err
+    assert "--with goes with --replay" in baton("blame", *change).err

@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from baton.model import counted
 from baton.reports.text import one_line
 
-from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole, Words
+from .options import (
+    LATER,
+    USUAL,
+    Changes,
+    ConfigPath,
+    Evaluators,
+    Flag,
+    Paths,
+    Scoring,
+    Whole,
+    Words,
+)
 
 if TYPE_CHECKING:
-    from baton.feed.blame import Blame, Suspect
+    from baton.feed.blame import Again, Blame, Suspect
 
 
 def blame_command(
@@ -22,6 +34,9 @@ def blame_command(
     json: Flag = False,
     evaluators: Evaluators = (),
     config: ConfigPath = None,
+    replay: str | None = None,
+    changes: Annotated[Changes, LATER] = (),
+    repeat: Annotated[Whole, LATER] = 3,
     votes: Annotated[Whole, LATER] = 3,
     scoring: Scoring = USUAL,
     trust: Annotated[Paths, LATER] = (),
@@ -43,18 +58,35 @@ def blame_command(
         An evaluator to score recordings with. May be given several times.
     config
         A config by which recordings are scored, and whose judge is asked.
+    replay
+        An agent, or a config: play the moment of each suspect again with it, and say how often it
+        goes wrong. Tools are answered from the recording.
+    changes
+        With --replay, play also with a text changed: NAME=FILE, as in agent:desk=new.md.
+    repeat
+        With --replay, how often each moment is played.
     votes
         How many answers of a judge are merged.
     trust
         A folder whose files may name code. May be given several times.
     """
     from baton.session.blame import find_blame
+    from baton.session.components import changes_in
 
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
     # What the user's own code prints does not belong to the answer.
     with redirect_stdout(sys.stderr):
-        found = find_blame(sources, evaluators or None, traces=run, votes=votes, **asked)
+        found = find_blame(
+            sources,
+            evaluators or None,
+            traces=run,
+            votes=votes,
+            replay_by=replay,
+            texts=changes_in(changes),
+            repeat=repeat,
+            **asked,
+        )
     for each in found:
         if json:
             print(msgspec.json.encode(each.blame).decode())
@@ -82,3 +114,17 @@ def _print_suspect(mark: str, suspect: Suspect, *, of: int) -> None:
     where += f" of {suspect.dispatch}" if suspect.dispatch else ""
     print("  " + one_line(f"{mark} {where}: {suspect.fault.replace('_', ' ')}{votes}", 200))
     print("     " + one_line(suspect.says, 300))
+    if suspect.again is not None:
+        print("     " + _again(suspect.again))
+
+
+def _again(again: Again) -> str:
+    told = []
+    if again.failed is not None:
+        told.append(f"it went wrong {again.failed} times")
+    if again.changed_failed is not None:
+        told.append(f"with the change {again.changed_failed} times")
+    if again.same is not None:
+        told.append(f"it did what was recorded {again.same} times")
+    what = ", ".join(told) or "nothing tells what came of it"
+    return f"played again {counted(again.plays, 'time')} ({again.form}): {what}"

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.judges.prompts import RULE, fenced
 from baton.model import (
     Dispatch,
+    Form,
+    GotBack,
     HandedOff,
     Judge,
     JudgeError,
@@ -28,8 +30,9 @@ from baton.model import (
 )
 
 from .failures import Failure, causes
+from .fixes import FORMS
 from .steps import Place, Shown, places_of, shown_steps
-from .taxonomy import OTHER, SUBTYPES, subtype_named, subtype_of
+from .taxonomy import OTHER, SUBTYPES, Category, subtype_named, subtype_of
 
 How = Literal["proven", "judged", "can't tell"]
 RANKED = 3
@@ -38,6 +41,24 @@ VOTES = 3
 _MOST = 60_000
 """Characters of a run that a judge reads; each step gets an equal share of what is left."""
 _LEAST_STEP, _LONGEST_STEP = 80, 1_500
+
+
+class Again(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of playing the moment of a suspect again.
+
+    Attributes:
+        form: what was played: the sender's decision, the receiver, the sender with the result.
+        plays: how often, on either side.
+        failed: how many plays failed in the same way; ``None`` where no evaluator found the fault.
+        same: how many did what was recorded; ``None`` where the recording does not tell.
+        changed_failed: how many failed with a text changed; ``None`` without a change.
+    """
+
+    form: Form
+    plays: int
+    failed: int | None = None
+    same: int | None = None
+    changed_failed: int | None = None
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,6 +72,7 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         dispatch: the dispatch that it is part of.
         evidence: ids that prove it.
         votes: how many answers of the judge named it; 0 for what is proven.
+        again: what came of playing it again, where that was asked for.
     """
 
     agent: str
@@ -60,6 +82,7 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dispatch: str | None = None
     evidence: list[str] = []
     votes: int = 0
+    again: Again | None = None
 
 
 class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -361,3 +384,41 @@ def _each_once(suspects: Sequence[Suspect]) -> Iterator[Suspect]:
         if suspect.step not in seen:
             seen.add(suspect.step)
             yield suspect
+
+
+class Moment(NamedTuple):
+    """What is played again of a suspect: a dispatch in a form, and what decides.
+
+    ``is_chosen_right`` tells whether the work went to whom it should.
+    """
+
+    dispatch: str
+    form: Form
+    evaluators: list[str]
+    is_chosen_right: bool
+
+
+def moment_of(trace: Trace, suspect: Suspect, failures: Sequence[Failure]) -> Moment | None:
+    """Say what to play again from the step of a suspect; ``None`` where it is of no dispatch.
+
+    A step of an agent that was set to work by a dispatch is played from there.
+    """
+    form = FORMS.get(_category_of(suspect.fault), "child")
+    dispatch = suspect.dispatch
+    place = places_of(trace).get(suspect.step)
+    if dispatch is None and place is not None:
+        if isinstance(place.step, HandedOff | GotBack):
+            dispatch = place.step.dispatch
+        elif place.run.started_by:
+            dispatch, form = place.run.started_by[0], "child"
+    if dispatch is None:
+        return None
+    found = [each for each in failures if (each.dispatch, each.fault) == (dispatch, suspect.fault)]
+    names = list(dict.fromkeys(each.evaluator for each in found))
+    return Moment(dispatch, form, names, is_chosen_right=_category_of(suspect.fault) != "choosing")
+
+
+def _category_of(fault: str) -> Category:
+    """Return the step of a dispatch that broke: of a finding's kind, or of a subtype."""
+    named = subtype_named(fault)
+    return named.category if named is not None else subtype_of(fault).category

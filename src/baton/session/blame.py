@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from typing import NamedTuple, Unpack
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Unpack, cast
+
+import msgspec
 
 from baton.config.judge import JudgeConfig, make_judge_of
-from baton.feed.blame import VOTES, Blame, blame
+from baton.datasets.dispatch_cases import dispatch_case
+from baton.datasets.recorded_dispatches import as_made
+from baton.feed.blame import VOTES, Again, Blame, Suspect, blame, moment_of
 from baton.feed.failures import Failure, failures_of
 from baton.model import CaseResult, InputError, Judge, Trace, suggestion
+from baton.model.option_names import option
+from baton.model.views import index_of
+from baton.replays.seen import Seen, differences
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PROVEN_BY_RECORD, EvaluatorSpec, Specs, make_plan
 
+from .evaluate import EvaluateOptions
 from .file_kinds import config_of
 from .issues import results_of
 from .prepare import PathLike, ScoreOptions, judge_flags_of, log_note
+from .replay import replay
 from .report import STORED
 from .score import score
 
 FINDERS: list[EvaluatorSpec | str] = [*PROVEN_BY_RECORD, "result_contradicted", "duplicate_work"]
 """What scores recordings whose failure is to be explained: all that proves a fault."""
+
+
+REPEATS = 3
+"""Plays of a moment: a fault that came by chance does not come each time."""
 
 
 class Blamed(NamedTuple):
@@ -44,6 +57,9 @@ def find_blame(
     *,
     traces: Sequence[str] = (),
     votes: int = VOTES,
+    replay_by: str | None = None,
+    texts: Mapping[str, str] | None = None,
+    repeat: int = REPEATS,
     stored: PathLike = STORED,
     **options: Unpack[ScoreOptions],
 ) -> list[Blamed]:
@@ -56,15 +72,21 @@ def find_blame(
             when left out.
         traces: ask about these only, by their ids.
         votes: how many answers of a judge are merged.
+        replay_by: the agent, or a config, that plays the moment of each suspect again.
+        texts: texts to change, by name: does the run go right with them?
+        repeat: how often each moment is played.
         stored: where evaluations are stored.
         options: as for :func:`baton.score`. With ``judge``, or one of the ``config``, it is asked
             where nothing is proven.
 
     Raises:
-        InputError: an option or file with faults, no such trace, or nothing that failed.
+        InputError: an option or file with faults, no such trace, or nothing that failed; or an
+            agent that cannot be played.
     """
     if votes < 1:
         raise InputError("`votes` is at least 1")
+    if replay_by is None and texts:
+        raise InputError(f"{option('with')} goes with {option('replay')}")
     note = options.get("note", log_note)
     runs: list[_Run] = []
     known: list[str] = []
@@ -82,7 +104,61 @@ def find_blame(
     missing = [each for each in traces if each not in known]
     if missing:
         raise InputError(f"no run `{missing[0]}`; {suggestion(missing[0], known)}")
-    return run_anywhere(_blamed(runs, votes, options))
+    blamed = run_anywhere(_blamed(runs, votes, options))
+    if replay_by is not None:
+        for one in blamed:
+            one.blame.suspects = [
+                _played_again(one, suspect, replay_by, texts or {}, repeat, options)
+                for suspect in one.blame.suspects
+            ]
+    return blamed
+
+
+def _played_again(
+    one: Blamed,
+    suspect: Suspect,
+    agent: str,
+    texts: Mapping[str, str],
+    repeat: int,
+    options: ScoreOptions,
+) -> Suspect:
+    """Play the moment of a suspect again; raises InputError where the agent cannot be played."""
+    moment = moment_of(one.trace, suspect, one.failures)
+    at = f"step `{suspect.step}` of `{one.trace.id}`"
+    if moment is None:
+        raise InputError(
+            f"`{suspect.agent}` cannot be played from {at}: no dispatch set it to work or was made"
+        )
+    made = index_of(one.trace).dispatches[moment.dispatch]
+    expected = as_made(one.trace, made) if moment.is_chosen_right else None
+    case = dispatch_case(one.trace, made.id, form=moment.form, expected=expected)
+    lacks = case.dispatch.lacks if case.dispatch is not None else None
+    if lacks is not None:
+        raise InputError(f"`{suspect.agent}` cannot be played from {at}: {lacks}")
+    changed = {"texts": texts, "repeat": repeat}
+    play = cast("EvaluateOptions", {**options, **changed})
+    replayed = replay([case], agent, moment.evaluators or None, **play)
+    (played,) = replayed.cases
+    plays = [*played.unchanged, *played.changed]
+    errors = [each.error or "it broke" for each in plays if each.status == "error"]
+    if errors:
+        raise InputError(f"`{suspect.agent}` cannot be played from {at}: {errors[0]}")
+    told = [differences(played.recorded, each) for each in played.unchanged if played.recorded]
+    again = Again(
+        form=moment.form,
+        plays=repeat,
+        failed=_failing(played.unchanged),
+        same=told.count("") if told and None not in told else None,
+        changed_failed=_failing(played.changed),
+    )
+    return msgspec.structs.replace(suspect, again=again)
+
+
+def _failing(plays: Sequence[Seen]) -> int | None:
+    """Return how many plays failed; ``None`` where there are none, or one has no verdict."""
+    if not plays or any(each.status not in ("passed", "failed") for each in plays):
+        return None
+    return sum(each.status == "failed" for each in plays)
 
 
 def blame_traces(
