@@ -142,6 +142,7 @@ def eval_command(
         Path | None, LATER, Parameter(name=["--config_file_path", "--config-file-path"])
     ] = None,
     scoring: Scoring = USUAL,
+    name: Annotated[str | None, LATER] = None,
     app: Annotated[str | None, LATER] = None,
     keyword: Keyword = None,
     filters: Annotated[Words, LATER, Parameter(name=["--filter", "-f"])] = (),
@@ -198,6 +199,8 @@ def eval_command(
     dry_run
         Print what judging would cost, as far as the cases show it; play nothing, send nothing,
         import no code of your own.
+    name
+        Name of the evaluation.
     trust
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
@@ -218,6 +221,7 @@ def eval_command(
         variant=running.variant,
     )
     options: EvaluateOptions = {
+        "name": name,
         **scoring.options(trust, rehearsal=dry_run),
         **running.options(),
     }

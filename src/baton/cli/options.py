@@ -128,18 +128,15 @@ AS_CONFIGURED = Redacting()
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Scoring:
-    """What `score` and `eval` both take of how to score.
+    """What every command that scores takes of how to score.
 
     Parameters
     ----------
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
-    name
-        Name of the evaluation.
     """
 
     agents: Annotated[Path | None, LATER] = None
-    name: Annotated[str | None, LATER] = None
     judging: JudgeOptions = AS_JUDGED
     redacting: Redacting = AS_CONFIGURED
 
@@ -147,7 +144,6 @@ class Scoring:
         """Return the options of the functions that score; ``rehearsal`` asks no judge."""
         return {
             "agents": self.agents,
-            "name": self.name,
             "judge": self.judging.flags(rehearsal=rehearsal),
             "trust": trust_in(trust),
             "redact": self.redacting.redact,

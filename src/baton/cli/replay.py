@@ -56,6 +56,7 @@ def replay_command(
     variant: Annotated[str | None, LATER] = None,
     app: Annotated[str | None, LATER] = None,
     scoring: Scoring = USUAL,
+    name: Annotated[str | None, LATER] = None,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
     """Play recorded dispatches again, with one thing changed, and show what differs.
@@ -112,6 +113,8 @@ def replay_command(
         Which of a config's providers plays, by its agent_id or type.
     app
         The app of the server to talk to, where it has several.
+    name
+        Name of the evaluation.
     trust
         A folder whose baton.yaml may name code, although it was only found.
     """
@@ -126,6 +129,7 @@ def replay_command(
     options = cast(
         "EvaluateOptions",
         {
+            "name": name,
             **scoring.options(trust, rehearsal=False),
             **{name: value for name, value in run.items() if value is not None},
             "texts": changes_in(changes),

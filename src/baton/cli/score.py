@@ -48,6 +48,7 @@ def score_command(
     keyword: Keyword = None,
     last_failed: LastFailed = False,
     scoring: Scoring = USUAL,
+    name: Annotated[str | None, LATER] = None,
     showing: Showing = SHORT,
     reports: Reports = NONE,
     out: Annotated[Path, LATER] = OUT,
@@ -84,12 +85,15 @@ def score_command(
         How many processes score; with judges it is one.
     dry_run
         Print what judging would cost; send nothing, and import no code of your own.
+    name
+        Name of the evaluation.
     trust
         A folder whose test_config.json may name code; remembered until it changes. May be given
         several times.
     """
     showing.begin()
     asked = scoring.options(trust, rehearsal=dry_run)
+    asked["name"] = name
     asked["config"] = config
     work = (traces, dataset or None, evaluators or None)
     chosen: _Choice = {"out": out, "keyword": keyword, "last_failed": last_failed}

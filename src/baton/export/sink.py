@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, Protocol
@@ -225,16 +226,16 @@ class _File:
             self._file = None
 
 
-class JsonFile(_File):
+class JsonFile(_File, ABC):
     """A file of exports as OTLP JSON."""
 
     def add(self, items: Items) -> None:
         """Take spans or log records, not both."""
         self.add_encoded(encode_json(items))
 
+    @abstractmethod
     def add_encoded(self, data: bytes) -> None:
         """Take an export that is JSON already, on one line."""
-        raise NotImplementedError
 
 
 class _Lines(JsonFile):

@@ -1,0 +1,191 @@
+"""Issues at a size: signatures, groups of texts, how stable groups are, and what claims cost.
+
+    python benchmarks/feed.py                       # all measures
+    python benchmarks/feed.py signatures groups     # some: signatures groups stability claims
+    python benchmarks/feed.py stability TEXTS.txt   # of your own texts, one a line
+
+Stability: the texts are grouped again and again, from samples of 70 of 100 of them, and each pair
+of groupings is compared on the texts that both hold, by the adjusted Rand index (1: the same
+groups, 0: as by chance).
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import mean
+
+from accuracy.recordings import SOURCES
+
+import baton
+from baton.feed.failures import Failure
+from baton.feed.groups import group_texts
+from baton.feed.issues import Collector, Edge
+from baton.model import Trace
+from baton.readers import iter_traces
+from baton.runner.plan import PROVEN_BY_RECORD
+
+FAILURES, TEXTS, SAMPLES, KEPT = 1_000_000, 10_000, 8, 0.7
+FAULTS = ("failed", "empty_answer", "tool_outside_scope", "dropped_constraint", "ignored")
+WHO = ("The agent", "It", "The receiver", "The sub-agent", "This run", "The answer")
+WHAT = (
+    ("promised a refund of {n} euros", "gave {n} EUR back", "granted the refund of {n}"),
+    ("was rude to the customer", "used an impolite tone", "addressed the customer dismissively"),
+    ("answered in English and not in German", "ignored the language of the user"),
+    ("left the second attachment out", "did not read attachment {n}", "skipped an attached file"),
+    ("searched the wrong city", "looked for hotels in another town", "mixed up both cities"),
+    ("rounded the invoice total", "gave a total of {n} that does not add up"),
+    ("repeated the search {n} times", "ran the same query over and over"),
+    ("quoted an outdated price list", "used prices of last year", "read the old tariff {n}"),
+)
+WHY = ("", " although the policy forbids it", " before anybody confirmed it", " without a reason")
+
+
+def peak_mib() -> float:
+    """Return the most memory that this process had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def failures(count: int) -> Iterator[Failure]:
+    """Yield failures of 40 agents, as they come from an evaluation."""
+    drawn = random.Random(7)
+    for number in range(count):
+        receiver = f"agent-{drawn.randrange(40)}"
+        yield Failure(
+            conversation=f"c{number}",
+            evaluator="dispatch_completed",
+            type="dispatch_completed",
+            fault=drawn.choice(FAULTS),
+            sender="desk",
+            receiver=receiver,
+            dispatch="d1",
+            subject={"tool": f"tool-{drawn.randrange(5)}"},
+            says=f"`{receiver}` failed: HTTP 503, request {number} of order {number % 977}",
+            at=2.5 * number,
+        )
+
+
+def signatures() -> None:
+    """Collect a million failed dispatches."""
+    collector, began, first = Collector(), time.process_time(), 0.0
+    for number, failure in enumerate(failures(FAILURES)):
+        collector.dispatched(Edge("desk", failure.receiver or ""), at=failure.at)
+        collector.add([failure])
+        if number == FAILURES // 10:
+            first = peak_mib()
+    issues = collector.issues()
+    seconds = time.process_time() - began
+    print(
+        f"signatures: {FAILURES} failed dispatches in {seconds:.1f} s (aim 60), {len(issues)} "
+        f"issues; {first:.0f} MiB after a tenth, {peak_mib():.0f} MiB at the end"
+    )
+
+
+def complaints(count: int, seed: int) -> list[str]:
+    """Write complaints of eight kinds in different words."""
+    drawn = random.Random(seed)
+    made = []
+    for _ in range(count):
+        words = drawn.choice(drawn.choice(WHAT)).format(n=drawn.randint(1, 999))
+        extra = "".join(drawn.choices("abcdefghijklmnop", k=7))
+        made.append(f"{drawn.choice(WHO)} {words}{drawn.choice(WHY)}, see {extra}.")
+    return made
+
+
+def groups() -> None:
+    """Group 10,000 texts, no two of which are the same."""
+    began = time.process_time()
+    labels = group_texts(complaints(TEXTS, 1))
+    seconds = time.process_time() - began
+    print(f"groups: {TEXTS} texts in {seconds:.1f} s (aim 30), {max(labels) + 1} groups")
+
+
+def rand_index(texts: Sequence[str], seed: int = 3) -> float:
+    """Return the mean adjusted Rand index of pairs of groupings of 70 % samples."""
+    from sklearn.metrics import adjusted_rand_score
+
+    drawn = random.Random(seed)
+    fits: list[dict[int, int]] = []
+    for _ in range(SAMPLES):
+        chosen = sorted(drawn.sample(range(len(texts)), int(KEPT * len(texts))))
+        labels = group_texts([texts[place] for place in chosen])
+        # What is of no group is a group of its own.
+        alone = iter(range(-1, -len(texts) - 1, -1))
+        fits.append(
+            {
+                p: label if label >= 0 else next(alone)
+                for p, label in zip(chosen, labels, strict=True)
+            }
+        )
+    pairs = [
+        ([one[place] for place in both], [two[place] for place in both])
+        for one, two in combinations(fits, 2)
+        for both in [sorted(one.keys() & two.keys())]
+    ]
+    return float(mean(adjusted_rand_score(first, second) for first, second in pairs))
+
+
+def stability(texts: Sequence[str] = ()) -> None:
+    """Group samples of texts, and compare what became of them."""
+    if texts:
+        print(f"stability: {rand_index(texts):.2f} over {len(texts)} texts (aim 0.9)")
+        return
+    for count in (60, 125, 500):
+        found = rand_index(complaints(count, count))
+        print(f"stability: {found:.2f} over {count} made complaints (aim 0.9)")
+
+
+def claims() -> None:
+    """Read and score recordings with and without the two evaluators of what agents say."""
+    both = {"claims_supported", "announced_dispatch"}
+    names = [spec.type for spec in PROVEN_BY_RECORD]
+
+    def seconds(work: Callable[[], object]) -> float:
+        taken = []
+        for _ in range(7):
+            began = time.process_time()
+            work()
+            taken.append(time.process_time() - began)
+        return min(taken)
+
+    def read() -> list[Trace]:
+        # Folders of recordings hold a few files that are none.
+        return list(iter_traces(list(SOURCES.values()), on_problem=lambda _: None))
+
+    traces, reading = read(), seconds(read)
+    rest = [name for name in names if name not in both]
+    without = seconds(lambda: baton.score(traces, evaluators=rest))
+    more = seconds(lambda: baton.score(traces, evaluators=names)) - without
+    print(
+        f"claims: {' and '.join(sorted(both))} take {more:.3f} s of {len(traces)} recordings; "
+        f"reading takes {reading:.2f} s and scoring by the others {without:.2f} s: "
+        f"{more / (reading + without):.1%} more (aim 5 %)"
+    )
+
+
+MEASURES: dict[str, Callable[[], None]] = {
+    each.__name__: each for each in (signatures, groups, stability, claims)
+}
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    words = sys.argv[1:]
+    if len(words) == 2 and words[0] == "stability" and words[1] not in MEASURES:
+        lines = Path(words[1]).read_text(encoding="utf-8").splitlines()
+        stability([line for line in lines if line.strip()])
+        return
+    unknown = set(words) - MEASURES.keys()
+    if unknown:
+        sys.exit(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    for name in words or MEASURES:
+        MEASURES[name]()
+
+
+if __name__ == "__main__":
+    main()
