@@ -197,3 +197,10 @@ def test_calls_of_the_sender_are_steps_of_the_run(tmp_path: Path) -> None:
     run_ = run("desk", call("look_up", {"id": 4}, "nothing"), output="Sorry.")
     blame_traces([trace(turn("Find 4.", run_, output="Sorry."))], judge=judge)
     assert 'called look_up({"id":4}) and got: nothing' in judge.asked[0].content
+
+
+@pytest.mark.parametrize("command", ["issues", "collect", "blame"])
+def test_what_stores_no_evaluation_gives_none_a_name(command: str, baton: Baton) -> None:
+    result = baton(command, CHAT, "--name", "nightly")
+    assert result.code == 2
+    assert "no option `--name`" in result.err

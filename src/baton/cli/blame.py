@@ -41,19 +41,19 @@ def blame_command(
     scoring: Scoring = USUAL,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
-    """Say which agent, at which step, by which fault made a run fail.
+    """Find the agent, the step and the fault that made a run fail.
 
-    What the record proves comes first. Where nothing is proven, a judge is asked, if one is named.
+    What the record proves comes first. If it proves nothing, the judge is asked, if one is named.
 
     Parameters
     ----------
     sources
-        Recordings of runs that failed, and folders of evaluations, of which all results are asked
-        about; the failed ones of the newest evaluation when left out.
+        Recordings of failed runs, and folders of evaluations, all of whose results are looked at.
+        The failed results of the newest evaluation by default.
     run
-        Ask about this run only, by the id of its trace. May be given several times.
+        Only the run whose trace has this id. May be given several times.
     json
-        Print the answers as JSON, a line for each run.
+        Print the answers as JSON, one line for each run.
     evaluators
         An evaluator to score recordings with. May be given several times.
     config
@@ -66,7 +66,7 @@ def blame_command(
     repeat
         With --replay, how often each moment is played.
     votes
-        How many answers of a judge are merged.
+        Number of answers of the judge that are merged.
     trust
         A folder whose files may name code. May be given several times.
     """
@@ -93,7 +93,7 @@ def blame_command(
         else:
             _print(each.blame)
     if not found:
-        print("no run that failed")
+        print("no failed run")
     return 0
 
 

@@ -37,21 +37,21 @@ def collect_command(
     scoring: Scoring = USUAL,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
-    """Choose dispatches of production for a set of cases: by receiver and verdict, no duplicates.
+    """Choose dispatches from production as test cases: by receiver and verdict, no duplicates.
 
     Parameters
     ----------
     sources
         Folders of evaluations, recordings, which are scored first, and conversations of a server:
-        server://HOST/PROJECT. The newest evaluation when left out.
+        server://HOST/PROJECT. The newest evaluation by default.
     output
-        Write the cases into this file, or into this folder (`cases/`), a file for each.
+        Write the cases to this file, or to this folder (`cases/`), one file for each.
     count
-        How many cases: 40 to 200, or any number with --failing or --issue.
+        Number of cases: 40 to 200, or any number with --failing or --issue.
     filter
-        Only dispatches that meet this: "to:refund-* depth:>=2".
+        Only dispatches that match this filter: "to:refund-* depth:>=2".
     edge
-        Only dispatches of SENDER:RECEIVER; either may be a glob.
+        Only dispatches from SENDER to RECEIVER, as SENDER:RECEIVER; either may be a glob.
     since
         Only dispatches that started then or later: a date or a time.
     tag
@@ -59,14 +59,14 @@ def collect_command(
     failing
         Only dispatches that fail.
     issue
-        Of what fails only the members of this issue of `baton issues`, and what passes beside them.
+        Failing dispatches only from this issue of `baton issues`; green ones of the same receivers.
     seed
-        Another seed chooses another set.
+        A different seed gives a different choice.
     form
         How the cases are played: the sender chooses again (decision), the receiver gets the same
         prompt (child), or the sender goes on from the result (integration).
     context_turns
-        Of how many turns before and after a dispatch its case holds all that agents did.
+        Number of turns before and after the dispatch that a case includes in full.
     evaluators
         An evaluator to score recordings with. May be given several times.
     config

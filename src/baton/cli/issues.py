@@ -75,23 +75,23 @@ def issues_command(
     scoring: Scoring = USUAL,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
-    """Group what failed into issues: the same fault between the same agents is one.
+    """Group failures into issues: one for each fault between the same agents.
 
     Parameters
     ----------
     sources
-        Folders of evaluations, which are taken as they were scored, and recordings, which are
-        scored first; the newest evaluation when left out.
+        Folders of evaluations, with the scores they have, and recordings, which are scored first.
+        The newest evaluation by default.
     show
-        Show this issue with some of its failures: its key, or how that begins.
+        Show the issue with this key, or the beginning of it, with some of its failures.
     mark
-        Give an issue a state, as KEY=STATE: new, open, muted or fixed.
+        Set the state of an issue, as KEY=STATE: new, open, muted or fixed.
     why
-        Why it gets that state.
+        The reason for the new state.
     version
         The version of the agent's definition in which it is fixed.
     by
-        Who gives it that state.
+        Who sets the state.
     investigate
         Have the model of --judge look at this issue, say what goes wrong, and propose a fix.
     prove
@@ -119,13 +119,13 @@ def issues_command(
     dry_run
         With --investigate, print what it would cost; ask nobody.
     all
-        List muted and fixed issues as well.
+        Also list muted and fixed issues.
     most
-        List so many issues.
+        List at most this many issues.
     json
-        Print the issues as JSON, with all that is known of each.
+        Print the issues as JSON, with all fields.
     server
-        The address of a server whose issues are meant. The key is in `BATON_API_KEY`.
+        Show the issues of the server at this address. The key is in `BATON_API_KEY`.
     project
         The project on the server; that of the key, or `default`, when left out.
     evaluators

@@ -1,4 +1,4 @@
-"""Blame: which agent, at which step, by which fault made a run fail.
+"""Blame: the agent, the step and the fault that made a run fail.
 
 First what the record proves: the earliest fault whose effect reaches the end of the run along its
 dispatches. Where nothing is proven, a judge is asked in the form of abduction, action and

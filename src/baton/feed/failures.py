@@ -56,7 +56,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """What it goes by: the same for the same fault, in whatever order failures are read."""
+        """The identifier: the same for the same fault, in whatever order failures are read."""
         where = self.dispatch or self.receiver or ""
         about = ",".join(f"{name}={value}" for name, value in sorted(self.subject.items()))
         return "\t".join((self.conversation, where, self.evaluator, self.fault or "", about))

@@ -89,23 +89,23 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Failures that are the same fault.
 
     Attributes:
-        key: what it goes by: the key of its signature, with the name of its group behind it.
-        title: what it is called.
+        key: identifier: the key of the signature, followed by the name of the group if it has one.
+        title: name.
         subtype: of :mod:`baton.feed.taxonomy`.
         fault: kind of the finding, or type of the evaluator.
         sender, receiver, about: as in its signature.
         evaluators: the evaluators that failed.
         proven: whether a finding proves it; else an evaluator, a judge for example, says so.
-        count: how many failures there are.
-        first, last: when, in seconds since the epoch, where times are known.
-        rate: of the dispatches of that edge.
+        count: number of failures.
+        first, last: time of the first and last one, in seconds since the epoch, where known.
+        rate: failures per 1,000 dispatches on that edge.
         by_version, by_model: the same, for each version of the receiver and each model.
-        infrastructure: how many of its failures came while many agents failed at once.
+        infrastructure: number of failures that happened while many agents failed at once.
         group: the group of texts that it is, where only reasons tell failures apart. Its figures
             are then estimated from ``TEXTS`` members, if there are more.
-        groups: what its members say, where there are many and they say several things.
+        groups: clusters of the members' messages, where there are many that differ.
         members: some of the failures.
-        state: what is known of it; ``note``, ``by`` and ``since`` belong to that.
+        state: given by a person; ``note``, ``by`` and ``since`` belong to it.
     """
 
     key: str

@@ -17,7 +17,7 @@ from .failures import NOBODY, Failure
 
 
 class Signature(NamedTuple):
-    """What a kind of failure goes by.
+    """What failures of one issue have in common.
 
     Attributes:
         project: empty for issues of all kinds: a server keeps those of a project by themselves, so

@@ -104,12 +104,14 @@ def collect(
             continue
         pool.add(found.trace, result.scores)
     if unread:
-        note(f"{counted(unread, 'result')} without a trace: not chosen from")
+        note(f"{counted(unread, 'result')} left out, as the trace is missing")
     collected = pool.choose()
     if issue is not None and not any(each.failing for each in collected.strata):
-        raise InputError(f"no issue `{issue}` has a member there: `baton issues` lists them")
+        raise InputError(
+            f"no failure of issue `{issue}` was found there: `baton issues` lists the issues"
+        )
     if not collected.chosen:
-        raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
+        raise InputError("no dispatch can be chosen: none that matches the filters has a verdict")
     for each in shortcomings(collected, count, failing=failing):
         note(each)
     cases = cases_of(collected, issue=issue, form=form, context_turns=context_turns)

@@ -138,7 +138,7 @@ class Opened:
             collector.see(found.trace)
             collector.add(failures_of(found.trace, result.scores))
         if unread:
-            self.note(f"{counted(unread, 'result')} without a trace: not looked at")
+            self.note(f"{counted(unread, 'result')} left out, as the trace is missing")
         issues = _in_groups(collector, Path(groups), self.note)
         there = {issue.key for issue in issues}
         quiet = [
@@ -198,7 +198,7 @@ def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
     if not is_installed("sklearn"):
         found = collector.issues()
         if any(can_be_grouped(issue) for issue in found):
-            note(f"reasons of judges are not put into groups: {install(requirement('feed'))}")
+            note(f"reasons of judges are not grouped: {install(requirement('feed'))}")
         return found
     try:
         before = path.read_bytes()
@@ -316,7 +316,7 @@ def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
         return found[0]
     if found:
         listed = ", ".join(issue.key for issue in found[:3])
-        raise InputError(f"`{key}` is how several issues begin: {listed}")
+        raise InputError(f"several issues begin with `{key}`: {listed}")
     hint = suggestion(key, [issue.key for issue in issues]) if issues else "there is none"
     raise InputError(f"no issue `{key}`; {hint}")
 
