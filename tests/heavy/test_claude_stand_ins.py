@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.heavy.claude_desk import AGENTS, Desk, calls, desk, said, tools
+from tests.heavy.claude_desk import AGENTS, Desk, asked_for, calls, desk, said, tools
 from tests.heavy.playing_again import assert_fixed_by
 
 from baton.datasets.dispatch_cases import dispatch_case
@@ -21,6 +21,7 @@ from baton.model import Content, Form, InputError, ProviderError, Trace
 from baton.providers.claude_play import staged
 from baton.providers.claude_sdk import ClaudeSdkOptions, sdk_options
 from baton.stand_ins import playing
+from baton.testing.llm import Received, Reply
 
 pytestmark = pytest.mark.heavy
 
@@ -219,6 +220,25 @@ def test_a_stand_in_answers_in_place_of_a_sub_agent(opened: Callable[[Any], Desk
     assert said(dispatch.result) == "R-7: paid by the stand-in"
     assert [run.agent for run in trace.turns[0].runs] == ["main"]
     assert said(trace.turns[0].output) == "Refunded: R-7"
+
+
+def test_a_sub_agent_that_is_answered_for_hands_on_nothing(
+    opened: Callable[[Any], Desk],
+) -> None:
+    """Whatever its model asks for, in the background as well."""
+    call = {"subagent_type": "warehouse", "description": "Refund", "prompt": "Refund order 7."}
+    always = Reply(answer={**call, "run_in_background": True}, tool="Agent")
+
+    def dispatching(received: Received) -> Any:
+        return always if asked_for(received) == 0 else f"I am done: {received.text}"
+
+    d = opened(dispatching)
+    trace = d.play(AGENT_ANSWERS)
+    (dispatch,) = trace.turns[0].dispatches
+    assert (dispatch.to_agent, dispatch.stand_in, dispatch.runs) == ("warehouse", "fixture", [])
+    assert said(dispatch.result) == "R-7: paid by the stand-in"
+    assert [run.agent for run in trace.turns[0].runs] == ["main"]
+    assert "R-7: paid by the stand-in" in said(trace.turns[0].output)
 
 
 MOMENTS = """

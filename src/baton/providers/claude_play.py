@@ -24,9 +24,9 @@ import msgspec
 
 from baton.findings.dispatch_scope import meant_by
 from baton.model import ProviderError, ToolCall, Trace
-from baton.readers.builder import MAIN
+from baton.readers.builder import MAIN, without
 from baton.stand_ins import Asked, Decided, Play, StandInError, check_names
-from baton.stand_ins.answers import Answer
+from baton.stand_ins.answers import Answer, content_of
 from baton.stand_ins.play import Held
 
 _DISPATCHING = frozenset({"Agent", "Task"})
@@ -456,7 +456,17 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
             if dispatch.call in given and dispatch.call is not None:
                 gone.update(dispatch.runs)
                 dispatch.runs, dispatch.status, dispatch.error = [], "completed", None
-                dispatch.unknown = [name for name in dispatch.unknown if name != "runs"]
+                dispatch.unknown = without(dispatch.unknown, "runs", "result")
+                if dispatch.result is None:
+                    dispatch.result = content_of(_text(given[dispatch.call].result))
+        # A model that does not do as it is told may have handed on work from there: it was refused.
+        kept = []
+        for dispatch in turn.dispatches:
+            if dispatch.from_run in gone:
+                gone.update(dispatch.runs)
+            else:
+                kept.append(dispatch)
+        turn.dispatches = kept
         turn.runs = [run for run in turn.runs if run.id not in gone]
     return trace
 
