@@ -219,3 +219,13 @@ def test_a_version_that_works_otherwise_is_refused_by_name(
     with pytest.raises(ProviderError, match="Strands has no `_run_tool`, so nothing was run"):
         shop.play(asked(stand_ins=StandIns(mode="mock")), "cashier")
     assert shop.charges == []
+
+
+def test_what_a_swarm_tells_of_its_agents_can_be_changed(shop: Shop) -> None:
+    from baton.providers.frameworks.program import Program
+
+    target = f"{shop.folder}/shop.py:crew"
+    assert Program(target, shop.folder).components()["description:teller"] == "Counts."
+    texts = {"description:teller": "Counts money."}
+    assert Program(target, shop.folder, texts).components()["description:teller"] == "Counts money."
+    assert Program(target, shop.folder).components()["description:teller"] == "Counts."

@@ -212,3 +212,7 @@ async def typed(message):
     """Ask an agent in the deprecated way, after another."""
     await archive.invoke_async(message)
     return (await cashier.structured_output_async(Route, message)).to
+
+
+teller = Agent(name="teller", description="Counts.", model=Scripted("teller"), **PERSONAL)
+crew = Swarm([agent("opener"), teller])
