@@ -181,7 +181,7 @@ def test_the_cases_of_an_issue_are_its_members_and_what_passes_beside_them() -> 
     receivers = {case.dispatch.call.to for case in found.cases if case.dispatch is not None}
     assert receivers == {issue.receiver}
     assert all(f"issue:{issue.key[:6]}" in case.tags for case in found.cases)
-    with pytest.raises(InputError, match="no issue `zzz`"):
+    with pytest.raises(InputError, match="issue `zzz`"):
         collect(recordings, count=12, issue="zzz")
 
 

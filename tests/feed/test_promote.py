@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 import pytest
 
+from baton.feed.blame import Moment, Suspect, moment_of
+from baton.feed.collect import Pool
+from baton.feed.failures import failures_of
 from baton.feed.fixes import Edit, diff_of, edited, make_fix, patterns, playable
-from baton.feed.issues import Issue, Mark, Rate, State
+from baton.feed.issues import Issue, Mark, Rate, State, id_of
 from baton.feed.progress import FIX_KINDS, Fix, Progress, Promoted, Promotion, Proof
 from baton.feed.promote import Run, marks_by_cases
+from baton.feed.signature import signature_of
 from baton.feed.taxonomy import SUBTYPES
-from baton.model import InputError, Status
+from baton.model import InputError, Score, Status, Trace
 from baton.replays.play import Counted
+from baton.session.issues import members_of_group
+from baton.testing.build import delegate, score, trace, turn
+from baton.testing.build import run as run_of
 
 ISSUE = Issue(
     key="abc",
@@ -157,3 +166,47 @@ def test_each_pattern_is_for_faults_that_there_are_and_is_not_complete_before_it
         assert "{" not in filled
         fix = make_fix(each.kind, "agent:x", filled, {"agent:x": "Help."}, why="")
         assert bool(playable(fix)) == ("«" in filled)
+
+
+def _failing(number: int) -> tuple[Trace, list[Score]]:
+    asked = f"Write about {('tides', 'copper', 'maize', 'wheat')[number]}."
+    made = trace(
+        turn(
+            asked,
+            run_of("editor", delegate("writer", asked, id="d1", result="Done.")),
+            run_of("writer", output="Done."),
+            output="Done.",
+        ),
+        id=f"t{number}",
+    )
+    says = "it is rude" if number < 2 else "it is late"
+    return made, [score("failed", "good_answer", subject=["d1"], reason=says)]
+
+
+def test_cases_of_an_issue_that_is_a_group_of_texts_are_of_that_group_alone(tmp_path: Path) -> None:
+    failures = [next(failures_of(*_failing(number))) for number in range(4)]
+    key = signature_of(failures[0]).key
+    groups = {key: {"aaaa": [id_of(f) for f in failures[:2]], "bbbb": [id_of(failures[2])]}}
+    file = tmp_path / "groups.json"
+    file.write_bytes(msgspec.json.encode(groups))
+    assert members_of_group(key, file) is None
+    members = members_of_group(f"{key[:6]}-aa", file)
+    pool = Pool(40, issue=f"{key[:6]}-aa", members=members)
+    for number in range(4):
+        pool.add(*_failing(number))
+    assert sorted(one.trace.id for one in pool.choose().chosen) == ["t0", "t1"]
+    with pytest.raises(InputError, match="no issue"):
+        members_of_group(f"{key}-cc", file)
+
+
+def test_what_a_judge_suspects_is_played_from_the_dispatch_that_set_the_agent_to_work() -> None:
+    made, _ = _failing(0)
+    own = next(run for run in made.turns[0].runs if run.agent == "writer")
+    suspect = Suspect(agent="writer", step=own.id, fault="task_not_done", says="")
+    assert moment_of(made, suspect, []) == Moment("d1", "child", [], is_chosen_right=True)
+    first = made.turns[0].runs[0]
+    handed = first.steps[0].id
+    wrong = Suspect(agent="editor", step=handed, fault="wrong_target", says="")
+    assert moment_of(made, wrong, []) == Moment("d1", "decision", [], is_chosen_right=False)
+    nowhere = Suspect(agent="editor", step=first.id, fault="task_not_done", says="")
+    assert moment_of(made, nowhere, []) is None

@@ -15,7 +15,7 @@ from baton.model.subjects import FIELDS
 from baton.pull.store import moment
 from baton.runner.plan import Specs
 
-from .issues import results_of
+from .issues import members_of_group, results_of
 from .prepare import PathLike, ScoreOptions, log_note
 from .report import STORED
 
@@ -93,6 +93,7 @@ def collect(
         failing=failing,
         since=moment(since, "since").timestamp() if since is not None else None,
         issue=issue,
+        members=None if issue is None else members_of_group(issue),
     )
     note = options.get("note", log_note)
     unread = 0

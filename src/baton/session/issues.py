@@ -200,22 +200,53 @@ def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
         if any(can_be_grouped(issue) for issue in found):
             note(f"reasons of judges are not grouped: {install(requirement('feed'))}")
         return found
-    try:
-        before = path.read_bytes()
-        groups = msgspec.json.decode(before, type=Groups)
-    except FileNotFoundError:
-        before, groups = b"", {}
-    except (OSError, msgspec.MsgspecError) as error:
-        message = f"holds no groups: {error}; delete it to name them anew"
-        raise InputError(Problem(file=str(path), message=message)) from None
+    groups = _read_groups(path)
+    before = msgspec.json.encode(groups, order="deterministic")
     issues = collector.issues(groups)
     after = msgspec.json.encode(groups, order="deterministic")
-    if after != before and groups:
+    if after != before:
         with naming(path):
             make_folder(path.parent)
             with open_own(path, "wb") as file:
                 file.write(after)
     return issues
+
+
+def _read_groups(path: Path) -> Groups:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Groups)
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError) as error:
+        message = f"holds no groups: {error}; delete it to name them anew"
+        raise InputError(Problem(file=str(path), message=message)) from None
+
+
+def members_of_group(key: str, groups: PathLike = GROUPS) -> list[str] | None:
+    """Return the ids of the members of an issue that is a group of texts; ``None`` for another one.
+
+    Args:
+        key: the key of the issue, ``3f2a91c04d17-41d6``, or how it begins.
+        groups: the file with the groups of texts.
+
+    Raises:
+        InputError: no group goes by that key, or several do.
+    """
+    signature, dash, name = key.partition("-")
+    if not dash:
+        return None
+    found = {
+        f"{own}-{each}": ids
+        for own, named in _read_groups(Path(groups)).items()
+        for each, ids in named.items()
+        if own.startswith(signature) and each.startswith(name)
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    what = (
+        f"several begin so: {', '.join(list(found)[:3])}" if found else "`baton issues` lists them"
+    )
+    raise InputError(f"no issue `{key}`; {what}")
 
 
 def results_of(
