@@ -93,3 +93,83 @@ def test_what_is_read_holds_together(name: str) -> None:
     from baton.model import integrity_problems
 
     assert integrity_problems(_read(name)) == []
+
+
+def _of(tmp_path: Path, value: object) -> Trace:
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(value))
+    (trace,) = load_traces([file])
+    return trace
+
+
+def test_a_message_of_several_parts_is_its_texts_and_what_is_attached(tmp_path: Path) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://shop.example/cat.png"}}
+    bytes_ = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    trace = _of(
+        tmp_path,
+        [
+            {"role": "human", "content": [{"type": "text", "text": "What is it?"}, picture]},
+            {"role": "Orchestrator (-> Surfer)", "content": ["Look at this.", picture, bytes_]},
+            {"role": "Surfer", "content": [{"type": "text", "text": "A cat."}]},
+        ],
+    )
+    (turn,) = trace.turns
+    prompt = turn.dispatches[0].prompt
+    assert turn.input is not None
+    assert (turn.input.text, len(turn.input.parts or ())) == ("What is it?", 1)
+    assert prompt is not None
+    assert prompt.text == "Look at this."
+    assert [part.uri for part in prompt.parts or ()] == ["https://shop.example/cat.png", None]
+    assert turn.output is not None
+    assert turn.output.text == "A cat."
+
+
+def test_assistants_with_names_are_agents_with_their_calls(tmp_path: Path) -> None:
+    made = {"id": "c1", "function": {"name": "refund", "arguments": '{"order": 4}'}}
+    trace = _of(
+        tmp_path,
+        [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Refund order 4."},
+            {"role": "assistant", "name": "planner", "content": "Desk, refund it."},
+            {"role": "assistant", "name": "desk", "content": None, "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+            {"role": "assistant", "name": "desk", "content": "Refunded."},
+        ],
+    )
+    (turn,) = trace.turns
+    assert [run.agent for run in turn.runs] == ["planner", "desk"]
+    call, said = turn.runs[1].steps
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.arguments, call.status) == ("refund", {"order": 4}, "ok")
+    assert call.result is not None
+    assert call.result.text == "ok"
+    assert isinstance(said, Said)
+    assert known(trace, turn.runs[1], "steps.tool_call")
+
+
+def test_a_result_without_an_id_answers_the_tool_it_names_and_any_other_is_told(
+    tmp_path: Path,
+) -> None:
+    made = {"id": "c1", "function": {"name": "look_up", "arguments": "{}"}}
+    trace = _of(
+        tmp_path,
+        {
+            "task_id": 7,
+            "reward": 0.0,
+            "traj": [
+                {"role": "user", "content": [{"type": "text", "text": "Where is it?"}]},
+                {"role": "assistant", "content": None, "tool_calls": [made]},
+                {"role": "function", "name": "look_up", "content": "in Lyon"},
+                {"role": "tool", "tool_call_id": "c9", "name": "other", "content": "lost"},
+                {"role": "assistant", "content": "In Lyon."},
+            ],
+        },
+    )
+    (call, _) = trace.turns[0].runs[0].steps
+    assert isinstance(call, ToolCall)
+    assert call.result is not None
+    assert call.result.text == "in Lyon"
+    assert [(each.what, each.count, each.example) for each in trace.dropped] == [
+        ("results without a call", 1, "other: lost")
+    ]

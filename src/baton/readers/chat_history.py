@@ -9,7 +9,7 @@ ids (``m4`` is the fifth), by which labels of such runs point at them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,8 +20,10 @@ from baton.model import (
     AgentRun,
     Content,
     Dispatch,
+    Dropped,
     GotBack,
     HandedOff,
+    Part,
     Said,
     Source,
     ToolCall,
@@ -36,7 +38,7 @@ from .registry import FileFormat
 class Message(msgspec.Struct, kw_only=True):
     """One message; who spoke is its ``name``, or else its ``role``."""
 
-    content: str | None = None
+    content: str | list[str | dict[str, Any]] | None = None
     role: str | None = None
     name: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
@@ -66,9 +68,13 @@ class Trajectory(msgspec.Struct, kw_only=True):
 class _Spoken(NamedTuple):
     place: int
     agent: str
-    text: str
+    content: Content
     to: str | None
     thought: bool
+
+    @property
+    def text(self) -> str:
+        return self.content.text or ""
 
 
 _ROLE = re.compile(r"(?P<agent>.+?) \((?:-> (?P<to>.+)|(?P<aside>.+))\)\Z")
@@ -91,9 +97,11 @@ def _read_failed_run(document: Document, source: Source, _: Catalog, id_: str) -
 
 def _read_messages(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
     messages = document.decode(list[Message])
-    # A list of messages of one agent is of many tools, and says nothing of who spoke.
     if {message.role for message in messages} <= _OF_ONE_AGENT:
-        return
+        # The form of the OpenAI API is that of one agent, unless several say their names.
+        names = {each.name for each in messages if each.role == "assistant" and each.name}
+        if len(names) < 2:
+            return
     trace = _of_messages(messages, id_, source, "")
     if trace is not None:
         yield trace
@@ -102,13 +110,23 @@ def _read_messages(document: Document, source: Source, _: Catalog, id_: str) -> 
 def _of_messages(
     messages: Sequence[Message], id_: str, source: Source, question: str
 ) -> Trace | None:
-    spoken = [_spoken(place, message) for place, message in enumerate(messages)]
-    asked = question or next((each.text for each in spoken if each.agent in _PEOPLE), "")
+    spoken = [
+        _spoken(place, message)
+        for place, message in enumerate(messages)
+        if not _is_of_program(message)
+    ]
+    results = {
+        message.tool_call_id: _content(message) for message in messages if message.tool_call_id
+    }
+    by_people = (each.content for each in spoken if each.agent in _PEOPLE)
+    asked = Content(text=question) if question else next(by_people, None)
+    if asked is not None and not (asked.text or asked.parts):
+        asked = None
     agents = [each for each in spoken if each.agent not in _PEOPLE or _is_named(messages, each)]
     if not agents:
         return None
-    turn = Turn(id="turn1", input=Content(text=asked) if asked else None)
-    if not asked:
+    turn = Turn(id="turn1", input=asked)
+    if asked is None:
         turn.unknown.append("input")
     runs: dict[str, AgentRun] = {}  # of an agent that handed work over and waits for the answer
     before: AgentRun | None = None
@@ -129,13 +147,16 @@ def _of_messages(
             open_ = _handed_over(turn, run, each, step)
             runs[each.agent] = run
         else:
-            run.steps.append(Said(id=step, content=Content(text=each.text), thought=each.thought))
+            made = messages[each.place].tool_calls or ()
+            if each.text or each.content.parts or not made:
+                run.steps.append(Said(id=step, content=each.content, thought=each.thought))
+            run.steps += [_answered_call(call, each.place, results) for call in made]
             if not each.thought and each.text.strip() not in _SIGNS_OFF:
-                run.output = Content(text=each.text)
+                run.output = each.content
         before = run
     last = [each for each in agents if not each.thought and each.text.strip() not in _SIGNS_OFF]
     if last:
-        turn.output = Content(text=last[-1].text)
+        turn.output = last[-1].content
     else:
         turn.unknown.append("output")
     return Trace(
@@ -146,7 +167,8 @@ def _of_messages(
         unknown=[
             *("state", "usage", "turn.state", "turn.started", "turn.ended"),
             *("run.context", "run.tools_offered", "run.model", "run.usage", "run.started"),
-            *("run.ended", "run.steps.tool_call", "dispatch.tools_allowed"),
+            *("run.ended", "dispatch.tools_allowed"),
+            *([] if any(each.tool_calls for each in messages) else ["run.steps.tool_call"]),
             *("dispatch.tools_source", "dispatch.description", "dispatch.started"),
             "dispatch.ended",
         ],
@@ -155,12 +177,38 @@ def _of_messages(
 
 def _spoken(place: int, message: Message) -> _Spoken:
     who = message.name or message.role or "agent"
-    text = message.content or ""
+    content = _content(message)
     match = _ROLE.match(who)
     if match is None:
-        return _Spoken(place, who, text, None, thought=False)
+        return _Spoken(place, who, content, None, thought=False)
     aside = match["aside"]
-    return _Spoken(place, match["agent"], text, match["to"], thought=aside is not None)
+    return _Spoken(place, match["agent"], content, match["to"], thought=aside is not None)
+
+
+def _content(message: Message) -> Content:
+    """Return what a message says: of several parts the texts, a line each, and what is attached."""
+    if not isinstance(message.content, list):
+        return Content(text=message.content or "")
+    texts: list[str] = []
+    attached: list[Part] = []
+    for part in message.content:
+        text = part if isinstance(part, str) else part.get("text")
+        if isinstance(text, str):
+            texts.append(text)
+        elif isinstance(part, dict):
+            image = part.get("image_url")
+            uri = image.get("url") if isinstance(image, dict) else image
+            is_address = isinstance(uri, str) and uri.startswith(("http://", "https://"))
+            kind = str(part.get("type") or next(iter(part), "unknown"))
+            attached.append(Part(type=kind, uri=uri if is_address else None))
+    return Content(text="\n".join(texts), parts=attached or None)
+
+
+def _is_of_program(message: Message) -> bool:
+    """Tell instructions and results of tools, which no agent says."""
+    if message.tool_call_id is not None:
+        return True
+    return message.role in ("system", "developer") and message.name is None
 
 
 def _is_named(messages: Sequence[Message], spoken: _Spoken) -> bool:
@@ -202,7 +250,7 @@ def _handed_over(turn: Turn, run: AgentRun, spoken: _Spoken, step: str) -> Dispa
         from_run=run.id,
         from_agent=run.agent,
         to_agent=spoken.to or "",
-        prompt=Content(text=spoken.text),
+        prompt=spoken.content,
         # Logs of Magentic-One lack some answers, and have some behind the next message: what has
         # none is not known to be unanswered.
         status="unknown",
@@ -215,7 +263,7 @@ def _handed_over(turn: Turn, run: AgentRun, spoken: _Spoken, step: str) -> Dispa
 
 
 def _answered(turn: Turn, dispatch: Dispatch, run: AgentRun, spoken: _Spoken, step: str) -> None:
-    content = Content(text=spoken.text)
+    content = spoken.content
     run.steps.append(Said(id=step, content=content))
     run.output = content
     if dispatch.id not in run.started_by:
@@ -230,25 +278,31 @@ def _read_trajectory(document: Document, source: Source, _: Catalog, id_: str) -
     read = document.decode(Trajectory)
     turns: list[Turn] = []
     calls: dict[str, ToolCall] = {}
+    lost: list[str] = []
     for place, message in enumerate(read.traj):
-        if message.role == "system":
+        if message.role in ("system", "developer"):
             continue
         if message.role == "user" or not turns:
             number = len(turns) + 1
-            said = Content(text=message.content) if message.content else None
+            said = _content(message) if message.content else None
             run = AgentRun(id=f"run{number}", agent="assistant", input=said)
             turns.append(Turn(id=f"turn{number}", input=said, runs=[run]))
             if message.role == "user":
                 continue
         turn, run = turns[-1], turns[-1].runs[0]
-        if message.role == "tool":
+        if message.role in ("tool", "function"):
             call = calls.get(message.tool_call_id or "")
+            if call is None and message.tool_call_id is None:  # it answers by the name of the tool
+                waiting = (c for c in calls.values() if c.result is None and c.name == message.name)
+                call = next(waiting, None)
             if call is not None:
-                call.result, call.status = Content(text=message.content or ""), "ok"
+                call.result, call.status = _content(message), "ok"
                 call.unknown = []
+            else:
+                lost.append(f"{message.name or 'tool'}: {_content(message).text}"[:200])
             continue
         if message.content:
-            run.output = turn.output = Content(text=message.content)
+            run.output = turn.output = _content(message)
             run.steps.append(Said(id=f"m{place}", content=run.output))
         for number, made in enumerate(message.tool_calls or ()):
             call = _call(made, f"m{place}" if not message.content and not number else None, place)
@@ -265,7 +319,18 @@ def _read_trajectory(document: Document, source: Source, _: Catalog, id_: str) -
                 *("run.tools_offered", "run.model", "run.usage", "run.started", "run.ended"),
             ],
             attributes={} if read.reward is None else {"reward": read.reward},
+            dropped=[Dropped(what="results without a call", count=len(lost), example=lost[0])]
+            if lost
+            else [],
         )
+
+
+def _answered_call(made: dict[str, Any], place: int, results: Mapping[str, Content]) -> ToolCall:
+    call = _call(made, None, place)
+    result = results.get(str(made.get("id")))
+    if result is not None:
+        call.result, call.status, call.unknown = result, "ok", []
+    return call
 
 
 def _call(made: dict[str, Any], id_: str | None, place: int) -> ToolCall:
