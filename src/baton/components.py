@@ -43,11 +43,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def hash_of(text: str) -> str:
-    """Return a hash of a text (the first 12 hex digits of its sha256)."""
-    return text_hash(text)
-
-
 def use(texts: Mapping[str, str]) -> None:
     """Have :func:`get` return these texts in this process; raises InputError for a bad name."""
     changed = {check_name(name): text for name, text in texts.items()}
@@ -211,8 +206,8 @@ def changes_of(
     return [
         ChangedText(
             name=name,
-            before=hash_of(texts[name]),
-            after=hash_of(new),
+            before=text_hash(texts[name]),
+            after=text_hash(new),
             cases=[each.id for each in read_examples(new)] if are_examples(name) else None,
         )
         for name, new in changed.items()

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.components import hash_of
-from baton.model import Case, ProviderError, StandIns, integrity_problems
+from baton.model import Case, ProviderError, StandIns, integrity_problems, text_hash
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 from baton.providers.frameworks.program import Program as Loaded
 
@@ -224,7 +223,7 @@ def test_texts_of_agents_and_tools_are_components(shop: Shop) -> None:
     texts = {"tool:look_up": "Looks.", "agent:refunds": "You pay.", "description:refunds": "pays"}
     changed = Loaded(f"{shop.folder}/shop.py:desk", shop.folder, texts).components()
     assert {name: changed[name] for name in texts} == texts
-    assert hash_of(changed["agent:desk"]) == hash_of("Money goes to billing.")
+    assert text_hash(changed["agent:desk"]) == text_hash("Money goes to billing.")
     assert "Money goes to billing." in (shop.folder / "shop.py").read_text()
 
 

@@ -242,11 +242,11 @@ def _written_out(spec: DispatchCaseSpec) -> DispatchCase:
             kind=call.kind,
             tool=call.tool,
             arguments=call.arguments,
-            prompt=_content(call.prompt),
+            prompt=Content.of(call.prompt),
             tools=call.tools,
             tools_source=call.tools_source,
             basis=call.basis,
-            result=_content(call.result),
+            result=Content.of(call.result),
             status=call.status,
             error=call.error,
             unknown=call.unknown,
@@ -257,7 +257,7 @@ def _written_out(spec: DispatchCaseSpec) -> DispatchCase:
             said=_messages(child.said),
             given=child.given,
             tools_offered=child.tools_offered,
-            output=_content(child.output),
+            output=Content.of(child.output),
             status=child.status,
             error=child.error,
             unknown=child.unknown,
@@ -395,7 +395,7 @@ def _messages(specs: Sequence[MessageSpec]) -> list[Message]:
                 MadeCall(
                     name=call.tool,
                     arguments=call.arguments,
-                    result=_content(call.result),
+                    result=Content.of(call.result),
                     status=call.status,
                     refused_by=call.refused_by,
                     error=call.error,
@@ -432,16 +432,8 @@ def _specs(messages: Sequence[Message]) -> list[MessageSpec]:
     ]
 
 
-def _content(value: Any) -> Content | None:
-    if value is None:
-        return None
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
-
-
 def _plain(content: Content | None) -> Any:
-    if content is None:
-        return None
-    return content.data if content.text is None and content.data is not None else content.plain()
+    return None if content is None else content.value()
 
 
 def _list(value: str | list[str] | None) -> list[str] | None:

@@ -160,10 +160,10 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
     elif turn.response.text is None and isinstance(turn.response.data, dict):
         output = None  # would be read as fields that the case does not state
     else:
-        output = _input(turn.response)
+        output = turn.response.value()
     return {
         "name": case.id,
-        "input": _input(turn.input),
+        "input": turn.input.value(),
         **stated(
             {
                 "expected_output": output,
@@ -196,10 +196,6 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
             }
         ),
     }
-
-
-def _input(content: Content) -> Any:
-    return content.data if content.text is None and content.data is not None else content.plain()
 
 
 def _chain(turn: ExpectedTurn) -> list[str] | None:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from baton.components import faults_of_change, hash_of
+from baton.components import faults_of_change
 from baton.formats.document import Document, read_bytes
 from baton.judges.prompts import neutral
-from baton.model import AgentCard, Form, InputError
+from baton.model import AgentCard, Form, InputError, text_hash
 from baton.replays.play import Counted, Replayed
 
 from .progress import FIX_KINDS, Fix, FixKind, MarkKind, NewText, Proof, Statement
@@ -230,8 +230,8 @@ def diff_of(fix: Fix) -> list[str]:
         difflib.unified_diff(
             fix.before.splitlines(),
             fix.after.splitlines(),
-            f"{fix.text} {hash_of(fix.before)}",
-            f"{fix.text} {hash_of(fix.after)}",
+            f"{fix.text} {text_hash(fix.before)}",
+            f"{fix.text} {text_hash(fix.after)}",
             lineterm="",
         )
     )
@@ -289,7 +289,7 @@ def proof_of(
         repeats=repeats,
         form=form,
         evaluators=list(evaluators),
-        before=hash_of(fix.before),
-        after=hash_of(fix.after),
+        before=text_hash(fix.before),
+        after=text_hash(fix.after),
         at=at,
     )

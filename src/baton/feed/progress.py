@@ -95,7 +95,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
         repeats: how often each was played on either side.
         form: how they were played.
         evaluators: what decided.
-        before, after: hashes of the text, as :func:`baton.components.hash_of` makes them.
+        before, after: hashes of the text, as :func:`baton.model.text_hash` makes them.
         at: when, in seconds since the epoch.
     """
 

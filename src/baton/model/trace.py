@@ -40,6 +40,17 @@ class Content(
             return self.text
         return "" if self.data is None else msgspec.json.encode(self.data).decode()
 
+    def value(self) -> Any:
+        """Return the data where there is no text, else the text: what :meth:`of` was given."""
+        return self.data if self.text is None and self.data is not None else self.plain()
+
+    @classmethod
+    def of(cls, value: Any) -> Content | None:
+        """Make content of a value: a text as text, anything else as data; ``None`` is none."""
+        if value is None:
+            return None
+        return cls(text=value) if isinstance(value, str) else cls(data=value)
+
 
 SCHEMA_VERSION = 2
 READ_VERSIONS = (1, 2)

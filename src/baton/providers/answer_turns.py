@@ -64,8 +64,8 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
             kind=said.kind,
             from_agent=said.sender,
             to_agent=said.to,
-            prompt=None if said.prompt is msgspec.UNSET else content_of(said.prompt),
-            result=None if said.result is msgspec.UNSET else content_of(said.result),
+            prompt=None if said.prompt is msgspec.UNSET else Content.of(said.prompt),
+            result=None if said.result is msgspec.UNSET else Content.of(said.result),
             error=said.error,
             unknown=[*_NOT_TOLD, *untold],
         )
@@ -125,13 +125,6 @@ def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
         sender.steps.append(HandedOff(id=f"{dispatch.id}-sent", dispatch=dispatch.id))
     if dispatch.kind == "delegate" and dispatch.result is not None:
         sender.steps.append(GotBack(id=f"{dispatch.id}-back", dispatch=dispatch.id))
-
-
-def content_of(value: Any) -> Content | None:
-    """Return plain data as content: text as it is, anything else as JSON."""
-    if value is None:
-        return None
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
 class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -213,10 +206,10 @@ def _of_task(answer: dict[str, Any], id_: str) -> Stated:
         turn, dropped = list_turn(wire.trajectory, wire.interactions, TraceBuilder())
     _set_ids(turn, id_)
     turn.state, lost = state_of(wire.environment_state)
-    turn.output, turn.status = content_of(wire.output), "completed"
+    turn.output, turn.status = Content.of(wire.output), "completed"
     turn.unknown = [name for name in turn.unknown if name != "output"]
     if wire.input is not msgspec.UNSET:
-        turn.input = content_of(wire.input)
+        turn.input = Content.of(wire.input)
     return Stated(turn, None, (*dropped, *lost))
 
 
@@ -275,7 +268,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"
     if said.output is not msgspec.UNSET:
-        turn.output = content_of(said.output)
+        turn.output = Content.of(said.output)
     elif said.structured is msgspec.UNSET:
         turn.unknown.append("output")
     if said.structured is not msgspec.UNSET and said.structured is not None:
@@ -311,7 +304,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
             id=f"{turn.id}-call{number}",
             name=stated.name,
             arguments=given.get("arguments"),
-            result=content_of(given.get("result")),
+            result=Content.of(given.get("result")),
             status="ok" if stated.error is None else "failed",
             error=stated.error,
             unknown=[name for name in ("arguments", "result") if name not in given],

@@ -65,7 +65,6 @@ from baton.model.trace import SCHEMA_VERSION
 from baton.model.watching import DECISIONS, WATCHER, Watcher
 from baton.stand_ins.play import Asked, Play, current
 
-from .answer_turns import content_of
 from .functions import NOT_JSON, as_json, named
 
 _NOT_TOLD = ("usage", "tools_offered", "model", "inside")
@@ -86,7 +85,7 @@ class RecordedAgent:
         self._run.steps.append(
             Said(
                 id=self._turn.new_id("said"),
-                content=content_of(_plain(text)) or Content(),
+                content=Content.of(_plain(text)) or Content(),
                 at=time.time(),
             )
         )
@@ -100,7 +99,7 @@ class RecordedAgent:
                 id=self._turn.new_id("call"),
                 name=tool,
                 arguments=_plain(arguments),
-                result=content_of(_plain(result)),
+                result=Content.of(_plain(result)),
                 status="ok" if error is None else "failed",
                 error=error,
                 at=time.time(),
@@ -124,7 +123,7 @@ class RecordedTurn:
 
     def __init__(self, message: Any, id_: str) -> None:
         self._count = 0
-        self.turn = Turn(id=id_, input=content_of(_plain(message)), started=time.time())
+        self.turn = Turn(id=id_, input=Content.of(_plain(message)), started=time.time())
         self._decisions: list[dict[str, Any]] = []
 
     @property
@@ -209,7 +208,7 @@ def record_agent(
     run = AgentRun(
         id=turn.new_id("run"),
         agent=name,
-        input=content_of(_plain(input)),
+        input=Content.of(_plain(input)),
         context=None if context is None else [_given(turn.turn, each) for each in context],
         started=time.time(),
         unknown=list(_NOT_TOLD),
@@ -239,7 +238,7 @@ def record_agent(
     finally:
         _AT.reset(token)
         run.ended = time.time()
-        run.output = content_of(_plain(agent.output))
+        run.output = Content.of(_plain(agent.output))
         if run.output is not None:
             run.steps.append(Said(id=turn.new_id("said"), content=run.output, at=run.ended))
 
@@ -277,7 +276,7 @@ def record_dispatch(
         from_run=sender.id if sender is not None else None,
         from_agent=sender.agent if sender is not None else None,
         to_agent=to,
-        prompt=content_of(_plain(prompt)),
+        prompt=Content.of(_plain(prompt)),
         tools_allowed=tools,
         tools_source="request" if tools is not None else None,
         depth=above + (kind == "delegate" and sender is not None),
@@ -531,7 +530,7 @@ def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
     """Give a dispatch its result; what the agent did is unknown where it does not record."""
     answers = [run.output for run in turn.runs if run.id in dispatch.runs]
     if handed.result is not msgspec.UNSET:
-        dispatch.result = content_of(_plain(handed.result))
+        dispatch.result = Content.of(_plain(handed.result))
     elif answers:
         dispatch.result = answers[-1]
     else:
@@ -542,7 +541,7 @@ def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
 
 def _given(turn: Turn, value: Any) -> Ref:
     """Refer to the message or answer of the turn that a value is; else hold its text."""
-    content = content_of(_plain(value))
+    content = Content.of(_plain(value))
     if content is not None and content == turn.input:
         return Ref(id=turn.id)
     same = (run for run in turn.runs if run.output is not None and run.output == content)

@@ -114,16 +114,10 @@ def _answers(trace: Trace) -> Iterator[RecordedAnswer]:
                     name=step.name,
                     agent=run.agent,
                     input=step.arguments,
-                    result=_plain(step.result),
+                    result=None if step.result is None else step.result.value(),
                     error=step.error or ("the call failed" if step.status == "failed" else None),
                     refused=step.status == "refused",
                 )
-
-
-def _plain(content: Content | None) -> object:
-    if content is None:
-        return None
-    return content.data if content.text is None and content.data is not None else content.plain()
 
 
 def _with_own_ids(cases: list[Case]) -> list[Case]:

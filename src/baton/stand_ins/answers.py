@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.model import Content
 from baton.model.stand_ins import Fixture, RecordedAnswer
 
 MOCKED = {"status": "success", "data": "mock_response"}
@@ -54,8 +53,8 @@ class Recordings:
         ]
         if not places:
             raise NoAnswer("the recording has no call of it")
-        wanted = _comparable(input)
-        same = [place for place in places if _comparable(self._recorded[place].input) == wanted]
+        wanted = comparable(input)
+        same = [place for place in places if comparable(self._recorded[place].input) == wanted]
         fresh = next((place for place in same if place not in self._used), None)
         if same:
             return self._take(same[-1] if fresh is None else fresh, "replay")
@@ -69,9 +68,9 @@ class Recordings:
 
         Only to the same agent with the same prompt: any other is what play was begun for.
         """
-        wanted = _comparable(input)
+        wanted = comparable(input)
         for place, each in enumerate(self._recorded):
-            same = each.before and each.name == name and _comparable(each.input) == wanted
+            same = each.before and each.name == name and comparable(each.input) == wanted
             if same and place not in self._used:
                 return self._take(place, "replay")
         return None
@@ -99,18 +98,11 @@ def from_schema(schema: dict[str, Any]) -> Any:
     return _made(schema, schema, 0)
 
 
-def content_of(value: Any) -> Content | None:
-    """Return an answer as content: text as text, anything else as data."""
-    if value is None:
-        return None
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
-
-
 def _may_be(recorded: str | None, asked: str | None) -> bool:
     return recorded is None or asked is None or recorded == asked
 
 
-def _comparable(value: Any) -> bytes:
+def comparable(value: Any) -> bytes:
     """Write a value so that equal ones are equal: objects whatever the order of their keys."""
     try:
         return msgspec.json.encode(value, order="deterministic", enc_hook=repr)
@@ -123,11 +115,11 @@ def _fits(when: dict[str, Any] | list[str] | str | None, input: Any) -> bool:
         return True
     if isinstance(when, dict):
         return isinstance(input, dict) and all(
-            name in input and _comparable(input[name]) == _comparable(value)
+            name in input and comparable(input[name]) == comparable(value)
             for name, value in when.items()
         )
     texts = [when] if isinstance(when, str) else when
-    said = input if isinstance(input, str) else _comparable(input).decode("utf-8", "replace")
+    said = input if isinstance(input, str) else comparable(input).decode("utf-8", "replace")
     return all(text in said for text in texts)
 
 

@@ -12,6 +12,7 @@ from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
     Case,
+    Content,
     Dispatch,
     HandedOff,
     ProviderError,
@@ -23,7 +24,6 @@ from baton.model import (
     Usage,
 )
 
-from .answers import content_of
 from .play import Asked, Play
 
 
@@ -71,7 +71,7 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
                 id=asked.id or f"call{number}",
                 name=asked.name,
                 arguments=asked.input,
-                result=None if answer is None else content_of(answer.result),
+                result=None if answer is None else Content.of(answer.result),
                 status=_status(answer),
                 error=answer.error if answer is not None else None,
                 stand_in=given.by if given is not None else None,
@@ -101,7 +101,7 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
 
 
 def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:
-    prompt = content_of(asked.input)
+    prompt = Content.of(asked.input)
     dispatch = Dispatch(
         id=f"dispatch{number}",
         kind=asked.dispatch,

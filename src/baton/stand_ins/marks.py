@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from baton.model import Dispatch, GotBack, HandedOff, ToolCall, Trace
+from baton.model import Content, Dispatch, GotBack, HandedOff, ToolCall, Trace
 from baton.model.trace import UNPLACED
 
-from .answers import content_of
+from .answers import comparable
 
 if TYPE_CHECKING:
     from .play import Given
@@ -94,8 +92,8 @@ def _by_program(trace: Trace, given: Given) -> Dispatch | None:
         from_run=run.id,
         from_agent=run.agent,
         to_agent=asked.name,
-        prompt=content_of(asked.input),
-        result=content_of(given.answer.result),
+        prompt=Content.of(asked.input),
+        result=Content.of(given.answer.result),
         status="failed" if given.answer.error is not None else "completed",
         error=given.answer.error,
         unknown=["call", "context", "description", "group", "tools_allowed", "tools_source"],
@@ -130,7 +128,7 @@ def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
         from_agent=run.agent,
         to_agent=asked.name,
         call=call.id,
-        prompt=content_of(asked.input),
+        prompt=Content.of(asked.input),
         result=call.result,
         status="failed" if given.answer.error is not None else "completed",
         error=given.answer.error,
@@ -150,6 +148,4 @@ def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
 
 
 def _same(recorded: Any, asked: Any) -> bool:
-    return msgspec.json.encode(
-        recorded, order="deterministic", enc_hook=repr
-    ) == msgspec.json.encode(asked, order="deterministic", enc_hook=repr)
+    return comparable(recorded) == comparable(asked)

@@ -78,9 +78,7 @@ __all__ = [
 
 def content(value: Any) -> Content | None:
     """Make content: of a text, of data; ``None`` and a ``Content`` stay what they are."""
-    if value is None or isinstance(value, Content):
-        return value
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
+    return value if isinstance(value, Content) else Content.of(value)
 
 
 # --------------------------------------------------------------------------------------- traces

@@ -99,9 +99,7 @@ def receiver_of(
 
 def content(stated: Content | None) -> Any:
     """Return a recorded result as a tool gives it: text, or data."""
-    if stated is None:
-        return ""
-    return stated.data if stated.text is None and stated.data is not None else stated.plain()
+    return "" if stated is None else stated.value()
 
 
 async def answered(

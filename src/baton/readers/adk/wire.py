@@ -195,9 +195,7 @@ def result_content(response: Any) -> Content | None:
     """Return what a tool gave back; ADK wraps a plain value as ``{"result": value}``."""
     if isinstance(response, dict) and len(response) == 1 and "result" in response:
         response = response["result"]
-    if response is None:
-        return None
-    return Content(text=response) if isinstance(response, str) else Content(data=response)
+    return Content.of(response)
 
 
 def error_of(response: Any) -> str | None:

@@ -140,7 +140,7 @@ def _call(step: Any, builder: TraceBuilder) -> ToolCall | None:
     if result is None:
         call.unknown.append("result")
     else:
-        call.result = Content(text=result) if isinstance(result, str) else Content(data=result)
+        call.result = Content.of(result)
     return call
 
 
