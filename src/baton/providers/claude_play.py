@@ -23,10 +23,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from baton.findings.dispatch_scope import meant_by
-from baton.model import ProviderError, ToolCall, Trace
+from baton.model import Content, ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN, without
 from baton.stand_ins import Asked, Decided, Play, StandInError, check_names
-from baton.stand_ins.answers import Answer, content_of
+from baton.stand_ins.answers import Answer
 from baton.stand_ins.play import Held
 
 _DISPATCHING = frozenset({"Agent", "Task"})
@@ -458,7 +458,7 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
                 dispatch.runs, dispatch.status, dispatch.error = [], "completed", None
                 dispatch.unknown = without(dispatch.unknown, "runs", "result")
                 if dispatch.result is None:
-                    dispatch.result = content_of(_text(given[dispatch.call].result))
+                    dispatch.result = Content.of(_text(given[dispatch.call].result))
         # A model that does not do as it is told may have handed on work from there: it was refused.
         kept = []
         for dispatch in turn.dispatches:
