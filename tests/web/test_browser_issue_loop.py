@@ -1,0 +1,149 @@
+"""The whole loop of an issue in a browser, with a real worker and a scripted model.
+
+A conversation fails, its issue is investigated, its cases are kept; the fixed agent closes it, and
+the broken one opens it again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from tests.conftest import ROOT
+from tests.feed.test_investigate import because, conclude, look
+
+import baton
+from baton.feed.progress import DIMENSIONS
+from baton.server.settings import load_settings
+from baton.server.store import open_store
+from baton.server.worker import run
+from baton.session.evaluate import evaluate_into
+from baton.session.server_client import Server
+from baton.testing import Received, Reply, llm_server
+
+from .serving import web
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.heavy
+THINGS = ["a lamp", "two chairs", "the old desk", "my red bicycle", "a broken phone"]
+PLACES = ["Rome", "Oslo harbour", "the north pole", "Lima", "a farm near Kyoto", "the moon"]
+
+
+def script(received: Received) -> Reply:
+    """Say what a judge and an investigator would, by what they are shown."""
+    asked = "\n".join(str(message.text) for message in received.messages)
+    if "Find out what goes wrong in this one" not in asked:
+        wrong = "handed work to billing" in asked and "Refund" in asked
+        said = "billing cannot pay back" if wrong else "it is the right one"
+        label = "wrong" if wrong else "correct"
+        return Reply(answer={"reason": said, "quote": "", "label": label})
+    if not any(message.role == "assistant" for message in received.messages):
+        return Reply(answer=look("read_run", "m1"))
+    entry = because("It hands a refund to billing.", ("m1.s1", "handed to billing"))
+    lie = because("It asked a supplier.", ("m1.s1", "asked the supplier first"))
+    scores = {name: {"value": 2, "because": entry} for name in DIMENSIONS}
+    # The record of a Python program holds no prompt, so no text of it can be changed.
+    fix = {"kind": "limit_or_guard", "text": "", "pattern": "", "edits": [], "because": entry,
+           "why": "A guard lets the desk reach refunds alone."}  # fmt: skip
+    return Reply(answer=conclude(entry=entry, scores=scores, summary=[entry, lie], fix=fix))
+
+
+class Shop(NamedTuple):
+    address: str
+    server: Server
+    cases: Path
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A server and its worker, with a desk that hands refunds to billing, and a fixed one."""
+    folder = tmp_path_factory.mktemp("shop")
+    program = (ROOT / "examples" / "python" / "prompted.py").read_text(encoding="utf-8")
+    (folder / "shop.py").write_text(program, encoding="utf-8")
+    fixed = program.replace("refunds to billing", "refunds to refunds")
+    (folder / "fixed.py").write_text(fixed, encoding="utf-8")
+    (folder / "cases").mkdir()
+    cases = [f"Refund {thing}" for thing in THINGS] + [f"The parcel to {each}" for each in PLACES]
+    (folder / "cases.yaml").write_text(
+        "cases:\n" + "".join(f"  - {{id: c{n}, input: {t}}}\n" for n, t in enumerate(cases))
+    )
+    evaluation = folder / "played"
+    evaluate_into(
+        evaluation, folder / "cases.yaml", f"{folder / 'shop.py'}:desk", ["dispatch_target_known"]
+    )
+    with llm_server(script) as llm:
+        given: dict[str, Any] = {
+            "folder": str(folder / "server"),
+            "judges": {"default": llm.judge(retries=0)},
+            "rules": [{"name": "right", "evaluators": [{"type": "dispatch_correctness", "judge": "default"}]}],
+            "agents": {"shop": f"{folder / 'shop.py'}:desk", "fixed": f"{folder / 'fixed.py'}:desk"},
+            "datasets": [str(folder / "cases")],
+        }  # fmt: skip
+        store = open_store(folder / "server")
+        stop = threading.Event()
+        worker = threading.Thread(target=run, args=(load_settings(None, given), stop))
+        with web(store, given) as address:
+            worker.start()
+            server = baton.connect(address)
+            server.push(evaluation)
+            try:
+                yield Shop(address, server, folder / "cases")
+            finally:
+                stop.set()
+                worker.join()
+        store.close()
+
+
+def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
+    shop: Shop, browser: Browser
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shop.address) as (page, wrong):
+        page.goto("/issues")
+        for _ in range(60):
+            if page.locator("tr[data-row]").count():
+                break
+            page.wait_for_timeout(500)
+            page.reload()
+        page.click("tr[data-row] a.name")
+        assert "said by a judge" in page.inner_text(".known")
+        page.click("td.says a >> nth=0")
+        page.wait_for_selector("#blame >> text=Nobody can tell from the record alone")
+        page.go_back()
+        page.click("text=Investigate >> nth=0")
+        page.wait_for_selector("text=What happens", timeout=30_000)
+        assert "1 statement left out" in page.inner_text(".done")
+        page.wait_for_selector(".fix-state.proposed")
+        assert "A guard lets the desk reach refunds alone." in page.inner_text(".done")
+        page.click("text=Make cases")
+        page.click("text=Save >> nth=-1")
+        page.wait_for_selector("#cases-title")
+        key = page.url.rpartition("/")[2]
+        record = shop.server.issue(key)
+        assert record.promotion is not None
+        file = shop.cases / record.promotion.dataset.removeprefix("cases/")
+
+        def played(agent: str) -> str | None:
+            job = shop.server.submit([file], agent=agent, evaluators=["dispatch_correctness"])
+            return shop.server.wait(job.id).status
+
+        def state_becomes(state: str) -> None:
+            for _ in range(60):
+                page.goto(f"/issues/{key}")
+                if page.inner_text(".head .issue-state").split()[-1] == state:
+                    return
+                page.wait_for_timeout(300)
+            raise AssertionError(f"it is not {state}: {shop.server.issue(key).issue}")
+
+        assert [played("fixed") for _ in range(3)] == ["passed"] * 3
+        state_becomes("fixed")
+        assert played("shop") == "failed"
+        state_becomes("regressed")
+        assert "by its cases" in page.inner_text(".state-panel")
+        assert wrong == []
