@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from baton.model import ToolCall
 from baton.testing import verdict
 
 from .trips import called, said, trip
@@ -113,3 +114,74 @@ def test_a_limit_that_has_to_stay_may_not_be_changed_by_a_call() -> None:
     score = verdict("result_contradicted", made)
     assert (score.status, score.details["findings"][0]["kind"]) == ("failed", "limit_broken")
     assert score.evidence[1].ids == ["call"]
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("MAX_ATTEMPTS may be at most 5.", "I set MAX_ATTEMPTS to 3."),
+        ("pool_size has to be at least 8 here.", "Done: pool_size is now 12."),
+        ("Never set pool_size below 8.", "pool_size = 12 is in place."),
+        ("Do not raise pool_size above 20.", "I set pool_size to 16."),
+        ("Keep an eye on pool_size: it is 12 today.", "I set pool_size to 16."),
+        ("pool_size must stay between 8 and 20.", "pool_size is 16 now."),
+        ("pool_size muss kleiner als 20 sein.", "pool_size = 16."),
+        ("The trip must not cost more than 900 EUR.", "The trip costs 850 EUR."),
+        ("Deliver at most 12 boxes.", "Deliver 10 boxes."),
+        ("The room holds at least 30 people.", "The room holds 35 people."),
+        ("Never heat the oven above 180 °C.", "Heat the oven to 160 °C."),
+        ("Deliver no later than 14 March.", "Deliver on 12 March."),
+    ],
+)
+def test_a_value_that_keeps_to_a_bound_of_the_result_is_none(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("MAX_ATTEMPTS may be at most 5.", "I set MAX_ATTEMPTS to 9."),
+        ("pool_size must stay under 20.", "pool_size is 26 now."),
+        ("pool_size has to stay at 12.", "I set pool_size to 16."),
+        ("The trip must not cost more than 900 EUR.", "The trip costs 950 EUR."),
+        ("Deliver at most 12 boxes.", "Deliver at most 10 boxes."),
+        ("Never heat the oven above 180 °C.", "Heat the oven to 210 °C."),
+        ("Deliver no later than 14 March.", "Deliver on 19 March."),
+    ],
+)
+def test_a_value_beyond_a_bound_or_another_bound_is_found(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "failed"
+
+
+QUEUE = "max_connections of q-7 must stay at 40; raising it breaks replication."
+
+
+@pytest.mark.parametrize(
+    ("result", "call", "status"),
+    [
+        (QUEUE, called("set_config", queue="q-7", max_connections=80), "failed"),
+        (QUEUE, called("patch", id="q-7", spec={"max_connections": 80}), "failed"),
+        (QUEUE, called("set_config", queue="q-8", max_connections=80), "passed"),
+        (QUEUE, called("set_config", queue="q-7", max_connections=40), "passed"),
+        (QUEUE, called("simulate", queue="q-7", max_connections=80), "passed"),
+        ("Do not raise poolSize above 20.", called("update_pool", poolSize=25), "failed"),
+        ("Do not raise poolSize above 20.", called("update_pool", poolSize=16), "passed"),
+    ],
+)
+def test_the_names_of_arguments_tell_which_limit_a_call_breaks(
+    result: str, call: ToolCall, status: str
+) -> None:
+    assert verdict("result_contradicted", trip(result, call, said("Done."))).status == status
+
+
+def test_what_the_caller_did_not_say_or_was_not_recorded_does_not_pass() -> None:
+    silent = verdict("result_contradicted", trip(RESULTS["balance"]))
+    assert (silent.status, silent.reason) == ("skipped", "the caller said nothing afterwards")
+    for lost in ("run.steps.tool_call", "turn.output"):
+        made = trip(RESULTS["balance"], said("The balance is 4,310.75 EUR."), answer="")
+        made.unknown = [lost]
+        made.turns[0].output = None
+        assert verdict("result_contradicted", made).status == "skipped"
+    made = trip(RESULTS["balance"], said("The balance of account 9 is 4,130.75 EUR."))
+    made.unknown = ["run.steps.tool_call"]
+    assert verdict("result_contradicted", made).status == "failed"

@@ -12,6 +12,7 @@ from .caller_texts import given_besides
 from .dispatch_completed import reports_failure
 from .facts import HARD, Fact, Reading, plain_text, read, weight
 from .finding import (
+    CHANGING_TOOL,
     TOO_LONG,
     Answer,
     Clear,
@@ -45,12 +46,6 @@ _LEAST = 4
 _DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
 # Of these the arguments say all: who books one table twice has done it twice.
 _TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
-# Tools that change something, by a word of their names: `edit_file`, `str_replace`, `mail.send`.
-_CHANGES = re.compile(
-    r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
-    r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])",
-    re.IGNORECASE,
-)
 # An argument of so many words is what was written, and no place or name.
 _CONTENT = 5
 # A file or page holds all sorts of things: "src/rows.py", "docs/faq.md".
@@ -217,7 +212,7 @@ def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
     if one.language and two.language and one.language != two.language:
         return False  # every word is one of its own in another language
     own = [any(not b.holds(fact) for fact in a.facts) for a, b in ((one, two), (two, one))]
-    changing = [c for c in again if _CHANGES.search(c.name) or _DOES.search(c.name)]
+    changing = [c for c in again if CHANGING_TOOL.search(c.name) or _DOES.search(c.name)]
     if changing:
         asked = f"{first.asked} {second.asked}"
         return all(own) and not any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,12 @@ TOO_LONG = (
 """Why something is untold once the work that one trace may take is used up."""
 Answer = list[Finding] | Clear | NotRecorded
 """Findings (at least one), nothing wrong, or not to be known."""
+CHANGING_TOOL = re.compile(
+    r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
+    r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Tools that change something, by a word of their names: `edit_file`, `mail.send`."""
 
 
 NO_NAMES: Mapping[str, str] = {}

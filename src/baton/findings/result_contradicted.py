@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
-from .caller_texts import Piece, had_before
+from .caller_texts import Piece, all_recorded, had_before
 from .facts import Fact, Reading, charge_reading, is_spelled_in, plain_text, read, rounded_keys
-from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
+from .finding import (
+    CHANGING_TOOL,
+    TOO_LONG,
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    sender_of,
+)
 from .quantities import days_in_full, measure_key
 from .values import (
     Value,
@@ -74,12 +82,21 @@ _CHANGES = re.compile(
     r"replaced?|edited|bumped|geändert|gesetzt)\b",
     re.IGNORECASE,
 )
-# What a result says may not be changed: "MAX_ATTEMPTS must stay 3".
+# A setting: `MAX_ATTEMPTS`, `pool_size`, `poolSize`.
+_SETTING = r"\w*_\w+|[A-Z]{3,}|[a-z]+[A-Z]\w*"
+# What a result says may not be changed: "MAX_ATTEMPTS must stay 3", "keep MAX_ATTEMPTS at 3". "Keep
+# an eye on pool_size: it is 12" is none.
 _STAYS = re.compile(
-    r"\b(?:must (?:stay|remain|not)|has to (?:stay|remain)|keep|fixed|unchanged|never|do not|don't|"
-    r"may not|not be changed|at most|at least|muss|darf nicht)\b",
+    r"\b(?:(?:must|should|has to|have to|needs to) (?:stay|remain)|(?:must|may|can|should) not be"
+    r"|unchanged|fixed (?:at|to)|(?:keep|leave) (?:\S+ ){1,3}(?:at|as)\b|muss (?:\S+ ){1,3}bleiben"
+    r"|(?:do not|don't|never|must not|may not|darf nicht) (?:\S+ ){0,2}"
+    r"(?:change|touch|edit|alter|modify|set|geändert))",
     re.IGNORECASE,
 )
+_DENIED = re.compile(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
+# "Do not raise pool_size", "must not exceed": the value is a limit to one side.
+_RISES = re.compile(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)
+_FALLS = re.compile(r"\b(?:lower|reduc|decreas|drop|fall|go under|senk)", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:nearly|almost|about|roughly|around|approx\w*|circa|over|above|under|below|some|up to|"
     r"a little|just|(?:more|less|fewer) than|at (?:least|most)|gut|knapp|etwa|rund|fast)\b",
@@ -87,12 +104,20 @@ _ABOUT = re.compile(
 )
 # "Eleven samples are below 100 mg/kg" is true of a value of 0.4 mg/kg.
 _BELOW = re.compile(
-    r"(?:\b(?:under|below|up to|at most|(?:less|fewer) than|no more than|unter)|[<≤])\s*[€$£]?$",
+    r"(?:\b(?:under|below|up to|at most|(?:less|fewer|lower|smaller) than|(?:no|not) more than"
+    r"|maximum(?: of)?|(?:no|not) later than|at the latest|unter|höchstens|maximal|spätestens"
+    r"|(?:kleiner|weniger) als)|[<≤])\s*[€$£]?$",
     re.IGNORECASE,
 )
 _ABOVE = re.compile(
-    r"(?:\b(?:over|above|beyond|at least|more than|no less than|über)|[>≥])\s*[€$£]?$",
+    r"(?:\b(?:over|above|beyond|exceed|at least|(?:more|greater|higher|larger) than"
+    r"|(?:no|not) (?:less|earlier) than|minimum(?: of)?|not before|über|mindestens|frühestens"
+    r"|(?:größer|mehr) als)|[>≥])\s*[€$£]?$",
     re.IGNORECASE,
+)
+# These are limits as they stand: the "no" of "no more than 5" turns nothing round.
+_WHOLE_LIMIT = re.compile(
+    r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
 )
 # How many words a clause may have that neither the result nor the request has. With a number that
 # looks like a slip (`4,130.75` for `4,310.75`) three may be new, else none: what says something new
@@ -156,6 +181,13 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     faults = list(_faults(trip, turn, result, values, said))
     if faults:
         return faults
+    # A fault is one whatever else was said. That there is none takes all that was said.
+    if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
+        return NotRecorded(
+            says="not all that the caller said was recorded: record its messages and calls"
+        )
+    if next(_given_out(trip, turn), None) is None:
+        return NotRecorded(says="the caller said nothing afterwards")
     return Clear(says="nothing that the caller says is against the result")
 
 
@@ -165,28 +197,59 @@ def _faults(
     """Go along what the caller gave out; what a tool told it counts from then on."""
     reported: set[str] = set()
     against = _known_now(result, values, said)
-    for each, is_call, reply in _given_out(trip, turn):
+    for each, call in _given_out(trip, turn):
         piece = each._replace(text=days_in_full(each.text))
         mine = list(values_of(piece.text))
         if len(mine) <= _MOST:
             charge_work(1 + len(against.others) * len(mine) // 4)
-            for finding in _against(trip.dispatch, piece, mine, against, is_call=is_call):
+            found = list(_against(trip.dispatch, piece, mine, against, is_call=call is not None))
+            if call is not None and not found:
+                found = list(_set_by(trip.dispatch, piece, call, against))
+            for finding in found:
                 if finding.says not in reported:
                     reported.add(finding.says)
                     yield finding
-        if is_call:
+        if call is not None:
+            reply = plain_text(call.result) if call.result is not None else ""
             against = _told(against, [piece.text, reply])
 
 
-def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, bool, str]]:
+def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, ToolCall | None]]:
     for step in trip.after:
         if isinstance(step, Said) and not step.thought:
-            yield Piece(step.id, plain_text(step.content)), False, ""
+            yield Piece(step.id, plain_text(step.content)), None
         elif isinstance(step, ToolCall):
-            reply = plain_text(step.result) if step.result is not None else ""
-            yield Piece(step.id, plain_text(step.arguments)), True, reply
+            yield Piece(step.id, plain_text(step.arguments)), step
     if turn.output is not None:
-        yield Piece(turn.id, plain_text(turn.output)), False, ""
+        yield Piece(turn.id, plain_text(turn.output)), None
+
+
+def _set_by(dispatch: Dispatch, piece: Piece, call: ToolCall, against: _Known) -> Iterator[Finding]:
+    """Find settings that a call gave a value which the result rules out: `set(pool_size=80)`.
+
+    A refused call changed nothing, and one that only looks may ask about any value.
+    """
+    if call.status in ("refused", "failed") or not CHANGING_TOOL.search(call.name):
+        return
+    for name, number in _settings(call.arguments):
+        if name not in against.result:
+            continue
+        for value in values_of(f"{name} = {number}"):
+            limit = _broken_limit(value, against, piece.text)
+            if limit is not None:
+                yield _finding(dispatch, piece, limit, value, "limit_broken")
+
+
+def _settings(arguments: Any) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of arguments by their names, also of those inside others."""
+    due = [arguments]
+    while due:
+        each = due.pop()
+        for name, value in each.items() if isinstance(each, dict) else ():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield str(name), value
+            else:
+                due.append(value)
 
 
 def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str]:
@@ -222,12 +285,12 @@ def _against(
 ) -> Iterator[Finding]:
     lost = [v for v in against.values if not _is_given(v, piece.text, mine)]
     for value in mine:
-        limit = _broken_limit(value, against) or _changed_in_spite(value, against)
+        limit = _broken_limit(value, against, piece.text) or _changed_in_spite(value, against)
         if limit is not None:
             yield _finding(dispatch, piece, limit, value, "limit_broken")
             continue
         swapped = _swapped(value, lost, against)
-        if swapped is not None:
+        if swapped is not None and not _keeps_to(value, swapped):
             yield _finding(dispatch, piece, swapped, value, "contradicted")
             continue
         if _is_changed(value.clause, against.result):
@@ -242,7 +305,7 @@ def _against(
             continue
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
-        if meant is not None:
+        if meant is not None and not _keeps_to(value, meant):
             yield _finding(dispatch, piece, meant, value, "contradicted")
 
 
@@ -390,10 +453,45 @@ def _meant(
 
 def _is_within(value: Value, bound: Value) -> bool:
     """Tell a value of a result that keeps to the bound which a caller names."""
-    before = bound.clause[: bound.clause.find(bound.fact.text)]
-    sizes = [(a, b) for a in value.sizes for b in bound.sizes]
-    below = _BELOW.search(before) is not None and all(a <= b for a, b in sizes)
-    return below or (_ABOVE.search(before) is not None and all(a >= b for a, b in sizes))
+    return _is_beyond(value, bound, _before(bound.clause, bound)) is False
+
+
+def _keeps_to(value: Value, bound: Value) -> bool:
+    """Tell a value that keeps to the bound which the result names: 850 EUR for "at most 900 EUR".
+
+    One that is a bound itself stands for that of the result: "at most 800 EUR".
+    """
+    if _limit(_before(value.clause, value)) is not None:
+        return False
+    return _is_beyond(value, bound, _before(bound.clause, bound)) is False
+
+
+def _before(text: str, value: Value) -> str:
+    return text[: max(0, text.rfind(value.fact.text))].rstrip()
+
+
+def _limit(before: str) -> Literal["most", "least"] | None:
+    """Tell which bound the words before a value make of it."""
+    below, above = _BELOW.search(before), _ABOVE.search(before)
+    denied = _DENIED.search(before) is not None
+    if below or above:
+        # "Never below 8" is at least 8, and "must not exceed 20" at most 20.
+        turned = denied and not _WHOLE_LIMIT.search(before)
+        return "most" if (below is not None) != turned else "least"
+    if denied and (_RISES.search(before) or _FALLS.search(before)):
+        return "most" if _RISES.search(before) else "least"
+    return None
+
+
+def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
+    """Tell whether a value is on the wrong side of a bound; ``None`` where it is no bound."""
+    limit = _limit(before)
+    mine, theirs = [*_moments(value.fact)], [*_moments(bound.fact)]
+    if not mine or not theirs:
+        mine, theirs = list(value.sizes), list(bound.sizes)
+    if limit is None or not mine or not theirs:
+        return None
+    return min(mine) > max(theirs) if limit == "most" else max(mine) < min(theirs)
 
 
 def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
@@ -494,22 +592,47 @@ def _is_changed(clause: str, result: str) -> bool:
     return bool(own - {word.casefold() for word in _CHANGES.findall(result)})
 
 
-def _broken_limit(value: Value, against: _Known) -> Value | None:
-    """Find what the result says must stay as it is, and the caller gives another value."""
-    if value.kind != "number" or against.said.holds(value.fact):
+def _broken_limit(value: Value, against: _Known, piece: str) -> Value | None:
+    """Find what the result says of a setting, and the caller breaks with the value it gives."""
+    if value.kind != "number" or against.said.holds(value.fact) or not value.numbers:
         return None
     name = re.search(
-        rf"(\w*_\w+|[A-Z]{{3,}})\W+(?:\w+\W+){{0,2}}{re.escape(value.fact.text)}(?!\w)",
-        value.clause,
+        rf"({_SETTING})\W+(?:\w+\W+){{0,2}}{re.escape(value.fact.text)}(?!\w)", value.clause
     )
     if name is None:
         return None
+    own = _identifiers(piece)
     for other in against.values:
-        stays = _STAYS.search(other.sentence)
-        named = re.search(rf"(?<![\w.]){re.escape(name[1])}(?!\w)", other.sentence)
-        if stays and named and other.kind == "number" and value.numbers:
+        part = _part_about(other, name[1])
+        if part is None:
+            continue
+        theirs = _identifiers(part)
+        # "max_connections of q-7 must stay 40" says nothing of q-8.
+        if not (theirs and own and not theirs & own) and _breaks(value, other, part):
             return other
     return None
+
+
+def _part_about(other: Value, name: str) -> str | None:
+    """Return the part of a sentence that states a number for this setting, and for no other."""
+    if other.kind != "number":
+        return None
+    for part in re.split(r"[;:]\s", other.sentence):
+        numbers = [v.numbers for v in values_of(part) if v.kind == "number"]
+        if set(re.findall(rf"(?<![\w.])(?:{_SETTING})(?!\w)", part)) == {name} and numbers:
+            # "Between 8 and 20" has two, and which of them is meant is not told.
+            return part if all(each == other.numbers for each in numbers) else None
+    return None
+
+
+def _breaks(value: Value, other: Value, part: str) -> bool:
+    """Tell whether a value is beyond what a part says: on the wrong side, or another one."""
+    beyond = _is_beyond(value, other, _before(part, other))
+    return _STAYS.search(part) is not None if beyond is None else beyond
+
+
+def _identifiers(text: str) -> frozenset[str]:
+    return frozenset(key for v in values_of(text) if v.kind == "identifier" for key in v.fact.keys)
 
 
 # "I have set the retention to 60 days": done, and no question or proposal.
