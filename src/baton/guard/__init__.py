@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .answers import output_check
     from .decide import Decision
     from .policy import Policy, load_policy
     from .runtime import Guard
     from .state import Store
 
-__all__ = ["Decision", "Guard", "Policy", "Store", "load_policy"]
+__all__ = ["Decision", "Guard", "Policy", "Store", "load_policy", "output_check"]
 
 _MODULES = {
     "Decision": "decide",
@@ -22,6 +23,7 @@ _MODULES = {
     "Policy": "policy",
     "Store": "state",
     "load_policy": "policy",
+    "output_check": "answers",
 }
 
 

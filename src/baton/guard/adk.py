@@ -157,7 +157,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
         if call is None:
             return None
         try:
-            read = call.read(result) if call.started else result
+            read = call.read(result)
         except RefusedError as refused:
             read = {"error": str(refused)}
         finally:

@@ -27,6 +27,8 @@ class Call(msgspec.Struct):
 
     guard: Guard
     by: Place
+    name: str
+    arguments: Any = None
     granted: Place | None = None
     started: list[Place] = []
     before: Call | None = None
@@ -37,6 +39,8 @@ class Call(msgspec.Struct):
         Raises:
             RefusedError: nothing of it.
         """
+        if not self.started:
+            self.guard.note_call(self.by, self.name, self.arguments, answer)
         for place in {each.agent: each for each in self.started}.values():
             answer = self.guard.answer(place, answer)
         return answer
@@ -62,7 +66,7 @@ def begin_call(
     Raises:
         RefusedError: it may not be made.
     """
-    call = Call(guard, by, before=_CALL.get())
+    call = Call(guard, by, name, arguments, before=_CALL.get())
     if to is None:
         guard.call(by, name, arguments, ask=ask)
     else:

@@ -12,14 +12,8 @@ import msgspec
 from baton.model.filter import Value
 from baton.model.redact import ON
 from baton.model.trace import (
-    SCHEMA_VERSION,
-    AgentRun,
     Content,
-    Dispatch,
-    Source,
     ToolCall,
-    Trace,
-    Turn,
 )
 from baton.model.visible import exception_line, visible_line
 
@@ -38,7 +32,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     ``sender`` and ``to`` are the ends of the dispatch; of a tool, of the dispatch that set the
     agent ``to`` to work. ``sender`` is ``None`` for the program or the user. ``id`` names the
     dispatch, ``parent`` the run that makes it. ``request`` is what the sender was asked itself.
-    ``at`` is seconds since the epoch. ``unknown`` names fields that nobody knows.
+    ``calls`` are those of the agent that answers; ``other_calls`` is unknown where it may have made
+    more. ``at`` is seconds since the epoch. ``unknown`` names fields that nobody knows.
     """
 
     on: Moment
@@ -53,6 +48,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
     arguments: Any = None
     output: str | None = None
+    calls: tuple[ToolCall, ...] = ()
     at: float | None = None
     unknown: tuple[str, ...] = ()
 
@@ -394,7 +390,7 @@ def _hit(check: Check, event: Event) -> str | None:
         held = json_in(Content(text=text))
         wrong = "it holds no JSON" if held is msgspec.UNSET else check.fits(held)
         return None if wrong is None else f"does not fit the schema ({wrong[:200]})"
-    return _found(check.finding or "", event)
+    return _found(check, event)
 
 
 def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None, str | None]:
@@ -409,40 +405,22 @@ def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None,
     return f"parts of the answer of {_called(event.to)} were replaced by tags", changed
 
 
-def _found(finding: str, event: Event) -> str | None:
-    """Ask a finding about a record of this one dispatch."""
-    from baton.findings.context_carried import context_carried
-    from baton.findings.dispatch_completed import completed
+def _found(check: Check, event: Event) -> str | None:
+    """Ask about the dispatch of an answer as a whole."""
+    from .answers import ask_function, ask_rubric, find
 
+    if check.function is not None:
+        return ask_function(check.function, event)
     _known(event, "prompt", "request")
-    answer = None if event.output is None else Content(text=event.output)
-    prompt = None if event.prompt is None else Content(text=event.prompt)
-    request = None if event.request is None else Content(text=event.request)
-    sender = AgentRun(id="run1", agent=event.sender or "", input=request)
-    receiver = AgentRun(
-        id="run2", agent=event.to, input=prompt, output=answer, started_by=["dispatch1"]
-    )
-    dispatch = Dispatch(
-        id="dispatch1",
-        kind="delegate",
-        from_run="run1",
-        from_agent=event.sender,
-        to_agent=event.to,
-        prompt=prompt,
-        runs=["run2"],
-        result=answer,
-        depth=1,
-    )
-    turn = Turn(id="turn1", input=request, runs=[sender, receiver], dispatches=[dispatch])
-    trace = Trace(
-        schema_version=SCHEMA_VERSION, id="guard", source=Source(format="guard"), turns=[turn]
-    )
-    find = completed if finding == "dispatch_completed" else context_carried
-    found = find(trace, turn, dispatch)
-    if not isinstance(found, list):
-        return None
-    proven = [each.says for each in found if not each.warning]
-    return f"is faulty ({proven[0][:200]})" if proven else None
+    if check.rubric is not None:
+        said = ask_rubric(check, event)
+    else:
+        if check.finding == "claims_supported":
+            _known(event, "calls")
+        said = find(check.finding or "dispatch_completed", event)
+    if said is False:
+        raise _UntoldError
+    return said if isinstance(said, str) else None
 
 
 _CHECKS: dict[str, tuple[Sequence[Moment], Callable[[Rule, Seen, Event], str | None]]] = {

@@ -50,8 +50,8 @@ PLACES: Fields = {
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Texts = Annotated[list[str], msgspec.Meta(min_length=1)]
-Found = Literal["dispatch_completed", "context_carried"]
-"""Findings that can be made while an agent runs: of a request, a prompt and an answer."""
+Found = Literal["dispatch_completed", "context_carried", "claims_supported"]
+"""Findings that can be made while an agent runs: of a request, a prompt, calls and an answer."""
 
 
 class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,6 +63,8 @@ class Check(_Strict, dict=True):
 
     ``pattern``, ``secrets`` (kinds, as of ``redact:`` of a config) and ``finding`` hit when they
     are found; ``lacks`` (a pattern) and ``json_schema`` when the answer does not match or fit.
+    ``rubric`` (a name, or a file beside the policy) asks the ``judge`` of the policy, ``function``
+    what the program registered by :func:`baton.guard.output_check`.
     """
 
     pattern: str | None = None
@@ -70,6 +72,18 @@ class Check(_Strict, dict=True):
     secrets: Texts | None = None
     json_schema: dict[str, Any] | None = None
     finding: Found | None = None
+    rubric: str | None = None
+    function: str | None = None
+
+    @cached_property
+    def judge(self) -> str | dict[str, Any] | None:
+        """The judge of the policy, which hands it on."""
+        return None
+
+    @cached_property
+    def folder(self) -> str:
+        """The folder that the file of a rubric is in."""
+        return "."
 
     @property
     def kind(self) -> str:
@@ -165,11 +179,13 @@ class Policy(_Strict):
     """Rules, and what happens when one of them cannot be decided.
 
     ``on_error`` is ``closed`` (nothing passes that could not be decided) or ``open``. ``version``
-    is your own name for this state of the policy; decisions carry it.
+    is your own name for this state of the policy; decisions carry it. ``judge`` is who is asked
+    what a rubric says: a model, or a mapping as in a config.
     """
 
     version: str = ""
     on_error: Literal["closed", "open"] = "closed"
+    judge: str | dict[str, Any] | None = None
     rules: list[Rule] = msgspec.field(default_factory=list)
 
 
@@ -189,6 +205,9 @@ def read_policy(document: Document) -> Policy:
     if not isinstance(value, dict):
         raise InputError(document.problem("a policy is a mapping with `rules:`"))
     policy = document.convert(value, Policy)
+    folder = str(Path(document.file).parent)
+    for each in (check for rule in policy.rules if rule.output for check in rule.output.checks):
+        each.judge, each.folder = policy.judge, folder
     problems: list[Problem] = []
     named: set[str] = set()
     for place, rule in enumerate(policy.rules):
@@ -261,6 +280,9 @@ def _faults(rule: Rule) -> list[tuple[Steps, str]]:
             replaces = rule.action == "redact" or kind == "secrets"
             if rule.action == "redact" and kind not in ("pattern", "secrets"):
                 message = f"`{kind}` finds no text that could be replaced: write `block`"
+                faults.append(((*at, kind), message))
+            elif kind == "rubric" and each.judge is None:
+                message = "a rubric needs a model: name one as `judge:` of the policy"
                 faults.append(((*at, kind), message))
             elif kind == "json_schema":
                 check((*at, kind), lambda each=each: each.fits)  # type: ignore[misc]

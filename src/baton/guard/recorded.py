@@ -226,6 +226,8 @@ class _Walk:
             "output": known(trace, d, "result"),
             "running": known(trace, d, "group") or d.started is not None,
         }
+        calls = self._calls(d) if on == "output" else ()
+        fields["calls"] = calls is not None
         request = self._turn.input if caller is None else caller.input
         asked = request is not None or caller is None or known(trace, caller, "input")
         if request is None and (caller is None or not caller.started_by):
@@ -243,9 +245,22 @@ class _Walk:
             prompt=_text(d.prompt),
             output=_text(d.result) if on == "output" else None,
             at=at,
+            calls=calls or (),
             unknown=tuple(name for name, is_known in fields.items() if not is_known)
             + (() if asked else ("request",)),
         )
+
+    def _calls(self, dispatch: Dispatch) -> tuple[ToolCall, ...] | None:
+        """Return the calls of the agent that answers; ``None`` where they are not all that it did.
+
+        It may have had help, or its run is not recorded as a whole.
+        """
+        runs = [self._runs[id_] for id_ in dispatch.runs if id_ in self._runs]
+        if len(runs) != 1 or not known(self._trace, runs[0], "steps.tool_call"):
+            return None
+        if any(isinstance(step, HandedOff | GotBack) for step in runs[0].steps):
+            return None
+        return tuple(step for step in runs[0].steps if isinstance(step, ToolCall))
 
     def _tool(self, run: AgentRun, call: ToolCall) -> Event:
         started = [self._dispatches[id_] for id_ in run.started_by if id_ in self._dispatches]

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.model import InputError, RefusedError
+from baton.model import Content, InputError, RefusedError, ToolCall
 from baton.model.watching import DECISIONS, watched_by
 
 from .decide import Decision, Event, failed_decision
@@ -93,6 +93,15 @@ class Guard:
         self.prices: Prices = prices or {}
         self.granted: dict[tuple[str, str], Place] = {}
         """Control that was given away, by tree and agent, until that agent starts."""
+        self.calls: dict[str, list[ToolCall] | None] = {}
+        """What agents called, by their dispatches, where a rule asks for that; ``None``: not all of
+        it is told."""
+        self._wants_calls = any(
+            check.finding == "claims_supported"
+            for rule in self.policy.rules
+            if rule.output is not None
+            for check in rule.output.checks
+        )
         self._ask = ask
         self._tracers = tracers
         self._at: ContextVar[Place | None] = ContextVar("baton_guard", default=None)
@@ -132,7 +141,10 @@ class Guard:
         Raises:
             RefusedError: it may not.
         """
-        return self.call(self._here(), name, arguments)
+        place = self._here()
+        if self._wants_calls:  # nobody tells what came of it
+            self.calls[place.id] = None
+        return self.call(place, name, arguments)
 
     def output(self, answer: Any) -> Any:
         """Return what the caller may read of the answer of the agent at work.
@@ -203,6 +215,8 @@ class Guard:
             return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
         # What the program itself starts after its first agent is handed on by nobody.
         nobody = by.agent is None
+        if self._wants_calls:  # of an agent that had help, the calls are not all that was done
+            self.calls[by.id] = None
         event = Event(
             on="dispatch",
             tree=by.tree,
@@ -231,6 +245,7 @@ class Guard:
 
     def stop(self, place: Place) -> None:
         """Note that the agent of a place has answered, or failed."""
+        self.calls.pop(place.id, None)
         if place.id != place.tree:
             with self._kept(place.tree):
                 self.store.end(place.tree, place.id)
@@ -261,6 +276,10 @@ class Guard:
         if place.sender is None:  # of the first agent, which answers the user
             return answer
         text = _text(answer)
+        calls = self.calls.get(place.id, [])
+        unknown: tuple[str, ...] = ("request", "prompt") if place.untold else ()
+        # A provider of a model may run tools that nobody here sees.
+        unknown += ("other_calls",) if self._wants_calls and calls is not None else ("calls",)
         decision = self._decide(
             Event(
                 on="output",
@@ -274,7 +293,8 @@ class Guard:
                 prompt=place.request,
                 output=text,
                 at=time.time(),
-                unknown=("request", "prompt") if place.untold else (),
+                calls=tuple(calls or ()),
+                unknown=unknown,
             )
         )
         if decision.output == text:
@@ -282,6 +302,16 @@ class Guard:
         if isinstance(answer, str):
             return decision.output
         return msgspec.json.decode(decision.output or "null")
+
+    def note_call(self, place: Place, name: str, arguments: Any, result: Any) -> None:
+        """Note what came of a call, for rules that hold an answer against it."""
+        if not self._wants_calls or place.sender is None:
+            return
+        calls = self.calls.setdefault(place.id, [])
+        if calls is not None:
+            told = Content(text=_text(result))
+            id_ = f"call{len(calls) + 1}"
+            calls.append(ToolCall(id=id_, name=name, arguments=arguments, result=told))
 
     def used(
         self, place: Place, *, tokens: int | None = None, cost_usd: float | None = None

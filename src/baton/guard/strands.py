@@ -123,12 +123,12 @@ class GuardHooks(HookProvider):
         if call is None:
             return
         try:
-            content: Any = call.read(event.result["content"]) if call.started else None
+            content: Any = call.read(event.result["content"])
         except RefusedError as refused:
             content = [{"text": str(refused)}]
         finally:
             end_call(call)
-        if content is not None:
+        if content is not event.result["content"]:
             event.result = {**event.result, "content": content}
 
 

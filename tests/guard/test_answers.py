@@ -1,0 +1,104 @@
+"""Checks of answers that ask more than the text: functions, rubrics, and calls behind claims."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.guard.test_running import rules
+
+from baton.formats.document import Document
+from baton.guard import Guard, output_check
+from baton.guard.calls import begin_run, call_now
+from baton.guard.decide import Event
+from baton.guard.policy import read_policy
+from baton.model import InputError, RefusedError
+from baton.testing import LlmServer, Reply
+
+
+@output_check("no_prices")
+def no_prices(answer: str, event: Event) -> str | None:
+    return f"names a price of {event.to}" if "EUR" in answer else None
+
+
+@output_check("breaks")
+def breaks(answer: str, event: Event) -> str | None:
+    raise ValueError("no such table")
+
+
+def answered(guard: Guard, text: str, *, prompt: str = "Test sample R-77.") -> str:
+    with guard.run("desk", "Is sample R-77 clean?"), guard.dispatch("lab", prompt):
+        return str(guard.output(text))
+
+
+def test_a_function_of_the_program_withholds_an_answer() -> None:
+    guard = Guard(rules("{output: {any: [{function: no_prices}]}}"))
+    assert answered(guard, "It is clean.") == "It is clean."
+    with pytest.raises(RefusedError, match="names a price of lab"):
+        answered(guard, "That is 5 EUR.")
+
+
+@pytest.mark.parametrize("function", ["breaks", "no_price"])
+def test_a_function_that_fails_or_is_not_there_is_what_the_policy_says(function: str) -> None:
+    policy = rules(f"{{output: {{any: [{{function: {function}}}]}}}}")
+    with pytest.raises(RefusedError, match="could not decide"):
+        answered(Guard(policy), "It is clean.")
+    policy.on_error = "open"
+    assert answered(Guard(policy), "It is clean.") == "It is clean."
+
+
+def test_a_rubric_needs_a_judge() -> None:
+    with pytest.raises(InputError, match="name one as `judge:` of the policy"):
+        rules("{output: {any: [{rubric: DispatchCorrectness}]}}")
+
+
+@pytest.mark.parametrize(("label", "passes"), [("correct", True), ("wrong", False)])
+def test_a_judge_decides_by_a_rubric_also_inside_of_a_loop(
+    baton_llm: LlmServer, tmp_path: Any, label: str, passes: bool
+) -> None:
+    (tmp_path / "clean.yaml").write_text(
+        "name: clean\nsummary: whether it answers\nunit: dispatch\nversion: '1'\nthreshold: 1\n"
+        "inputs: [call, result]\nprompt: 'The question: does the result answer the task?'\n"
+        "answer:\n  choices:\n    correct: {score: 1, means: it does}\n"
+        "    wrong: {score: 0, means: it does not}\n"
+    )
+    baton_llm.script = Reply(answer={"label": label, "reason": "I read it."}, fill=True)
+    text = f"rules: [{{output: {{any: [{{rubric: clean.yaml}}]}}}}]\njudge: {baton_llm.judge()}"
+    guard = Guard(read_policy(Document(str(tmp_path / "p.yaml"), text.encode(), "yaml")))
+
+    async def ask() -> str:
+        return answered(guard, "It is clean.")
+
+    if passes:
+        assert asyncio.run(ask()) == "It is clean."
+    else:
+        with pytest.raises(RefusedError, match="I read it"):
+            asyncio.run(ask())
+    (request,) = baton_llm.requests
+    assert "Test sample R-77." in request.user
+
+
+def checks_claims(said: str, result: str) -> str:
+    """Let a tester run its tests by a tool, and claim something."""
+    guard = Guard(rules("{output: {any: [{finding: claims_supported}]}}"))
+    desk = guard.begin("desk", "Run the tests.")
+
+    def ask() -> str:
+        tester = begin_run(guard, "tester", "Run the tests.")
+        call_now(guard, tester, "run_tests", {"command": "pytest"}, lambda: result)
+        return said
+
+    answer = call_now(guard, desk, "ask", {}, ask, to="tester", prompt="Run the tests.")
+    return str(answer)
+
+
+def test_what_a_call_contradicts_is_withheld_and_what_it_backs_is_not() -> None:
+    said = "I ran the tests: all tests passed."
+    assert checks_claims(said, "5 passed in 0.2s") == said
+    assert "it is withheld" in checks_claims(said, "3 failed, 2 passed in 0.2s")
+
+
+def test_a_claim_without_a_call_cannot_be_told_as_a_model_may_run_tools_itself() -> None:
+    said = "I have sent the e-mail."
+    assert checks_claims(said, "5 passed in 0.2s") == said
