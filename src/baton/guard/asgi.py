@@ -1,0 +1,72 @@
+"""What a request has cost so far, as headers of its response, for programs of ASGI.
+
+    app = GuardMiddleware(app, guard)
+
+It opens a tree for each request over HTTP, in which all agents are that the request starts.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from .runtime import Guard
+
+__all__ = ["GuardMiddleware"]
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+
+
+class GuardMiddleware:
+    """Guards each request, and tells in its response what it has had when the response begins.
+
+    The headers are ``baton-guard-tree``, ``-dispatches``, ``-seconds``, and ``-tokens`` and
+    ``-cost-usd`` where they are told; ``-failed`` when the state cannot be read. A response that
+    streams begins before all is done. A request that a closed guard cannot begin raises.
+
+    Args:
+        app: the application.
+        guard: what its agents ask.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._guard.run() as tree:
+
+            async def sent(message: _Message) -> None:
+                if message["type"] == "http.response.start":
+                    message = {
+                        **message,
+                        "headers": [*message.get("headers", ()), *self._headers(tree)],
+                    }
+                await send(message)
+
+            await self._app(scope, receive, sent)
+
+    def _headers(self, tree: str) -> list[tuple[bytes, bytes]]:
+        try:
+            spent = self._guard.store.spent(tree)
+        except sqlite3.Error:
+            return [(b"baton-guard-failed", b"true")]
+        told = {
+            "tree": tree,
+            "dispatches": spent.dispatches,
+            "tokens": spent.tokens,
+            "cost-usd": None if spent.cost_usd is None else f"{spent.cost_usd:.6f}",
+            "seconds": None if spent.seconds is None else f"{spent.seconds:.3f}",
+        }
+        return [
+            (f"baton-guard-{name}".encode(), str(value).encode())
+            for name, value in told.items()
+            if value is not None
+        ]
