@@ -66,7 +66,8 @@ def _fix(fix: Fix) -> Iterator[str]:
         proof = fix.proof
         times = f", each {counted(proof.repeats, 'time')}" if proof.repeats > 1 else ""
         errors = f"; {counted(proof.errors, 'case')} could not be played" if proof.errors else ""
-        if proof.members and not proof.fixed.of:
+        # Where plays broke, the table of cases says why.
+        if proof.members > proof.errors and not proof.fixed.of:
             yield "  no member fails when it is played as it is, or nothing says what is right: see"
             yield "  --expect"
         yield f"  fixed {proof.fixed}, broke {proof.broke}{times} ({proof.form}){errors}"
