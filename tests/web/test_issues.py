@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.test_issues import OUTSIDE, a_day, arrive, fails, of
+from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
 from baton.feed.progress import Fix, Investigation, NewText, Quote, Statement
@@ -170,3 +170,21 @@ def test_a_set_is_shown_by_receiver_before_it_is_saved(sets: tuple[str, Path]) -
     few = ask(f"{address}/collect?count=10")
     assert (few.status, "from 40 to 200" in few.text) == (400, True)
     assert ask(f"{address}/collect?count=40&filter=twoo:x").status == 400
+
+
+def test_a_conversation_says_what_made_it_fail_as_far_as_that_is_proven(store: Store) -> None:
+    proven, judged_, green = of("proven"), of("judged"), of("green")
+    arrive(
+        store,
+        [(proven, fails(proven, DEAD)), (judged_, judged(judged_, "rude")), (green, [])],
+    )
+    with web(store) as address:
+        pages = {
+            one.key: f"{address}/conversations/{one.id}" for one in connect(address).conversations()
+        }
+        text = ask(pages["proven"]).text
+        assert "What made it fail" in text
+        (step,) = re.findall(r'<a href="#s-([^"]+)">failed</a>', text)
+        assert step in {each.id for each in proven.turns[0].runs}
+        assert "Nobody can tell from the record alone" in ask(pages["judged"]).text
+        assert "What made it fail" not in ask(pages["green"]).text
