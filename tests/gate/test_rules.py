@@ -62,6 +62,7 @@ def test_a_mapping_has_all_parts() -> None:
     [
         ("pass_rate by agent >= 1", "`pass_rate` is of cases, not of agents"),
         ("cost_usd <= 1", "write which figure, such as `cost_usd.mean`"),
+        ("tool_calls >= 0.9", "an evaluator `tool_calls`, give it a `name` in the config"),
         ("cost_usd.p5x <= 1", "no statistic `p5x`; did you mean"),
         ("values >= 1 (min few)", "is no rule"),
         ("pass_rate >= 95", "a share from 0 to 1, such as 0.95"),

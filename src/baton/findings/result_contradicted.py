@@ -115,6 +115,12 @@ _ABOVE = re.compile(
     r"|(?:größer|mehr) als)|[>≥])\s*[€$£]?$",
     re.IGNORECASE,
 )
+# "About 900 EUR" may be 890 EUR.
+_APPROXIMATE = re.compile(
+    r"(?:\b(?:nearly|almost|about|roughly|around|approx\w*\.?|circa|ca\.|some|etwa|rund|knapp|gut|fast"
+    r"|environ|unos)|~)\s*[€$£]?$",
+    re.IGNORECASE,
+)
 # These are limits as they stand: the "no" of "no more than 5" turns nothing round.
 _WHOLE_LIMIT = re.compile(
     r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
@@ -457,13 +463,16 @@ def _is_within(value: Value, bound: Value) -> bool:
 
 
 def _keeps_to(value: Value, bound: Value) -> bool:
-    """Tell a value that keeps to the bound which the result names: 850 EUR for "at most 900 EUR".
+    """Tell a value that keeps to what the result allows: 850 EUR for "at most 900 EUR".
 
     One that is a bound itself stands for that of the result: "at most 800 EUR".
     """
     if _limit(_before(value.clause, value)) is not None:
         return False
-    return _is_beyond(value, bound, _before(bound.clause, bound)) is False
+    before = _before(bound.clause, bound)
+    if _APPROXIMATE.search(before) and _near(value.sizes, bound.sizes, 0.15):
+        return not is_slip(value, bound)
+    return _is_beyond(value, bound, before) is False
 
 
 def _before(text: str, value: Value) -> str:

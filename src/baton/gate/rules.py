@@ -315,7 +315,10 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
     name, dot, statistic = measure.partition(".")
     if name in COUNTERS:
         if not dot:
-            raise ValueError(f"`{text}`: write which figure, such as `{name}.mean` or `{name}.p95`")
+            raise ValueError(
+                f"`{text}`: write which figure, such as `{name}.mean` or `{name}.p95`; if the rule "
+                f"is for an evaluator `{name}`, give it a `name` in the config, and write that"
+            )
         if statistic not in STATISTICS and percentile(statistic) is None:
             nearest = suggestion(statistic, (*STATISTICS, "p50", "p90", "p95", "p99"))
             raise ValueError(f"`{text}`: no statistic `{statistic}`; {nearest}")
