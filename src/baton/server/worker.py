@@ -550,8 +550,12 @@ def run(settings: Settings, stop: threading.Event) -> None:
         Task("alerts", 1.0, live.alert),
         Task("sending results", 1.0, live.send),
     ]
-    # An investigation is a talk of minutes, and alerts do not wait for it.
-    talks = [Task("investigating", 1.0, live.investigate)]
+    # An investigation is a talk of minutes, and grouping 10,000 texts takes half of one: neither
+    # alerts nor reading wait for them.
+    talks = [
+        Task("investigating", 1.0, live.investigate),
+        Task("groups of issues", 30.0, lambda now: regroup_due(store, now)),
+    ]
     beside = [
         threading.Thread(target=loop, args=(some, stop), name=name, daemon=True)
         for name, some in (("baton-live", tasks), ("baton-issues", talks))
@@ -598,7 +602,6 @@ def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
         Task("reading conversations", 0.2, worker.read_due),
         Task("issues", 1.0, lambda now: index_issues(store, now)),
         Task("cases of issues", 5.0, lambda now: follow_cases(store, now)),
-        Task("groups of issues", 30.0, lambda now: regroup_due(store, now)),
         Task("pruning the inbox", 60.0, prune),
         Task("retention", 600.0, delete_old),
     ]
