@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.findings.facts import language, plain_text, read, weight
+from baton.findings.words import clauses
 from baton.model import Content
 
 
@@ -202,3 +203,15 @@ def test_letters_that_a_pattern_takes_for_others_break_nothing(
 ) -> None:
     letters = [data.draw(st.sampled_from(c + c.upper() + _ALIKE.get(c, ""))) for c in phrase]
     read("".join(letters))
+
+
+def test_clauses_of_a_long_run_of_spaces_are_told_apart_in_time() -> None:
+    started = time.process_time()
+    long = " " * 100_000
+    assert clauses(f"Book a room{long}and pay{long}but ask first") == [
+        "Book a room",
+        "pay",
+        "but ask first",
+    ]
+    assert clauses(f"Book a room{long}!") == [f"Book a room{long}!"]
+    assert time.process_time() - started < 1.0

@@ -239,8 +239,9 @@ def sentences(text: str) -> list[str]:
 
 # Parts of a sentence that may concern different agents: "Order 1,500 screws and 6 hinges, delivery
 # in two weeks". A range (`between 10 and 12`) and a comma in a number stay whole.
+# A run of spaces is tried from its first one only: 20,000 of them took seconds.
 _CLAUSE = re.compile(
-    r"(?<!\d),\s*|,\s+|\s+(?:and|und|et|y)\s+|:\s+|\s+[–—-]\s+|\s+(?=but\b|aber\b)"
+    r"(?<!\d),\s*|,\s+|:\s+|(?<!\s)\s+(?:(?:and|und|et|y|[–—-])\s+|(?=but\b|aber\b))"
 )
 # "2023 and 2024" is one thing, "1,500 screws and 6 hinges" are two.
 _NUMBER_LAST = re.compile(r"(?:^|\s)[\d.,:%€$£]+$")
@@ -279,7 +280,7 @@ _COURTESY = re.compile(
 
 def is_courtesy(sentence: str) -> bool:
     """Tell a sentence that greets, thanks or wishes, and asks for nothing."""
-    return _COURTESY.match(sentence) is not None and len(sentence) < 120 and "?" not in sentence
+    return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
 
 
 _COUNT = r"(?:\d[\d.,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
