@@ -74,3 +74,48 @@ def test_what_is_said_of_paths_or_of_arguments_nobody_knows_is_not_decided() -> 
     assert means("Read(./src/**)", "Read", file_path="/x/src/a.py") is None
     assert means("Bash(git:*)", "Bash") is None
     assert meant_by(ToolCall(id="c", name="Bash"), ["Bash(git:*)", "Bash"], every_part=True)
+
+
+COMMIT = "git commit -m \"$(cat <<'EOF'\nMend it; done\n\nIt's whole.\nEOF\n)\""
+
+
+@pytest.mark.parametrize(
+    ("command", "git", "rm"),
+    [
+        ("git log 2>&1", True, False),
+        ("git log &> out.txt", True, False),
+        ('git commit -m "Mend a; b & c | d"', True, False),
+        ("git log --format='$(rm x); rm y'", True, False),
+        (COMMIT, True, False),
+        ("git log \\\n  -3", True, False),
+        ("git status # and; rm x", True, False),
+        ("(git status)", True, False),
+        ("git log $((1 + 2))", True, False),
+        ("git log $(rm -rf x)", False, True),
+        ('git log "`rm x`"', False, True),
+        ('git log "$(git log "$(rm x)")"', False, True),
+        ("git log <(rm x)", False, True),
+        ("git log & rm x", False, True),
+        ("git log <<EOF\nrm x\nEOF\nrm y", False, True),
+        ("GIT_PAGER=cat git log", None, False),
+        ('git log "unfinished; rm x', None, None),
+        ("git log " + 99 * "$(", None, None),
+    ],
+)
+def test_a_line_is_read_as_a_shell_reads_it(
+    command: str, git: bool | None, rm: bool | None
+) -> None:
+    assert means("Bash(git:*)", "Bash", command=command) is git
+    assert means("Bash(rm:*)", "Bash", every_part=False, command=command) is rm
+
+
+def test_each_part_of_a_line_may_be_meant_by_another_pattern() -> None:
+    call = ToolCall(id="c", name="Bash", arguments={"command": "cd x && git log"})
+    assert meant_by(call, ["Bash(cd:*)", "Bash(git:*)"], every_part=True)
+    assert meant_by(call, ["Bash(cd x && git log)"], every_part=True)
+    assert meant_by(call, ["Bash(cd:*)", "Bash(ls:*)"], every_part=True) is False
+
+
+def test_a_tool_recorded_without_its_server_may_be_the_one_that_is_meant() -> None:
+    assert means("mcp__docs__search", "search") is None
+    assert means("mcp__docs__search", "mcp__web__search") is False

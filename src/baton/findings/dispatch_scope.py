@@ -22,11 +22,12 @@ from .finding import (
     receiver_name,
     receivers_of,
 )
+from .shell import commands
 
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
 _SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
-# `git status && rm -rf build` is two commands. A permission for `git` does not cover the second.
-_JOINTS = re.compile(r"&&|\|\||[;|&\n]")
+# `GIT_PAGER=cat git log` runs git, with something set that a permission may not cover.
+_SET_BEFORE = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
 # One tool under an older and a newer name.
 # Claude Code renamed `Task` to `Agent`; definitions of either age meet traces of either age.
 _SAME = {"task": "agent"}
@@ -40,29 +41,49 @@ def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bo
     begin with ``git``, ``Bash(git log *)`` has wildcards, ``WebFetch(domain:example.com)`` a
     host and its subdomains, ``Agent(helper)`` a target. What is said of paths is not decided.
     Names are equal whatever their case, and blanks, ``-`` and ``_`` are one. A shell command is
-    meant when ``every_part`` of it is, as a permission reads it, or any part, as a ban does.
+    meant when ``every_part`` of it is, as a permission reads it, each by any of the patterns; or
+    any part, as a ban does.
     """
+    patterns = [pattern.strip() for pattern in patterns]
+    line = call.arguments.get("command") if isinstance(call.arguments, dict) else None
+    if not isinstance(line, str):
+        return _any(_means(pattern, call, None) for pattern in patterns)
+    # A pattern may be the whole line: `Bash(make && make test)`.
+    if _any(_means(pattern, call, line) for pattern in patterns if f"({line.strip()})" in pattern):
+        return True
+    parts = commands(line)
+    if parts is None:
+        return _any(_means(pattern, call, None) for pattern in patterns)
+    found = [_any(_means(pattern, call, part) for pattern in patterns) for part in parts or [""]]
+    if not every_part:
+        return _any(found)
+    return False if False in found else None if None in found else True
+
+
+def _any(found: Iterable[bool | None]) -> bool | None:
     undecided = False
-    for pattern in patterns:
-        found = _means(pattern.strip(), call, every_part)
-        if found:
+    for each in found:
+        if each:
             return True
-        undecided |= found is None
+        undecided |= each is None
     return None if undecided else False
 
 
-def _means(pattern: str, call: ToolCall, every_part: bool) -> bool | None:
+def _means(pattern: str, call: ToolCall, command: str | None) -> bool | None:
     limited = _SPECIFIED.match(pattern)
     if limited is None:
         return _named(pattern, call.name)
     if not _named(limited["name"], call.name):
         return False
     what = limited["what"].strip()
-    return True if what in ("", "*") else _limited(what, call, every_part)
+    return True if what in ("", "*") else _limited(what, call, command)
 
 
-def _named(pattern: str, name: str) -> bool:
+def _named(pattern: str, name: str) -> bool | None:
     wanted, actual = _fold(pattern), _fold(name)
+    # Some recordings leave the server out: `search` for `mcp__docs__search`, or of another server.
+    if wanted.startswith("mcp__") and wanted.endswith(f"__{actual}"):
+        return None
     # `mcp__github` allows the whole server, so every tool `mcp__github__...`.
     if wanted.startswith("mcp__") and wanted.count("__") == 1:
         return actual.startswith(f"{wanted}__")
@@ -75,15 +96,15 @@ def _fold(name: str) -> str:
     return _SAME.get(folded, folded)
 
 
-def _limited(what: str, call: ToolCall, every_part: bool) -> bool | None:
+def _limited(what: str, call: ToolCall, command: str | None) -> bool | None:
     arguments = call.arguments
     if not isinstance(arguments, dict):
         return None
-    command, url = arguments.get("command"), arguments.get("url")
-    if isinstance(command, str):
-        parts = [part.strip() for part in _JOINTS.split(command) if part.strip()]
-        found = [_command(what, part) for part in parts]
-        return bool(found) and (all(found) if every_part else any(found))
+    url = arguments.get("url")
+    if command is not None:
+        bare = _SET_BEFORE.sub("", command, count=1) if _SET_BEFORE.match(command) else command
+        found = _command(what, command)
+        return found if found or bare == command or not _command(what, bare) else None
     if isinstance(url, str) and what.startswith("domain:"):
         host, domain = urlsplit(url).hostname or "", what.removeprefix("domain:")
         # `notexample.com` ends in `example.com` and is another site.
