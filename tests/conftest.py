@@ -51,14 +51,24 @@ def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
 
 
+@pytest.fixture(autouse=True)
+def programs_are_forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the next test have another file of the same name: Baton refuses a second one."""
+    if "tmp_path" not in request.fixturenames:
+        yield
+        return
+    own = f"{request.getfixturevalue('tmp_path')}{os.sep}"
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(own):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def baton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Baton]:
-    """Run the command line in an empty folder, which is trusted as one's own project is.
-
-    Its programs are forgotten: the next test may have another file of the same name.
-    """
+) -> Baton:
+    """Run the command line in an empty folder, which is trusted as one's own project is."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | os.PathLike[str]) -> Outcome:
@@ -70,11 +80,7 @@ def baton(
         printed = capsys.readouterr()
         return Outcome(code, printed.out, printed.err)
 
-    yield run
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and Path(file).is_relative_to(tmp_path):
-            del sys.modules[name]
+    return run
 
 
 def report_of(baton: Baton, folder: Path, kind: str) -> str:

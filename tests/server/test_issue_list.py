@@ -17,7 +17,7 @@ from baton.model import InputError
 from baton.model.filter import Filter
 from baton.server.access import create_key
 from baton.server.issue_list import issues
-from baton.server.schema import issue, issue_count, issue_edge
+from baton.server.schema import issue, issue_count, issue_edge, issue_regroup
 from baton.server.store import Store
 
 from .serving import api
@@ -126,6 +126,14 @@ def test_no_issue_of_another_project_is_seen_or_changed(store: Store) -> None:
             server.mark_issue(there["key"], "muted")
         with pytest.raises(InputError, match="there is none"):
             server.keep_progress(there["key"], fix=Fix(kind="tool_list", why="x"))
+
+
+def test_texts_are_grouped_anew_where_somebody_asks(store: Store) -> None:
+    with api(store) as url:
+        baton.connect(url).regroup_issues()
+    with store.read() as connection:
+        rows = connection.execute(issue_regroup.select().where(issue_regroup.c.project == 1))
+        assert [row.asked for row in rows] == [True]
 
 
 def test_the_command_shows_the_same_table_as_of_recordings(
