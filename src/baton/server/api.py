@@ -77,6 +77,7 @@ from .issue_work import ask_to_investigate, work_of
 from .issues import ask_for_regrouping
 from .labels import add_label, labels_of
 from .paging import MOST
+from .proofs import ProofRequest, ask_to_prove, proving_of
 from .queues import queues_of
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
@@ -381,7 +382,8 @@ def _issue(call: Call) -> Any:
     store, project, key = call.state.store, call.caller.project, call.path["key"]
     try:
         record = one_issue(store, project, key)
-        return msgspec.structs.replace(record, work=work_of(store, project, key))
+        work, proving = work_of(store, project, key), proving_of(store, project, key)
+        return msgspec.structs.replace(record, work=work, proving=proving)
     except NoIssue as error:
         raise Denied(404, str(error), f"{API}/issues lists them") from None
 
@@ -411,6 +413,12 @@ def _changed(call: Call, change: Callable[[], None]) -> Any:
 def _investigate(call: Call) -> Any:
     settings, key = call.state.live_settings(), call.path["key"]
     return _changed(call, lambda: ask_to_investigate(call.state.store, call.caller, key, settings))
+
+
+def _prove(call: Call) -> Any:
+    settings, key = call.state.live_settings(), call.path["key"]
+    agent = Document("body", call.body, "json").decode(ProofRequest).agent
+    return _changed(call, lambda: ask_to_prove(call.state.store, call.caller, key, agent, settings))
 
 
 def _regroup(call: Call) -> Any:
@@ -818,6 +826,15 @@ ENDPOINTS = (
         "Have a worker investigate an issue; `work` of the issue says how far it is",
         IssueRecord,
         _investigate,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/{key}/prove",
+        "run",
+        "Play the fix of an issue; `proving` of the issue says how far it is",
+        IssueRecord,
+        _prove,
+        body=ProofRequest,
     ),
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),

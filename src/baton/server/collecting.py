@@ -83,13 +83,16 @@ def collect_stored(
     more = len(ids) > _READ
     chosen = [*sorted(members), *ids[:_READ]]
     read = 0
-    for trace, scores in _records(store, project, chosen):
-        pool.add(trace, scores)
+    for trace, scores in stored_records(store, project, chosen):
+        # What becomes a case is a file in somebody's repository.
+        pool.add(ON.trace(trace), scores)
         read += 1
     return FromStore(pool.choose(), read, more)
 
 
-def _records(store: Store, project: int, ids: Iterable[int]) -> Iterator[tuple[Trace, list[Score]]]:
+def stored_records(
+    store: Store, project: int, ids: Iterable[int]
+) -> Iterator[tuple[Trace, list[Score]]]:
     """Yield records with the scores that count; what retention deleted is left out."""
     listed = list(dict.fromkeys(ids))
     for some in (listed[at : at + _BATCH] for at in range(0, len(listed), _BATCH)):
@@ -115,5 +118,4 @@ def _records(store: Store, project: int, ids: Iterable[int]) -> Iterator[tuple[T
         for id_ in some:
             body = bodies.get(places[id_]) if id_ in places else None
             if body is not None:
-                # What becomes a case is a file in somebody's repository.
-                yield ON.trace(decode(body)), scores[id_]
+                yield decode(body), scores[id_]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Table, insert, select, update
 
 from baton.feed import progress as feed
 from baton.feed.fixes import texts_in
@@ -60,28 +60,38 @@ def ask_to_investigate(store: Store, caller: Caller, key: str, settings: Setting
     """
     if usual_judge(settings) is None:
         raise InputError("an investigation asks a model: name one in `judges:` of server.yaml")
+    ask_once(store, issue_work, caller, key)
+
+
+def ask_once(store: Store, table: Table, caller: Caller, key: str, **more: str) -> None:
+    """Add a row to the work on an issue, unless one waits or runs already.
+
+    Raises:
+        NoIssue: there is no such issue.
+    """
     one_issue(store, caller.project, key, members=0)
     with store.write() as connection:
         which = (issue.c.project == caller.project) & (issue.c.key == key)
-        id_ = connection.execute(select(issue.c.id).where(which)).scalar_one()
-        there = select(issue_work.c.id).where(
-            issue_work.c.project == caller.project,
-            issue_work.c.issue == id_,
-            issue_work.c.state.in_(("waiting", "running")),
+        # Locked, so that of two clicks at once one counts.
+        id_ = connection.execute(select(issue.c.id).where(which).with_for_update()).scalar_one()
+        there = select(table.c.id).where(
+            table.c.project == caller.project,
+            table.c.issue == id_,
+            table.c.state.in_(("waiting", "running")),
         )
         if connection.execute(there).first() is None:
             row = {"project": caller.project, "issue": id_, "by": clean(caller.name),
-                   "created": time.time(), "state": "waiting", "due": 0.0}  # fmt: skip
-            connection.execute(insert(issue_work).values(row))
+                   "created": time.time(), "state": "waiting", "due": 0.0, **more}  # fmt: skip
+            connection.execute(insert(table).values(row))
 
 
-def work_of(store: Store, project: int, key: str) -> IssueWork | None:
-    """Return the last investigation that was asked for, as far as it is; ``None`` without one."""
+def work_of(store: Store, project: int, key: str, table: Table = issue_work) -> IssueWork | None:
+    """Return the last investigation, or proof, that was asked for; ``None`` without one."""
     query = (
-        select(issue_work)
-        .join(issue, (issue.c.id == issue_work.c.issue) & (issue.c.project == project))
-        .where(issue_work.c.project == project, issue.c.key == key)
-        .order_by(issue_work.c.id.desc())
+        select(table)
+        .join(issue, (issue.c.id == table.c.issue) & (issue.c.project == project))
+        .where(table.c.project == project, issue.c.key == key)
+        .order_by(table.c.id.desc())
         .limit(1)
     )
     with store.read() as connection:
@@ -89,7 +99,11 @@ def work_of(store: Store, project: int, key: str) -> IssueWork | None:
     if row is None:
         return None
     return IssueWork(
-        state=row["state"], by=row["by"], created=at_of(row["created"]), error=row["error"]
+        state=row["state"],
+        by=row["by"],
+        created=at_of(row["created"]),
+        error=row["error"],
+        agent=row.get("agent"),
     )
 
 

@@ -8,20 +8,15 @@ what may judge in its `judges:`. An evaluation is a folder, as everywhere; the i
 from __future__ import annotations
 
 import io
-import multiprocessing
-import os
 import re
 import shutil
 import tarfile
-import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -37,11 +32,9 @@ from baton.formats.own_files import make_folder
 from baton.gate.rules import read_gate
 from baton.model import (
     STATUSES,
-    BatonError,
     CaseResult,
     InputError,
     Problem,
-    Terminated,
     suggestion,
 )
 from baton.model.filter import filter_of
@@ -55,6 +48,7 @@ from baton.session.server_rows import EvaluationJob
 from baton.store import StoredEvaluation, mark_interrupted, read_evaluation, rows_of
 
 from . import queries
+from .apart import Apart
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
@@ -65,8 +59,6 @@ from .uploads import file_name, write_upload
 
 _MOST_CONVERSATIONS = 10_000
 _ENDED = ("done", "failed")
-_PATIENCE = 8.0
-"""Seconds that an evaluation which was stopped has to end by itself: its agents clean up."""
 _ATTEMPTS = 3
 """Times that an evaluation is begun: a server that ends in the middle begins it again."""
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
@@ -436,7 +428,7 @@ class Jobs:
             self._take_up()
         if self._running is None:
             self._running = self._begin()
-        elif self._running.process.exitcode is not None:
+        elif self._running.apart.has_ended:
             ended, self._running = self._running, None
             self._end(ended, now)
             return True
@@ -445,27 +437,19 @@ class Jobs:
         return False
 
     def _look(self, one: _Running, now: float) -> None:
-        """End what a user stopped; what does not end by itself is killed."""
-        if one.stopped is not None:
-            if now - one.stopped > _PATIENCE:
-                one.process.kill()
-            return
-        state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
-        with self._store.read() as connection:
-            if connection.execute(state).scalar() != "running":
-                one.stopped = now
-                one.process.terminate()
+        """End what a user stopped."""
+        if not one.apart.is_stopped:
+            state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
+            with self._store.read() as connection:
+                if connection.execute(state).scalar() == "running":
+                    return
+        one.apart.stop(now)
 
     def stop(self) -> None:
         """End what runs; it begins again with the next start."""
         if self._running is None:
             return
-        self._running.process.terminate()
-        self._running.process.join(2)
-        if self._running.process.exitcode is None:
-            self._running.process.kill()
-            self._running.process.join()
-        shutil.rmtree(self._running.folder, ignore_errors=True)
+        self._running.apart.end()
         self._set(self._running, state="waiting")
         self._running = None
 
@@ -494,22 +478,17 @@ class Jobs:
         if is_given_up:
             _note_interrupted(self._store, row.project, row.id)
             return None
-        folder = Path(tempfile.mkdtemp(prefix="baton-evaluation-"))
         place = msgspec.json.decode(row.request, type=Place)
-        task = _Task(self._settings, row.project, row.id, place, folder, row.created)
-        process = multiprocessing.get_context("spawn").Process(target=_play, args=(task,))
-        process.start()
-        return _Running(row.project, row.id, folder, process)
+
+        def task(folder: Path) -> _Task:
+            return _Task(self._settings, row.project, row.id, place, folder, row.created)
+
+        return _Running(row.project, row.id, Apart(_evaluated, task, "the evaluation"))
 
     def _end(self, ended: _Running, now: float) -> None:
-        try:
-            answer = msgspec.json.decode((ended.folder / _ANSWER).read_bytes())
-        except (OSError, msgspec.DecodeError):
-            code = ended.process.exitcode
-            answer = {"error": f"the evaluation ended with {code} and no result", "exit_code": 3}
-        shutil.rmtree(ended.folder, ignore_errors=True)
+        answer = ended.apart.answer()
         _note_interrupted(self._store, ended.project, ended.id)
-        if ended.stopped is not None:
+        if ended.apart.is_stopped:
             return
         state = "failed" if "error" in answer else "done"
         self._set(ended, state=state, ended=now, **answer)
@@ -521,16 +500,10 @@ class Jobs:
             connection.execute(update(job).where(*mine).values(values))
 
 
-class _Running:
-    def __init__(self, project: int, id_: int, folder: Path, process: SpawnProcess) -> None:
-        self.project = project
-        self.id = id_
-        self.folder = folder
-        self.process = process
-        self.stopped: float | None = None
-
-
-_ANSWER = "answer.json"
+class _Running(NamedTuple):
+    project: int
+    id: int
+    apart: Apart
 
 
 class _Task(msgspec.Struct):
@@ -542,33 +515,6 @@ class _Task(msgspec.Struct):
     place: Place
     folder: Path
     created: float
-
-
-def _play(task: _Task) -> None:
-    """Evaluate, and leave the answer in the folder; this runs in a process of its own."""
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
-    try:
-        answer = _evaluated(task)
-    except BatonError as error:
-        # Files are named as their sender knows them; where they lie here is nobody's business.
-        said = re.sub(
-            rf"{re.escape(str(task.folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error)
-        )
-        answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
-    except BodyGone as error:
-        answer = {"error": str(error), "exit_code": 3}
-    except Terminated:
-        return  # who ended it knows why
-    draft = task.folder / f"{_ANSWER}.tmp"
-    draft.write_bytes(msgspec.json.encode(answer))
-    draft.rename(task.folder / _ANSWER)
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process once the worker was killed: the next one begins its work again."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
 
 
 def _evaluated(task: _Task) -> dict[str, Any]:
@@ -587,7 +533,7 @@ def _evaluated(task: _Task) -> dict[str, Any]:
             (task.folder / "dataset" / CRITERIA).write_bytes(sent)
         common: ScoreOptions = {
             "name": name,
-            "judge": _judge(settings, request.judge),
+            "judge": judge_named(settings, request.judge),
             "gate": request.gate,
         }
 
@@ -644,7 +590,7 @@ def _played(
     options: EvaluateOptions = {"repeat": request.repeat}
     # A config has a judge of its own, or none, as for `baton eval`.
     is_own = request.judge is None and is_configured(agent)
-    judge = None if is_own else _judge(settings, request.judge)
+    judge = None if is_own else judge_named(settings, request.judge)
     given = {
         # Without a name, one of a dataset in the folders is called as `baton eval` calls it.
         "name": request.name or (None if request.datasets else request.agent),
@@ -674,7 +620,7 @@ def _some(files: list[Path], wanted: list[str]) -> DatasetLike:
     return cases.subset(places)
 
 
-def _judge(settings: Settings, name: str | None = None) -> Any:
+def judge_named(settings: Settings, name: str | None = None) -> Any:
     """Return the judge of a name, or the usual one."""
     chosen = name or usual_judge(settings)
     return None if chosen is None else settings.judges[chosen]

@@ -25,8 +25,8 @@ from sqlalchemy.exc import DBAPIError
 from baton.model import InputError
 from baton.session.server_rows import Rescore
 
+from .apart import end_with_parent
 from .database import EVERY_PROJECT, available
-from .jobs import end_with_parent
 from .judging import WAITING
 from .rescoring import Counts, RescoreRequest, run_rescore
 from .schema import judging, rescore

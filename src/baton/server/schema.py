@@ -593,6 +593,22 @@ issue_work = Table(
     Index("issue_work_by_state", "state", "due"),
 )
 
+issue_proof = Table(
+    "issue_proof",
+    INDEX,
+    # Fixes that are to be proven by playing them: a process of its own plays the agent.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("issue", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, running, done, failed
+    Column("due", Double, nullable=False),  # while it runs: until when its worker is there
+    Column("error", Text),
+    Column("agent", Text, nullable=False),  # its name in server.yaml
+    Index("issue_proof_by_state", "state", "due"),
+)
+
 issue_notice = Table(
     "issue_notice",
     INDEX,

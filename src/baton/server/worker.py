@@ -30,6 +30,7 @@ from .issue_work import follow_cases
 from .issues import index_issues, regroup_due
 from .jobs import Jobs
 from .live import Live
+from .proofs import Proofs
 from .rescores import Rescores
 from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
@@ -563,13 +564,19 @@ def run(settings: Settings, stop: threading.Event) -> None:
     for thread in beside:
         thread.start()
     jobs, rescores = Jobs(store, settings), Rescores(store, settings)
-    asked = [Task("evaluations", 0.2, jobs.work), Task("rescores", 1.0, rescores.work)]
+    proofs = Proofs(store, settings)
+    asked = [
+        Task("evaluations", 0.2, jobs.work),
+        Task("proofs of fixes", 0.5, proofs.work),
+        Task("rescores", 1.0, rescores.work),
+    ]
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
         loop([*tasks_of(worker, settings), *asked], stop)
     finally:
         jobs.stop()
+        proofs.stop()
         rescores.stop()
         for thread in beside:
             thread.join(_ENDING)  # what a judge was asked and has not answered is asked again

@@ -17,7 +17,7 @@ from baton.readers import load_catalog
 from baton.replays.play import texts_of
 from baton.runner.loop import run_anywhere
 
-from .agents import build_agent, find_target, variant_names, variants_of
+from .agents import Target, build_agent, find_target, variant_names, variants_of
 from .prepare import PathLike, TrustLike
 
 
@@ -34,7 +34,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_components(
-    target: PathLike | None = None,
+    target: PathLike | Mapping[str, Any] | None = None,
     *,
     app: str | None = None,
     variant: str | None = None,
@@ -44,7 +44,8 @@ def list_components(
     """Return the texts of agents that may be changed.
 
     Args:
-        target: a config or an agent, as `baton eval` takes it; ``baton.yaml`` when left out.
+        target: a config or an agent, as `baton eval` takes it, or the spec of a provider;
+            ``baton.yaml`` when left out.
         app: the app of an ADK server.
         variant: one of a config's providers; all of them when left out.
         agents: agent definitions.
@@ -53,9 +54,12 @@ def list_components(
     Raises:
         InputError: no such agent, or it has no texts that can be changed; with what to do.
     """
-    words = [] if target is None else [str(target)]
-    trusted = trust if isinstance(trust, Trust) else trust_of(trust)
-    found = find_target(words, trusted, app, instead="an agent, as in `app.py:agent`")
+    if isinstance(target, Mapping):
+        found = Target(None, dict(target), [])
+    else:
+        words = [] if target is None else [str(target)]
+        trusted = trust if isinstance(trust, Trust) else trust_of(trust)
+        found = find_target(words, trusted, app, instead="an agent, as in `app.py:agent`")
     config = found.config
     definitions = agents or (config.agents if config is not None else None)
     catalog = load_catalog(definitions) if definitions is not None else {}

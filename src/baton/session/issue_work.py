@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import msgspec
 
@@ -44,6 +44,7 @@ from baton.replays.play import Replayed
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Specs, make_plan
 
+from .agents import AgentLike, is_configured
 from .components import list_components
 from .convert import write_dispatch_cases
 from .estimate import JudgingEstimate
@@ -224,6 +225,10 @@ def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
     return Shelf(work.issue, members, twins, dict(sorted(texts.items())), others)
 
 
+Traced = Callable[[], Iterable[tuple[CaseResult, Trace]]]
+"""Gives what was scored, with its traces; it is read more than once."""
+
+
 class Proven(NamedTuple):
     """What was done about an issue, and all that came of playing its fix."""
 
@@ -271,29 +276,79 @@ def prove_fix(
     work = _begin(key, sources, evaluators, place, options)
     now = {each.name: each.text for each in list_components(named)}
     fix = _fix_of(work, now, texts)
-    reason = playable(fix)
-    if reason is not None:
-        raise InputError(f"the fix of `{work.issue.key}` cannot be proven by playing it: {reason}")
-    made = _made(work, (), expect, PLAYED, BESIDE)
+    made = _made(work.issue, work.opened.traced, (), expect, PLAYED, BESIDE)
     if not made.members:
         raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
-    asked = _evaluators_for(work.issue, made.cases)
+    fix, replayed = _play(work.issue, fix, made, target, None, repeat, options)
+    progress = msgspec.structs.replace(work.progress, fix=fix)
+    ProgressFolder(place.progress).write(progress)
+    return Proven(progress, replayed)
+
+
+def prove_kept(
+    issue: Issue,
+    fix: Fix,
+    traced: Traced,
+    agent: AgentLike,
+    **options: Unpack[ScoreOptions],
+) -> Fix:
+    """Play members of an issue and green neighbours again, as :func:`prove_fix` does.
+
+    Args:
+        issue: the issue, as whoever keeps it knows it.
+        fix: the fix that was proposed.
+        traced: gives its members and what may be their neighbours, each time it is called.
+        agent: who plays; a provider of a config plays with all that its config says.
+        options: as for :func:`baton.score`.
+
+    Returns:
+        The fix with its proof. Nothing is kept.
+
+    Raises:
+        InputError: a fix that cannot be played, or by this agent; a text that has changed since
+            the fix was made; members that are not there or cannot be judged.
+    """
+    target: str | dict[str, Any] | None = agent
+    named: str | dict[str, Any] = agent
+    variant: str | None = None
+    if isinstance(agent, dict) and is_configured(agent):
+        target, named, variant = None, agent["config"], agent.get("provider")
+        options["config"] = agent["config"]
+    texts = list_components(named, variant=variant)
+    _refuse_changed(fix, {each.name: each.text for each in texts}, "investigate again")
+    made = _made(issue, traced, (), None, PLAYED, BESIDE)
+    if not made.members:
+        raise InputError("none of its conversations is kept any more with what was passed on")
+    return _play(issue, fix, made, target, variant, REPEATS, options)[0]
+
+
+def _play(
+    issue: Issue,
+    fix: Fix,
+    made: Made,
+    target: str | Mapping[str, Any] | None,
+    variant: str | None,
+    repeat: int,
+    options: ScoreOptions,
+) -> tuple[Fix, Replayed]:
+    reason = playable(fix)
+    if reason is not None:
+        raise InputError(f"the fix of `{issue.key}` cannot be proven by playing it: {reason}")
+    asked = _evaluators_for(issue, made.cases)
     changed = {"texts": {str(fix.text): fix.after}, "repeat": repeat}
     play = cast("EvaluateOptions", {**options, **changed})
-    replayed = replay(Dataset(made.cases, name=work.issue.key), target, asked, **play)
+    cases = Dataset(made.cases, name=issue.key)
+    replayed = replay(cases, target, asked, variant=variant, **play)
     proof = proof_of(
         replayed,
         {case.id for case, _ in made.members},
         fix,
-        form=_form(work.issue) or "conversation",
+        form=_form(issue) or "conversation",
         evaluators=asked,
         repeats=repeat,
         at=datetime.now(UTC).timestamp(),
     )
-    fix = msgspec.structs.replace(fix, proof=proof)
-    progress = msgspec.structs.replace(work.progress, fix=fix)
-    ProgressFolder(place.progress).write(progress)
-    return Proven(progress, replayed)
+    return msgspec.structs.replace(fix, proof=proof), replayed
 
 
 def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None) -> Fix:
@@ -310,12 +365,14 @@ def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None
         what = "its investigation proposes none" if investigated else "investigate it first"
         how = f"or write one: {option('with')} agent:NAME=FILE"
         raise InputError(f"`{work.issue.key}` has no fix: {what}, {how}")
-    if fix.text is not None and fix.text in now and now[fix.text] != fix.before:
-        raise InputError(
-            f"`{fix.text}` has changed since the fix was made: investigate again, or give the new "
-            f"text with {option('with')} {fix.text}=FILE"
-        )
+    new = f"give the new text with {option('with')} {fix.text}=FILE"
+    _refuse_changed(fix, now, f"investigate again, or {new}")
     return fix
+
+
+def _refuse_changed(fix: Fix, now: Mapping[str, str], instead: str) -> None:
+    if fix.text is not None and fix.text in now and now[fix.text] != fix.before:
+        raise InputError(f"`{fix.text}` has changed since the fix was made: {instead}")
 
 
 def _evaluators_for(issue: Issue, cases: Sequence[Case]) -> list[str]:
@@ -330,19 +387,19 @@ def _evaluators_for(issue: Issue, cases: Sequence[Case]) -> list[str]:
 
 
 def _made(
-    work: _Work,
+    issue: Issue,
+    traced: Traced,
     there: Sequence[Case],
     expect: Sequence[str] | None,
     most: int,
     neighbours: int | None,
 ) -> Made:
     """Make cases of members and of what passes beside them."""
-    issue = work.issue
     wanted = {member.id for member in issue.members}
     form = _form(issue)
     beside = neighbours if neighbours is not None else 2 * most + len(there)
     if form is None:
-        return _conversations(work, wanted, there, most, neighbours)
+        return _conversations(issue, traced, wanted, there, most, neighbours)
     known = subtype_named(issue.subtype)
     # What the receiver is told to do concerns its own work; how the sender chooses, asks and uses
     # results concerns all that it hands on.
@@ -353,7 +410,7 @@ def _made(
         sender=None if of_receiver else issue.sender,
         receiver=issue.receiver if of_receiver else None,
     )
-    for result, trace in work.opened.traced():
+    for result, trace in traced():
         members.add(trace, result.scores)
         greens.add(trace, result.scores)
     failing = [one for one in members.choose().chosen if one.failures]
@@ -364,7 +421,7 @@ def _made(
         form=form,
         there=there,
         expect=expect,
-        known_right=_known_right(work, failing),
+        known_right=_known_right(issue, traced, failing),
         most=most,
         neighbours=neighbours,
     )
@@ -375,16 +432,18 @@ def _form(issue: Issue) -> Form | None:
     return form_of(issue.subtype, has_dispatch=has_dispatch)
 
 
-def _known_right(work: _Work, failing: Sequence[Chosen]) -> dict[str, ExpectedHandling]:
+def _known_right(
+    issue: Issue, traced: Traced, failing: Sequence[Chosen]
+) -> dict[str, ExpectedHandling]:
     """Return what would have been right for members: as their cases say, or as a twin passed."""
     by_id = {member_of(one.trace, one.dispatch): one for one in failing}
     inputs = {input_of(one.trace) for one in failing}
     stated: dict[str, ExpectedHandling] = {}
     passed: dict[str, ExpectedHandling] = {}
-    for result, trace in work.opened.traced():
+    for result, trace in traced():
         asked = input_of(trace)
         if asked in inputs and asked not in passed and _passes(result):
-            handled = handled_in(trace, work.issue.sender)
+            handled = handled_in(trace, issue.sender)
             if handled is not None:
                 passed[asked] = handled
         for made in (made for turn in trace.turns for made in turn.dispatches):
@@ -402,22 +461,25 @@ def _known_right(work: _Work, failing: Sequence[Chosen]) -> dict[str, ExpectedHa
 
 
 def _conversations(
-    work: _Work, wanted: set[str], there: Sequence[Case], most: int, neighbours: int | None
+    issue: Issue,
+    traced: Traced,
+    wanted: set[str],
+    there: Sequence[Case],
+    most: int,
+    neighbours: int | None,
 ) -> Made:
     failing = []
     passing = []
     first: set[str] = set()
-    for result, trace in work.opened.traced():
+    for result, trace in traced():
         own = [each for each in failures_of(trace, result.scores) if id_of(each) in wanted]
         if own:
             failing.append((trace, own[0]))
             first.add(_first_agent(trace))
-    for result, trace in work.opened.traced():
+    for result, trace in traced():
         if _first_agent(trace) in first and _passes(result):
             passing.append(trace)
-    return conversations(
-        work.issue, failing, passing, there=there, most=most, neighbours=neighbours
-    )
+    return conversations(issue, failing, passing, there=there, most=most, neighbours=neighbours)
 
 
 def _passes(result: CaseResult) -> bool:
@@ -473,7 +535,7 @@ def promote_issue(
     work = _begin(key, sources, evaluators, place, options)
     filled = folder.is_dir() and any(folder.iterdir())
     there = list(load_dataset(folder)) if filled else []
-    made = _made(work, there, expect, count, None)
+    made = _made(work.issue, work.opened.traced, there, expect, count, None)
     if not made.members:
         raise InputError(
             f"no member of `{work.issue.key}` asks for something that {folder} does not have yet"

@@ -309,6 +309,20 @@ class Server:
         path = f"{_API}/issues/{key}/investigate"
         return self._ask("POST", path, {}, IssueRecord, b"{}", "application/json")
 
+    def prove_issue(self, key: str, agent: str | None = None) -> IssueRecord:
+        """Have the server play the fix of an issue; see ``proving`` of :meth:`issue`.
+
+        Args:
+            key: the key of the issue.
+            agent: who plays, by its name in server.yaml; the only one there when left out.
+
+        Raises:
+            InputError: there is no such issue or agent, or no fix that can be played.
+        """
+        path = f"{_API}/issues/{key}/prove"
+        body = msgspec.json.encode({"agent": agent})
+        return self._ask("POST", path, {}, IssueRecord, body, "application/json")
+
     def regroup_issues(self) -> None:
         """Have the texts of judges grouped anew now, and not only at night."""
         path = f"{_API}/issues/regroup"

@@ -497,16 +497,23 @@ class IssueEvent(msgspec.Struct, kw_only=True):
 
 
 class IssueWork(msgspec.Struct, kw_only=True):
-    """An investigation that was asked for; ``error`` says why it failed."""
+    """An investigation, or a proof, that was asked for; ``error`` says why it failed.
+
+    ``agent`` is who plays for a proof, by its name in server.yaml.
+    """
 
     state: Literal["waiting", "running", "done", "failed"]
     by: str
     created: datetime | None
     error: str | None = None
+    agent: str | None = None
 
 
 class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An issue with some members, its events (the latest first), and what was done about it."""
+    """An issue with some members, its events (the latest first), and what was done about it.
+
+    ``work`` is the last investigation that was asked for, ``proving`` the last proof of its fix.
+    """
 
     issue: IssueRow
     events: list[IssueEvent] = []
@@ -514,6 +521,7 @@ class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     fix: Fix | None = None
     promotion: Promotion | None = None
     work: IssueWork | None = None
+    proving: IssueWork | None = None
 
 
 class Listed(msgspec.Struct, Generic[T], kw_only=True):

@@ -155,7 +155,7 @@ def _save(visit: Visit) -> Response:
     asked = _asked({name: values[-1] for name, values in visit.form.items()})
     collected = _choose(visit, asked).collected
     if not collected.chosen:
-        raise InputError("no dispatch can be chosen: none meets the filters with a verdict")
+        raise InputError("no dispatch can be chosen: none that matches the filters has a verdict")
     promoted: list[Promoted] = []
     if asked.issue is None:
         cases = cases_of(collected)

@@ -26,11 +26,13 @@ from baton.server.issue_list import (
 )
 from baton.server.issue_work import ask_to_investigate, work_of
 from baton.server.jobs import usual_judge
+from baton.server.proofs import ask_to_prove, cannot_prove, fix_of, proving_of
 from baton.server.store import DEFAULT
 from baton.session.server_rows import IssueRecord, IssueRow, Page
 
 from . import lists
 from .agents import line_changes
+from .datasets import need_run
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Issues", "/issues", "i")
@@ -64,6 +66,7 @@ def routes(web: Web) -> list[BaseRoute]:
         web.page("/issues/{key}", _one),
         web.action("/issues/{key}/state", _state, "review"),
         web.action("/issues/{key}/investigate", _investigate, "run"),
+        web.action("/issues/{key}/prove", _prove, "run"),
     ]
 
 
@@ -212,7 +215,8 @@ def _one(visit: Visit) -> View:
     source = f"server://{visit.request.url.netloc}"
     if visit.project != DEFAULT:
         source += f"/{quote(visit.project, safe='')}"
-    fix = record.fix or (record.investigation.fix if record.investigation is not None else None)
+    fix = fix_of(record)
+    settings = visit.state.live_settings()
     context = {
         "one": one,
         "record": record,
@@ -225,13 +229,17 @@ def _one(visit: Visit) -> View:
         "models": _spans(one.by_model),
         "members": [_Shown(each, _place(visit, each)) for each in one.members],
         "work": work_of(visit.state.store, visit.caller.project, one.key),
-        "has_judge": usual_judge(visit.state.live_settings()) is not None,
+        "has_judge": usual_judge(settings) is not None,
+        "proving": proving_of(visit.state.store, visit.caller.project, one.key),
+        "cannot_prove": cannot_prove(record, settings),
+        "may_run": settings.may_run,
+        "players": sorted(settings.agents),
         "few": _FEW,
         "more": one.count - len(one.members),
         "events": [(each, _EVENTS.get(each.kind, each.kind)) for each in record.events],
         "fix": fix,
         "changes": line_changes(fix.before, fix.after) if fix is not None else [],
-        "proof": fix_words(fix) if fix is not None else "",
+        "proof": _fix_words(fix) if fix is not None else "",
         "fix_kind": FIX_KINDS[fix.kind] if fix is not None else "",
         "endings": ENDINGS,
         "dimensions": DIMENSIONS,
@@ -306,9 +314,19 @@ def _investigate(visit: Visit) -> Response:
     return visit.redirect(f"/issues/{key}")
 
 
-def fix_words(fix: Fix) -> str:
-    """Say what is known of a fix: ``fixed 7 of 9, broke 0 of 30``."""
+def _prove(visit: Visit) -> Response:
+    """Have the fix of an issue played; its page shows how far that is."""
+    need_run(visit)
+    key, agent = visit.path["key"], visit.value("agent")
+    try:
+        ask_to_prove(visit.state.store, visit.caller, key, agent, visit.state.live_settings())
+    except NoIssue as error:
+        raise Denied(404, str(error), "the list of issues has all of them") from None
+    return visit.redirect(f"/issues/{key}")
+
+
+def _fix_words(fix: Fix) -> str:
+    """Say what is known of a fix: ``fixed 7 of 9 [0.45, 0.94], broke 0 of 30 [0.00, 0.11]``."""
     if fix.proof is None:
         return "not played yet"
-    fixed, broke = fix.proof.fixed, fix.proof.broke
-    return f"fixed {fixed.count} of {fixed.of}, broke {broke.count} of {broke.of}"
+    return f"fixed {fix.proof.fixed}, broke {fix.proof.broke}"

@@ -1,0 +1,109 @@
+"""Work in a process of its own: agents may crash, hang or keep memory, and the worker goes on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from baton.model import BatonError, InputError, Terminated
+
+from .bodies import BodyGone
+
+_T = TypeVar("_T")
+_PATIENCE = 8.0
+"""Seconds that a process which was stopped has to end by itself: its agents clean up."""
+_ANSWER = "answer.json"
+
+
+class Apart:
+    """A process that works in a folder of its own, and leaves its answer there.
+
+    Args:
+        work: a function of a module; it is given the task, and returns the answer.
+        task: what it is told, which is made with the folder.
+        what: what it does, for messages: ``the evaluation``.
+    """
+
+    def __init__(
+        self, work: Callable[[_T], dict[str, Any]], task: Callable[[Path], _T], what: str
+    ) -> None:
+        self._what = what
+        self._folder = Path(tempfile.mkdtemp(prefix=f"baton-{what.rsplit(maxsplit=1)[-1]}-"))
+        process = multiprocessing.get_context("spawn").Process(
+            target=_run, args=(work, task(self._folder), self._folder)
+        )
+        process.start()
+        self._process = process
+        self._stopped: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is not there any more."""
+        return self._process.exitcode is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was told to end."""
+        return self._stopped is not None
+
+    def stop(self, now: float) -> None:
+        """Tell it to end; when this is called again after a while, and it has not, kill it."""
+        if self._stopped is None:
+            self._stopped = now
+            self._process.terminate()
+        elif now - self._stopped > _PATIENCE:
+            self._process.kill()
+
+    def end(self) -> None:
+        """End it now."""
+        self._process.terminate()
+        self._process.join(2)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the answer of one that has ended; with ``error`` and ``exit_code`` if not done."""
+        try:
+            answer: dict[str, Any] = msgspec.json.decode((self._folder / _ANSWER).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            code = self._process.exitcode
+            answer = {"error": f"{self._what} ended with {code} and no result", "exit_code": 3}
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return answer
+
+
+def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
+    """Work, and leave the answer in the folder; this runs in the process."""
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    try:
+        answer = work(task)
+    except BatonError as error:
+        # Files are named as their sender knows them; where they lie here is nobody's business.
+        said = re.sub(rf"{re.escape(str(folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error))
+        answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
+    except BodyGone as error:
+        answer = {"error": str(error), "exit_code": 3}
+    except Terminated:
+        return  # who ended it knows why
+    draft = folder / f"{_ANSWER}.tmp"
+    draft.write_bytes(msgspec.json.encode(answer))
+    draft.rename(folder / _ANSWER)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process once the worker was killed: the next one begins its work again."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

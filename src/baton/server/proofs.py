@@ -1,0 +1,236 @@
+"""Fixes of issues that are proven by playing them, which somebody asked a server for.
+
+A proof plays an agent of `server.yaml`, as an evaluation does: in a process of its own, one after
+the other. The texts of the agent are read there, never in the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import or_, select, update
+
+from baton.feed.fixes import playable
+from baton.feed.progress import Fix
+from baton.feed.taxonomy import subtype_named
+from baton.model import CaseResult, InputError, Trace, suggestion
+from baton.session.agents import is_configured
+from baton.session.issue_work import prove_kept
+from baton.session.prepare import ScoreOptions
+from baton.session.server_rows import IssueRecord, IssueRow, IssueWork
+
+from .access import Caller
+from .apart import Apart
+from .collecting import stored_records
+from .database import EVERY_PROJECT
+from .issue_list import Progress, keep_progress, one_issue
+from .issue_work import ask_once, work_of
+from .issues import clean
+from .jobs import judge_named
+from .schema import conversation, dispatch, issue, issue_proof
+from .settings import Settings
+from .store import Store, open_store
+
+_LEASE = 60.0
+"""Seconds after which a proof whose worker is gone counts as failed."""
+_MOST = 3600.0
+"""Seconds that a proof may take: 40 cases, three times on either side, at 15 seconds a play."""
+_BESIDE = 500
+"""Passing conversations in which neighbours are looked for, the newest."""
+
+
+class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which of the `agents:` of server.yaml plays; the only one when left out."""
+
+    agent: str | None = None
+
+
+def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
+    """Say why the fix of an issue cannot be proven here; ``None`` where it can be tried."""
+    fix = fix_of(record)
+    if fix is None:
+        investigated = record.investigation is not None
+        return "its investigation proposes no fix" if investigated else "it has no fix yet"
+    if not settings.agents:
+        return "a fix is proven by playing it: name an agent in `agents:` of server.yaml"
+    reason = playable(fix)
+    return None if reason is None else f"its fix cannot be proven by playing it: {reason}"
+
+
+def fix_of(record: IssueRecord) -> Fix | None:
+    """Return the fix of an issue: the one that is kept, or that of its investigation."""
+    return record.fix or (record.investigation.fix if record.investigation is not None else None)
+
+
+def ask_to_prove(
+    store: Store, caller: Caller, key: str, agent: str | None, settings: Settings
+) -> None:
+    """Have the fix of an issue proven; one that waits or runs already is not asked for twice.
+
+    Raises:
+        NoIssue: there is no such issue.
+        InputError: it has no fix that can be played, or there is no such agent.
+    """
+    reason = cannot_prove(one_issue(store, caller.project, key, members=0), settings)
+    if reason is not None:
+        raise InputError(f"`{key}`: {reason}")
+    names = sorted(settings.agents)
+    if agent is None and len(names) > 1:
+        raise InputError(f"server.yaml has several agents ({', '.join(names)}): name one")
+    chosen = names[0] if agent is None else agent
+    if chosen not in settings.agents:
+        raise InputError(f"server.yaml has no agent `{chosen[:100]}`; {suggestion(chosen, names)}")
+    ask_once(store, issue_proof, caller, key, agent=chosen)
+
+
+def proving_of(store: Store, project: int, key: str) -> IssueWork | None:
+    """Return the last proof that was asked for, as far as it is; ``None`` without one."""
+    return work_of(store, project, key, issue_proof)
+
+
+class _Running(NamedTuple):
+    id: int
+    project: int
+    due: float
+    until: float
+    apart: Apart
+
+
+class Proofs:
+    """Plays the fixes that are to be proven, one after the other, each in a process of its own."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._running: _Running | None = None
+
+    def work(self, now: float) -> bool:
+        """Begin the next one, or look whether the one that runs has ended.
+
+        Raises:
+            Unavailable: the store is not there now.
+        """
+        one = self._running
+        if one is None:
+            self._running = self._begin(now)
+        elif one.apart.has_ended:
+            self._running = None
+            error = one.apart.answer().get("error")
+            self._set(one, state="failed" if error else "done", error=error and clean(error))
+            return True
+        elif now > one.until:
+            self._running = None
+            one.apart.end()
+            self._set(one, state="failed", error=f"it took more than {_MOST / 60:g} minutes")
+        elif one.due - now < _LEASE / 2:
+            self._running = one._replace(due=now + _LEASE)
+            self._set(one, due=now + _LEASE)
+        return False
+
+    def stop(self) -> None:
+        """End what runs; it begins again with the next start."""
+        if self._running is not None:
+            self._running.apart.end()
+            self._set(self._running, state="waiting")
+            self._running = None
+
+    def _begin(self, now: float) -> _Running | None:
+        lost = update(issue_proof).where(issue_proof.c.state == "running", issue_proof.c.due <= now)
+        said = "the worker ended while it was played: ask for it again"
+        waiting = (
+            select(issue_proof, issue.c.key)
+            .join(
+                issue,
+                (issue.c.id == issue_proof.c.issue) & (issue.c.project == issue_proof.c.project),
+            )
+            .where(issue_proof.c.state == "waiting")
+            .order_by(issue_proof.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True, of=issue_proof)
+        )
+        with self._store.write() as connection:
+            connection.execute(
+                lost.values(state="failed", error=said), execution_options=EVERY_PROJECT
+            )
+            row = connection.execute(waiting, execution_options=EVERY_PROJECT).one_or_none()
+            if row is None:
+                return None
+            mine = (issue_proof.c.project == row.project, issue_proof.c.id == row.id)
+            begun = update(issue_proof).where(*mine).values(state="running", due=now + _LEASE)
+            connection.execute(begun)
+
+        def task(_: Path) -> _Task:
+            return _Task(self._settings, row.project, row.key, row.agent, row.by)
+
+        apart = Apart(_proved, task, "the proof")
+        return _Running(row.id, row.project, now + _LEASE, now + _MOST, apart)
+
+    def _set(self, one: _Running, **values: Any) -> None:
+        mine = (issue_proof.c.project == one.project, issue_proof.c.id == one.id)
+        change = update(issue_proof).where(*mine, issue_proof.c.state == "running")
+        with self._store.write() as connection:
+            connection.execute(change.values(**values))
+
+
+class _Task(msgspec.Struct):
+    """What the process of a proof is told."""
+
+    settings: Settings
+    project: int
+    key: str
+    agent: str
+    by: str
+
+
+def _proved(task: _Task) -> dict[str, Any]:
+    """Play a fix, and keep what came of it with the issue."""
+    settings = task.settings
+    store = open_store(settings.store)
+    try:
+        record = one_issue(store, task.project, task.key)
+        fix = fix_of(record)
+        if fix is None or task.agent not in settings.agents:
+            raise InputError("its fix, or the agent, is not there any more")
+        agent = settings.agents[task.agent]
+
+        def traced() -> Iterator[tuple[CaseResult, Trace]]:
+            return _traced(store, task.project, record.issue)
+
+        # A config has a judge of its own, or none, as for `baton eval`.
+        judged: ScoreOptions = {} if is_configured(agent) else {"judge": judge_named(settings)}
+        played = prove_kept(record.issue, fix, traced, agent, **judged)
+        if fix_of(one_issue(store, task.project, task.key, members=0)) != fix:
+            raise InputError("the issue got another fix while this one was played")
+        caller = Caller(task.project, task.by, frozenset({"run"}))
+        keep_progress(store, caller, task.key, Progress(fix=played))
+        return {}
+    finally:
+        store.close()
+
+
+def _traced(store: Store, project: int, one: IssueRow) -> Iterator[tuple[CaseResult, Trace]]:
+    """Yield the members of an issue, and passing conversations with what may be beside them."""
+    members = {each.number for each in one.members if each.number is not None}
+    query = select(conversation.c.id).where(
+        conversation.c.project == project,
+        conversation.c.state == "complete",
+        conversation.c.verdict == "passed",
+    )
+    sides = []
+    if one.sender:
+        sides.append(dispatch.c.from_agent == one.sender)
+    known = subtype_named(one.subtype)
+    if one.receiver and (not sides or (known is not None and known.category == "working")):
+        sides.append(dispatch.c.to_agent == one.receiver)
+    if sides:
+        beside = select(dispatch.c.conversation).where(dispatch.c.project == project, or_(*sides))
+        query = query.where(conversation.c.id.in_(beside))
+    with store.read() as connection:
+        green = list(connection.scalars(query.order_by(conversation.c.id.desc()).limit(_BESIDE)))
+    for trace, scores in stored_records(store, project, [*sorted(members), *green]):
+        failed = any(score.status == "failed" for score in scores)
+        result = CaseResult(case_id=trace.id, status="passed", scores=scores)
+        yield msgspec.structs.replace(result, status="failed") if failed else result, trace
