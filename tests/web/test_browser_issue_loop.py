@@ -1,7 +1,7 @@
 """The whole loop of an issue in a browser, with a real worker and a scripted model.
 
-A conversation fails, its issue is investigated, its cases are kept; the fixed agent closes it, and
-the broken one opens it again.
+A conversation fails, its issue is investigated, its fix is proven by a replay, its cases are kept;
+the fixed agent closes it, and the broken one opens it again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.heavy
 THINGS = ["a lamp", "two chairs", "the old desk", "my red bicycle", "a broken phone"]
+PROMPT = "Hand refunds to billing. Hand parcels to shipping."
 PLACES = ["Rome", "Oslo harbour", "the north pole", "Lima", "a farm near Kyoto", "the moon"]
 
 
@@ -47,9 +48,10 @@ def script(received: Received) -> Reply:
     entry = because("It hands a refund to billing.", ("m1.s1", "handed to billing"))
     lie = because("It asked a supplier.", ("m1.s1", "asked the supplier first"))
     scores = {name: {"value": 2, "because": entry} for name in DIMENSIONS}
-    # The record of a Python program holds no prompt, so no text of it can be changed.
-    fix = {"kind": "limit_or_guard", "text": "", "pattern": "", "edits": [], "because": entry,
-           "why": "A guard lets the desk reach refunds alone."}  # fmt: skip
+    edits = [{"find": "refunds to billing", "replace": "refunds to refunds"}]
+    reason = because("Its prompt says so.", ("agent:desk", "Hand refunds to billing."))
+    fix = {"kind": "supervisor_prompt", "text": "agent:desk", "pattern": "", "edits": edits,
+           "because": reason, "why": "Refunds have an agent of their own."}  # fmt: skip
     return Reply(answer=conclude(entry=entry, scores=scores, summary=[entry, lie], fix=fix))
 
 
@@ -72,9 +74,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     (folder / "cases.yaml").write_text(
         "cases:\n" + "".join(f"  - {{id: c{n}, input: {t}}}\n" for n, t in enumerate(cases))
     )
+    # A program alone records no prompt: its definitions do, so that a fix can change it.
+    agents = folder / "agents.yaml"
+    agents.write_text(f'agents:\n  desk: {{instructions: "{PROMPT}"}}\n', encoding="utf-8")
     evaluation = folder / "played"
     evaluate_into(
-        evaluation, folder / "cases.yaml", f"{folder / 'shop.py'}:desk", ["dispatch_target_known"]
+        evaluation,
+        folder / "cases.yaml",
+        f"{folder / 'shop.py'}:desk",
+        ["dispatch_target_known"],
+        agents=agents,
     )
     with llm_server(script) as llm:
         given: dict[str, Any] = {
@@ -120,7 +129,16 @@ def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
         page.wait_for_selector("text=What happens", timeout=30_000)
         assert "1 statement left out" in page.inner_text(".done")
         page.wait_for_selector(".fix-state.proposed")
-        assert "A guard lets the desk reach refunds alone." in page.inner_text(".done")
+        assert "Refunds have an agent of their own." in page.inner_text(".done")
+        page.select_option("select[name=agent]", "fixed")
+        page.click("text=Prove by replay")
+        page.wait_for_selector("text=It could not be played", timeout=30_000)
+        assert "`agent:desk` has changed since the fix was made" in page.inner_text(".done")
+        page.select_option("select[name=agent]", "shop")
+        page.click("text=Prove by replay")
+        page.wait_for_selector(".fix-state.proven", timeout=60_000)
+        assert "Fixed 5 of 5 [" in page.inner_text(".done")
+        assert ", broke 0 of 6 [" in page.inner_text(".done")
         page.click("text=Make cases")
         page.click("text=Save >> nth=-1")
         page.wait_for_selector("#cases-title")

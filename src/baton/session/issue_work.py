@@ -276,6 +276,7 @@ def prove_fix(
     work = _begin(key, sources, evaluators, place, options)
     now = {each.name: each.text for each in list_components(named)}
     fix = _fix_of(work, now, texts)
+    _refuse_unplayable(work.issue, fix)
     made = _made(work.issue, work.opened.traced, (), expect, PLAYED, BESIDE)
     if not made.members:
         raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
@@ -314,12 +315,19 @@ def prove_kept(
     if isinstance(agent, dict) and is_configured(agent):
         target, named, variant = None, agent["config"], agent.get("provider")
         options["config"] = agent["config"]
+    _refuse_unplayable(issue, fix)
     texts = list_components(named, variant=variant)
     _refuse_changed(fix, {each.name: each.text for each in texts}, "investigate again")
     made = _made(issue, traced, (), None, PLAYED, BESIDE)
     if not made.members:
         raise InputError("none of its conversations is kept any more with what was passed on")
     return _play(issue, fix, made, target, variant, REPEATS, options)[0]
+
+
+def _refuse_unplayable(issue: Issue, fix: Fix) -> None:
+    reason = playable(fix)
+    if reason is not None:
+        raise InputError(f"the fix of `{issue.key}` cannot be proven by playing it: {reason}")
 
 
 def _play(
@@ -331,9 +339,6 @@ def _play(
     repeat: int,
     options: ScoreOptions,
 ) -> tuple[Fix, Replayed]:
-    reason = playable(fix)
-    if reason is not None:
-        raise InputError(f"the fix of `{issue.key}` cannot be proven by playing it: {reason}")
     asked = _evaluators_for(issue, made.cases)
     changed = {"texts": {str(fix.text): fix.after}, "repeat": repeat}
     play = cast("EvaluateOptions", {**options, **changed})

@@ -1,4 +1,4 @@
-// The page of an issue that is being investigated shows what is found by itself.
+// The page of an issue that is investigated, or whose fix is played, shows what comes of it by itself.
 
 import "./app.js";
 
