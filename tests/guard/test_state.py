@@ -185,3 +185,22 @@ def test_20_000_dispatches_of_one_request_are_decided_in_seconds(answered: bool)
         if answered:
             store.end("t", f"d{number}")
     assert time.process_time() - began < 20
+
+
+def test_a_file_takes_no_more_than_it_may(tmp_path: Path) -> None:
+    store, policy = Store(tmp_path / "guard.db", most_bytes=100_000), limit(max_dispatches=10_000)
+    decisions = (store.decide(policy, sent(n, parent="p" * 900)) for n in range(1000))
+    full = next(each for each in decisions if not each.allowed)
+    assert "full" in full.failed["guard"]
+    assert store.spent("t").dispatches > 10
+
+
+def test_what_nothing_happened_in_for_a_week_is_forgotten_while_a_program_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, now = Store(), time.time()
+    store.begin("old")
+    store.use("old", tokens=5)
+    monkeypatch.setattr(time, "time", lambda: now + 8 * 86_400)
+    store.begin("new")
+    assert store.spent("old").tokens is None

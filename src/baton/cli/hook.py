@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from baton.guard.state import is_server
 from baton.model import InputError
 from baton.model.visible import exception_line
 from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
@@ -26,7 +27,7 @@ def hook_command(
     server: str | None = None,
     project: str | None = None,
     policy: Path | None = None,
-    store: Path | None = None,
+    store: str | None = None,
     user: Flag = False,
     settings: Path | None = None,
     uninstall: Flag = False,
@@ -47,11 +48,12 @@ def hook_command(
     server
         Of `push`: the address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
     project
-        Of `push`: the project to send to.
+        Of `push`: the project to send to; of `guard`: that of the state on a server.
     policy
         Of `guard`: the file of the policy.
     store
-        Of `guard`: the file of the state, `.baton/guard.db` by default.
+        Of `guard`: the file of the state, `.baton/guard.db` by default, or the address of a server
+        (http://HOST:4318), which machines share; its key is in `BATON_API_KEY`.
     user
         Change the settings of the user, instead of those in this folder.
     settings
@@ -64,15 +66,18 @@ def hook_command(
         What the hook itself runs: reads the event from standard input.
     """
     if action == "guard":
-        if server is not None or project is not None:
-            raise InputError("`--server` and `--project` belong to `baton hook claude push`")
+        if server is not None:
+            raise InputError("`--server` belongs to `baton hook claude push`; name it by --store")
+        if project is not None and not is_server(store):
+            raise InputError("`--project` is one of a server: name that by --store")
         if policy is None and not uninstall:
             raise InputError("name the policy: --policy FILE")
     elif policy is not None or store is not None:
         raise InputError("`--policy` and `--store` belong to `baton hook claude guard`")
-    state = store or (Path.home() if user else Path()) / ".baton" / "guard.db"
+    usual = (Path.home() if user else Path()) / ".baton" / "guard.db"
+    state = store if store is not None and is_server(store) else Path(store or usual)
     if run and policy is not None:
-        return _guard(policy, state)
+        return _guard(policy, state, project)
     if run:
         event = read_event(sys.stdin.buffer.read())
         return push_command(Path(event.transcript_path), server=server, project=project)
@@ -80,7 +85,7 @@ def hook_command(
     if uninstall:
         change = remove_hook(file, action)
     elif policy is not None:
-        change = add_guard(file, policy, state)
+        change = add_guard(file, policy, state, project)
     else:
         change = add_hook(file, server, project)
     if not change.changes:
@@ -95,12 +100,12 @@ def hook_command(
     return 0
 
 
-def _guard(policy: Path, store: Path) -> int:
+def _guard(policy: Path, store: Path | str, project: str | None) -> int:
     """Answer an event of Claude Code. The code 2 has it refuse what it asks about."""
     from baton.guard.claude import answer
 
     try:
-        said = answer(policy, store, sys.stdin.buffer.read())
+        said = answer(policy, store, sys.stdin.buffer.read(), project)
     except Exception as error:  # noqa: BLE001 - with any other code Claude Code would go on
         say(f"the guard failed, so nothing passes: {exception_line(error)}")
         return 2

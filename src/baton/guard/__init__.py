@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from .decide import Decision
     from .policy import Policy, load_policy
     from .runtime import Guard
+    from .server_state import ServerStore
     from .state import Store
 
-__all__ = ["Decision", "Guard", "Policy", "Store", "load_policy", "output_check"]
+__all__ = ["Decision", "Guard", "Policy", "ServerStore", "Store", "load_policy", "output_check"]
 
 _MODULES = {
     "Decision": "decide",
     "Guard": "runtime",
     "Policy": "policy",
+    "ServerStore": "server_state",
     "Store": "state",
     "load_policy": "policy",
     "output_check": "answers",

@@ -7,11 +7,11 @@ It opens a tree for each request over HTTP, in which all agents are that the req
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .runtime import Guard
+from .state import FAILURES
 
 __all__ = ["GuardMiddleware"]
 
@@ -56,7 +56,7 @@ class GuardMiddleware:
     def _headers(self, tree: str) -> list[tuple[bytes, bytes]]:
         try:
             spent = self._guard.store.spent(tree)
-        except sqlite3.Error:
+        except FAILURES:
             return [(b"baton-guard-failed", b"true")]
         told = {
             "tree": tree,

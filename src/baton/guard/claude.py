@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from baton.model import InputError
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
-from .state import Store
+from .state import FAILURES, open_state
 
 EVENTS: Mapping[str, str | None] = {
     "PreToolUse": "*",
@@ -54,8 +53,12 @@ class _Told(msgspec.Struct):
         return f"{self.session_id}/{self.prompt_id or ''}"
 
 
-def answer(policy: Path, store: Path, told: bytes) -> dict[str, Any] | None:
+def answer(
+    policy: Path, store: Path | str, told: bytes, project: str | None = None
+) -> dict[str, Any] | None:
     """Return what Claude Code is answered about an event; ``None`` = it goes on as it would.
+
+    ``store`` is the file of the state, or the address of a server, where it is of a ``project``.
 
     Raises:
         InputError: the policy has faults, or the event is none.
@@ -66,7 +69,7 @@ def answer(policy: Path, store: Path, told: bytes) -> dict[str, Any] | None:
     except msgspec.DecodeError as error:
         raise InputError(f"standard input is not an event of Claude Code: {error}") from None
     try:
-        state = Store(store)
+        state = open_state(store, project)
     except (InputError, OSError) as error:
         return _said(event, failed_decision(held, str(error), event.last_assistant_message))
     try:
@@ -83,7 +86,7 @@ def answer_of(guard: Guard, told: Mapping[str, Any]) -> dict[str, Any] | None:
 def _answer(guard: Guard, told: _Told) -> dict[str, Any] | None:
     try:
         return _decided(guard, told)
-    except sqlite3.Error as error:
+    except FAILURES as error:
         failed = failed_decision(guard.policy, f"the state of the tree: {error}")
         return _said(told, failed)
 

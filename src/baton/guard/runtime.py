@@ -16,7 +16,6 @@ model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves 
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from baton.model.watching import DECISIONS, watched_by
 
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy, with_usual_depth
-from .state import Spent, Store
+from .state import FAILURES, Spent, State, open_state
 
 if TYPE_CHECKING:
     from baton.model.prices import Prices
@@ -66,8 +65,8 @@ class Guard:
 
     Args:
         policy: the policy, or its file.
-        store: the state of trees, or its file, which several processes may share; in memory when
-            left out.
+        store: the state of trees, or its file, which several processes may share, or the address of
+            a server (`http://...`), which machines may share; in memory when left out.
         prices: what models cost, by their names, for what frameworks tell of requests; by
             genai-prices, where that is installed, when left out.
         tracers: the provider of OpenTelemetry that makes the spans; the global one when left out.
@@ -82,14 +81,14 @@ class Guard:
         self,
         policy: Policy | Path | str,
         *,
-        store: Store | Path | str | None = None,
+        store: State | Path | str | None = None,
         ask: Ask | None = None,
         prices: Prices | None = None,
         tracers: Any = None,
     ) -> None:
         held = policy if isinstance(policy, Policy) else load_policy(policy)
         self.policy = with_usual_depth(held)
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store = open_state(store)
         self.prices: Prices = prices or {}
         self.granted: dict[tuple[str, str], Place] = {}
         """Control that was given away, by tree and agent, until that agent starts."""
@@ -340,7 +339,7 @@ class Guard:
         """Do what the policy says when the state cannot be written."""
         try:
             yield
-        except sqlite3.Error as error:
+        except FAILURES as error:
             decision = failed_decision(self.policy, f"the state of the tree: {error}")
             _mark(Event(on="dispatch", tree=tree), decision, self._tracers)
             if not decision.allowed:

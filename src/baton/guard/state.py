@@ -1,7 +1,7 @@
 """The state of trees: what the dispatches of one request have had so far.
 
-It is in a file of SQLite that processes share and that survives a restart, or in memory. Texts are
-not kept: of a task only a hash.
+It is in memory, in a file of SQLite that processes share and that survives a restart, or on a
+server (``server_state``). Texts are not kept: of a task only a hash.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import os
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
@@ -48,9 +51,21 @@ _LOST = 3_600
 """Seconds after which a dispatch without an answer no longer counts as running: its process is
 likely gone, and would keep others from starting for ever."""
 _OPEN_BEFORE = "tree = ? and parent = ? and ended is null and began <= ?"
-_TRIES = 8
+_TRIES = 100
+"""Each try but the last meets a limit that others have reached meanwhile: rules have few."""
 _WAIT = 5.0
 """Seconds to wait for another process that writes."""
+_LIMITS = {
+    "max_dispatches": "dispatches",
+    "max_per_parent": "of_parent",
+    "max_fan_out": "running",
+    "max_same_task": "same",
+    "max_tokens": "tokens",
+    "max_cost_usd": "cost_usd",
+    "max_seconds": "seconds",
+}
+"""The limits of rules over what a tree has had, and the fields of ``Seen`` they are held to."""
+_Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Spent(NamedTuple):
@@ -62,15 +77,126 @@ class Spent(NamedTuple):
     seconds: float | None
 
 
-class Store:
+class Dispatched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What counts of a dispatch: its tree, its id, the run that makes it, a hash of its task."""
+
+    tree: _Id
+    id: _Id = ""
+    parent: _Id = ""
+    task: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")] = ""
+
+
+class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a tree may have had at most, below each figure, for a decision to hold still."""
+
+    dispatches: float | None = None
+    of_parent: float | None = None
+    running: float | None = None
+    same: float | None = None
+    tokens: float | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+    def holds(self, seen: Seen) -> bool:
+        """Tell whether a tree is below all of it; what nobody told is nothing."""
+        most = ((getattr(self, name), getattr(seen, name)) for name in _LIMITS.values())
+        return all(limit is None or (had or 0) < limit for limit, had in most)
+
+
+class StateError(Exception):
+    """The state of trees on a server could not be read or written."""
+
+
+FAILURES = (sqlite3.Error, StateError)
+"""What the methods of a state raise where it cannot be read or written."""
+
+
+class State(ABC):
+    """What guards need of the state of trees, wherever it is.
+
+    Every method but :meth:`decide` raises one of ``FAILURES``.
+    """
+
+    def decide(self, policy: Policy, event: Event) -> Decision:
+        """Decide an event; a dispatch that is allowed counts from now on.
+
+        Rules are asked here, with the texts of the event, while others go on. A dispatch counts
+        only where no limit that it was held to is reached by then: that is one transaction. When
+        the state cannot be read or written, the policy says what happens.
+        """
+        sent = dispatched(event)
+        try:
+            seen = self.seen(sent, event.at)
+            for _ in range(_TRIES):
+                decision = decide(policy, seen, event)
+                if event.on != "dispatch" or not decision.allowed:
+                    return decision
+                now = self.count(sent, event.at, _still(policy, seen))
+                if now is None:
+                    return decision
+                seen = now
+            why = "others dispatch without an end"
+        except FAILURES as error:
+            why = str(error)
+        return failed_decision(policy, f"the state of the tree: {why}", event.output)
+
+    def add(self, event: Event) -> None:
+        """Count a dispatch that a person agreed to."""
+        self.count(dispatched(event), event.at, Below())
+
+    def spent(self, tree: str) -> Spent:
+        """Return what a tree has had so far."""
+        seen = self.seen(Dispatched(tree=tree), time.time())
+        return Spent(seen.dispatches, seen.tokens, seen.cost_usd, seen.seconds)
+
+    @abstractmethod
+    def seen(self, sent: Dispatched, at: float | None) -> Seen:
+        """Return what a tree has had before a dispatch; seconds only when ``at`` is known."""
+
+    @abstractmethod
+    def count(self, sent: Dispatched, at: float | None, below: Below) -> Seen | None:
+        """Count a dispatch if its tree is ``below`` all that; else return what the tree has had."""
+
+    @abstractmethod
+    def begin(self, tree: str, at: float | None = None) -> None:
+        """Note that a tree begins now, or at a time, unless it has begun already."""
+
+    @abstractmethod
+    def end(self, tree: str, dispatch: str) -> bool:
+        """Note that a dispatch has its answer, or failed; tells whether it was counted."""
+
+    @abstractmethod
+    def knows(self, tree: str, dispatch: str) -> bool:
+        """Tell whether a dispatch was counted."""
+
+    @abstractmethod
+    def rename(self, tree: str, dispatch: str, name: str) -> None:
+        """Give a dispatch another id, by which others will know it."""
+
+    @abstractmethod
+    def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
+        """Add what a tree has used; ``None`` leaves a figure as it is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class Store(State):
     """The state of trees, in a file or in memory; threads and processes may share it."""
 
-    def __init__(self, file: Path | str | None = None) -> None:
+    def __init__(self, file: Path | str | None = None, *, most_bytes: int | None = None) -> None:
         """Open the file, which is made when it is not there; in memory without one.
+
+        Args:
+            file: the file.
+            most_bytes: how long it may get; what does not fit is an ``sqlite3.Error``.
 
         Raises:
             InputError: the file is not one of guards.
         """
+        self._most = most_bytes
+        self._forgot = time.time()
         self._file = None if file is None else str(file)
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -78,25 +204,10 @@ class Store:
             make_folder(Path(file).resolve().parent)
         self._database = self._opened()
 
-    def decide(self, policy: Policy, event: Event) -> Decision:
-        """Decide an event; a dispatch that is allowed counts from now on.
-
-        When the state cannot be read or written, the policy says what happens.
-        """
-        try:
-            return self._decide(policy, event)
-        except sqlite3.Error as error:
-            return failed_decision(policy, f"the state of the tree: {error}", event.output)
-
     def begin(self, tree: str, at: float | None = None) -> None:
         """Note that a tree begins now, or at a time, unless it has begun already."""
         with self._writing() as database:
             self._touch(database, tree, time.time() if at is None else at)
-
-    def add(self, event: Event) -> None:
-        """Count a dispatch that a person agreed to."""
-        with self._writing() as database:
-            self._add(database, event)
 
     def end(self, tree: str, dispatch: str) -> bool:
         """Note that a dispatch has its answer, or failed; tells whether it was counted."""
@@ -142,55 +253,47 @@ class Store:
                         (value, tree),
                     )
 
-    def spent(self, tree: str) -> Spent:
-        """Return what a tree has had so far."""
-        seen = self._seen(Event(on="tool", tree=tree, at=time.time()))
-        return Spent(seen.dispatches, seen.tokens, seen.cost_usd, seen.seconds)
-
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def _decide(self, policy: Policy, event: Event) -> Decision:
-        for _ in range(_TRIES):
-            # Rules may search long texts: nobody else has to wait for that.
-            seen = self._seen(event)
-            decision = decide(policy, seen, event)
-            if event.on != "dispatch" or not decision.allowed:
-                return decision
-            with self._writing() as database:
-                if self._seen(event) == seen:
-                    self._add(database, event)
-                    return decision
+    def count(self, sent: Dispatched, at: float | None, below: Below) -> Seen | None:
+        """Count a dispatch if its tree is ``below`` all that; else return what the tree has had."""
         with self._writing() as database:
-            decision = decide(policy, self._seen(event), event)
-            if decision.allowed:
-                self._add(database, event)
-            return decision
+            seen = self.seen(sent, at)
+            if not below.holds(seen):
+                return seen
+            self._add(database, sent, at)
+        return None
 
-    def _seen(self, event: Event) -> Seen:
-        now = event.at if event.at is not None else time.time()
+    def seen(self, sent: Dispatched, at: float | None) -> Seen:
+        """Return what a tree has had before a dispatch; seconds only when ``at`` is known."""
+        now = at if at is not None else time.time()
         with self._lock:
             database = self._connection()
             tree = database.execute(
-                "select began, dispatches, tokens, cost_usd from trees where id = ?", (event.tree,)
+                "select began, dispatches, tokens, cost_usd from trees where id = ?", (sent.tree,)
             ).fetchone()
             if tree is None:
-                return Seen(seconds=None if event.at is None else 0.0)
-            keys = _hash("parent", event.parent), task_key(event), _hash("running", event.parent)
+                return Seen(seconds=None if at is None else 0.0)
+            keys = (
+                _hash("parent", sent.parent),
+                bytes.fromhex(sent.task),
+                _hash("running", sent.parent),
+            )
             counts = dict(
                 database.execute(
                     "select key, number from counts where tree = ? and key in (?, ?, ?)",
-                    (event.tree, *keys),
+                    (sent.tree, *keys),
                 ).fetchall()
             )
             of_parent, same, running = (counts.get(key, 0) for key in keys)
             lost = database.execute(
                 f"select count(*) from dispatches where {_OPEN_BEFORE}",  # noqa: S608
-                (event.tree, event.parent, now - _LOST),
+                (sent.tree, sent.parent, now - _LOST),
             ).fetchone()[0]
         began, dispatches, tokens, cost = tree
-        seconds = None if event.at is None or began is None else max(0.0, event.at - began)
+        seconds = None if at is None or began is None else max(0.0, at - began)
         return Seen(
             dispatches=dispatches,
             of_parent=of_parent,
@@ -201,28 +304,28 @@ class Store:
             seconds=seconds,
         )
 
-    def _add(self, database: sqlite3.Connection, event: Event) -> None:
-        now = event.at if event.at is not None else time.time()
-        self._touch(database, event.tree, now)
+    def _add(self, database: sqlite3.Connection, sent: Dispatched, at: float | None) -> None:
+        now = at if at is not None else time.time()
+        self._touch(database, sent.tree, now)
         known = database.execute(
-            "select parent, ended from dispatches where tree = ? and id = ?", (event.tree, event.id)
+            "select parent, ended from dispatches where tree = ? and id = ?", (sent.tree, sent.id)
         ).fetchone()
-        parent, begins = (event.parent, True) if known is None else (known[0], known[1] is not None)
+        parent, begins = (sent.parent, True) if known is None else (known[0], known[1] is not None)
         database.execute(
             "insert or replace into dispatches values (?, ?, ?, ?, null)",
-            (event.tree, event.id, parent, now),
+            (sent.tree, sent.id, parent, now),
         )
         if known is None:
             database.execute(
-                "update trees set dispatches = dispatches + 1 where id = ?", (event.tree,)
+                "update trees set dispatches = dispatches + 1 where id = ?", (sent.tree,)
             )
-            self._count(database, event.tree, _hash("parent", parent), 1)
-            self._count(database, event.tree, task_key(event), 1)
+            self._count(database, sent.tree, _hash("parent", parent), 1)
+            self._count(database, sent.tree, bytes.fromhex(sent.task), 1)
         lost = database.execute(
             f"update dispatches set ended = began where {_OPEN_BEFORE}",  # noqa: S608
-            (event.tree, parent, now - _LOST),
+            (sent.tree, parent, now - _LOST),
         ).rowcount
-        self._count(database, event.tree, _hash("running", parent), begins - lost)
+        self._count(database, sent.tree, _hash("running", parent), begins - lost)
 
     def _count(self, database: sqlite3.Connection, tree: str, key: bytes, more: int) -> None:
         database.execute(
@@ -232,6 +335,8 @@ class Store:
         )
 
     def _touch(self, database: sqlite3.Connection, tree: str, now: float) -> None:
+        if time.time() - self._forgot > _LOST:
+            self._forget(database)
         database.execute(
             "insert into trees (id, began, touched) values (?, ?, ?)"
             " on conflict (id) do update set touched = excluded.touched",
@@ -246,7 +351,8 @@ class Store:
             try:
                 yield database
             except BaseException:
-                database.execute("rollback")
+                if database.in_transaction:  # a full file has been rolled back already
+                    database.execute("rollback")
                 raise
             database.execute("commit")
 
@@ -279,15 +385,63 @@ class Store:
                 )
             database.executescript(_SCHEMA)
             database.execute(f"pragma user_version = {_VERSION}")
-            old = (time.time() - _FORGOTTEN,)
-            for table in ("dispatches", "counts"):
-                forgotten = "tree in (select id from trees where touched < ?)"
-                database.execute(f"delete from {table} where {forgotten}", old)  # noqa: S608
-            database.execute("delete from trees where touched < ?", old)
+            if self._most is not None:
+                bytes_of_page = database.execute("pragma page_size").fetchone()[0]
+                database.execute(f"pragma max_page_count = {self._most // bytes_of_page}")
+            self._forget(database)
         except sqlite3.Error as error:
             message = f"is not a file with the state of guards: {error}"
             raise InputError(Problem(file=self._file, message=message)) from None
         return database
+
+    def _forget(self, database: sqlite3.Connection) -> None:
+        """Delete trees that nothing happened in for long; a program may run longer than that."""
+        self._forgot = time.time()
+        old = (self._forgot - _FORGOTTEN,)
+        for table in ("dispatches", "counts"):
+            forgotten = "tree in (select id from trees where touched < ?)"
+            database.execute(f"delete from {table} where {forgotten}", old)  # noqa: S608
+        database.execute("delete from trees where touched < ?", old)
+
+
+def is_server(store: State | Path | str | None) -> bool:
+    """Tell the address of a server from the name of a file."""
+    return isinstance(store, str) and store.startswith(("http://", "https://"))
+
+
+def open_state(store: State | Path | str | None, project: str | None = None) -> State:
+    """Return the state that is meant: given, on a server (of a project there), in a file, or anew.
+
+    Raises:
+        InputError: the file is not one of guards, or the address is none.
+    """
+    if isinstance(store, State):
+        return store
+    if isinstance(store, str) and is_server(store):
+        from .server_state import ServerStore  # HTTP takes 100 ms to import
+
+        return ServerStore(store, project=project)
+    return Store(store)
+
+
+def dispatched(event: Event) -> Dispatched:
+    """Return what counts of an event."""
+    return Dispatched(tree=event.tree, id=event.id, parent=event.parent, task=task_key(event).hex())
+
+
+def _still(policy: Policy, seen: Seen) -> Below:
+    """Return up to where a decision holds: the next limit of each figure that is not reached yet.
+
+    It is the same until then, as rules compare figures with limits and do no more. One that is
+    reached already has had its say: `warn` at 100 dispatches does not look again at each.
+    """
+    nearest: dict[str, float] = {}
+    for rule in policy.rules:
+        for limit, field in _LIMITS.items():
+            most = getattr(rule, limit)
+            if most is not None and (getattr(seen, field) or 0) < most:
+                nearest[field] = min(most, nearest.get(field, most))
+    return Below(**nearest)
 
 
 def task_key(event: Event) -> bytes:

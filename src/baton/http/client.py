@@ -235,8 +235,13 @@ class Client:
         headers: Mapping[str, str] | None = None,
         success: Container[int] = (200,),
         private: Sequence[Network] | None = None,
+        connect: float | None = None,
     ) -> None:
-        """Open no connection yet; ``success`` are the statuses that have an answer."""
+        """Open no connection yet; ``success`` are the statuses that have an answer.
+
+        ``connect`` is how many seconds connecting may take, where that is less than the silence.
+        """
+        self._connect = limits.silence if connect is None else connect
         self._private = private
         self.url = access.url
         self.blank = access.blank
@@ -305,7 +310,7 @@ class Client:
             auth=self._access.credentials.basic,
             verify=self._access.tls,
             cookies=cookies,
-            timeout=httpx2.Timeout(self.limits.silence, pool=None),
+            timeout=httpx2.Timeout(self.limits.silence, connect=self._connect, pool=None),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
             follow_redirects=False,
         )

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -56,7 +57,7 @@ from baton.session.server_rows import (
     UnreadTrace,
 )
 
-from . import agents, exports, jobs, queries, rescores, sums
+from . import agents, exports, guards, jobs, queries, rescores, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
 from .conversations import unread
@@ -110,7 +111,7 @@ class ApiState(NamedTuple):
 
     ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
     process received, by what they brought and what became of them (``traces``, ``refused 413``).
-    ``live_settings`` are those of the server, as they are now.
+    ``live_settings`` are those of the server, as they are now. ``guards`` count for programs.
     """
 
     store: Store
@@ -118,6 +119,7 @@ class ApiState(NamedTuple):
     rules: Callable[[str], list[Any]] = lambda _: []
     counters: Callable[[], Mapping[tuple[str, str], int]] = dict
     live_settings: Callable[[], Settings] = Settings
+    guards: guards.GuardStores = guards.GuardStores(Path(Settings().folder))
 
 
 def _said(text: str, **limits: Any) -> Any:
@@ -647,6 +649,14 @@ def _no_evaluation(call: Call) -> Denied:
     return Denied(404, message, f"{API}/evaluations lists them")
 
 
+def _of_guard(name: str) -> Callable[[Call], Any]:
+    def run(call: Call) -> Any:
+        sent = Document("body", call.body, "json").decode(guards.QUESTIONS[name].body)
+        return guards.answer(call.state.guards, call.caller.project, name, sent)
+
+    return run
+
+
 def _openapi(_: Call) -> Any:
     return openapi()
 
@@ -997,6 +1007,19 @@ ENDPOINTS = (
         _rescores,
     ),
     Endpoint("GET", "/rescores/{id:int}", "read", "One of them", Rescore, _one_rescore),
+    *(
+        Endpoint(
+            "POST",
+            f"/guard/{name}",
+            "ingest",
+            asked.summary,
+            asked.answer,
+            _of_guard(name),
+            body=asked.body,
+            most=16 << 10,
+        )
+        for name, asked in guards.QUESTIONS.items()
+    ),
     Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
 )
 

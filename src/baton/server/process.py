@@ -39,6 +39,7 @@ from . import api, receive
 from .access import Access, CheckSource, Denied, Right
 from .api import ApiState
 from .database import Unavailable
+from .guards import GuardStores
 from .judging import lacking, rules_with_status
 from .receive import Receiver
 from .settings import LiveSettings, Settings
@@ -99,13 +100,15 @@ def application(
             await asyncio.to_thread(receiver.close)
         if shown is not None:
             await asyncio.to_thread(shown.close)
+        await asyncio.to_thread(guards.close)
 
     counts = Counter() if receiver is None else receiver.counts
 
     def rules_of(project: str) -> list[dict[str, Any]]:
         return rules_with_status(store, settings.now.live_rules, project, time.time())
 
-    state = ApiState(store, access, rules_of, lambda: counts, lambda: settings.now)
+    guards = GuardStores(Path(settings.now.folder))
+    state = ApiState(store, access, rules_of, lambda: counts, lambda: settings.now, guards)
     answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
     shown = None if pages is None or role == "receive" else pages(state)
 

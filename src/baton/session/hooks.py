@@ -97,20 +97,30 @@ def add_hook(file: Path, server: str | None = None, project: str | None = None) 
     return _added(file, "push", words, dict.fromkeys(EVENTS))
 
 
-def add_guard(file: Path, policy: Path, store: Path) -> SettingsChange:
+def add_guard(
+    file: Path, policy: Path, store: Path | str, project: str | None = None
+) -> SettingsChange:
     """Prepare settings that have a policy decide tools, dispatches and answers of sub-agents.
 
     Args:
         file: the settings.
         policy: the file of the policy, which is read here to see that it is one.
-        store: the file of the state of trees, which all sessions share.
+        store: the file of the state of trees, which all sessions share, or the address of a server,
+            whose key is taken from the environment.
+        project: that of the state on a server.
 
     Raises:
-        InputError: the settings are not the JSON that Claude Code reads, or the policy has faults.
+        InputError: the settings are not the JSON that Claude Code reads, the policy has faults, or
+            the server's address is none.
     """
     load_policy(policy)
     words = [*_program(), *_mark("guard")]
-    words += ["--policy", str(policy.resolve()), "--store", str(store.resolve())]
+    words += ["--policy", str(policy.resolve()), "--store"]
+    if isinstance(store, Path):
+        words.append(str(store.resolve()))
+    else:
+        words.append(plain_address(store, option("store"), "BATON_API_KEY"))
+    words += ["--project", project] if project else []
     return _added(file, "guard", words, EVENTS_OF_GUARD)
 
 
