@@ -2,6 +2,7 @@
 
 python benchmarks/guard.py            # milliseconds: p50, p95
 python benchmarks/guard.py --rounds 5000
+python benchmarks/guard.py --server http://localhost:4318   # the state on a server, too
 
 A round is a dispatch, a call of a tool and an answer of 2 kB, decided by examples/guard/policy.yaml
 (eight rules, among them secrets and a finding).
@@ -31,7 +32,7 @@ def timed(call: Callable[[], object], into: list[float]) -> None:
     into.append((time.perf_counter() - began) * 1000)
 
 
-def decisions(store: Path | None, rounds: int) -> dict[str, list[float]]:
+def decisions(store: Path | str | None, rounds: int) -> dict[str, list[float]]:
     guard = Guard(POLICY, store=store)
     taken: dict[str, list[float]] = {"dispatch": [], "tool": [], "answer": []}
     for _ in range(rounds // 50):
@@ -61,10 +62,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=1000)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--server")
+    given = parser.parse_args()
+    rounds = given.rounds
     print(f"{'':28}{'p50':>8}{'p95':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, store in (("memory", None), ("file", Path(folder) / "guard.db")):
+        stores: dict[str, Path | str | None] = {"memory": None, "file": Path(folder) / "guard.db"}
+        if given.server is not None:
+            stores["server"] = given.server
+        for name, store in stores.items():
             for event, taken in decisions(store, rounds).items():
                 cut = statistics.quantiles(taken, n=20)
                 print(

@@ -247,7 +247,7 @@ def test_hooks_of_claude_code_count_on_a_server(store: Store, tmp_path: Path) ->
         ("use", {"tree": "t", "tokens": 10**13}, 400),
         ("end", {"tree": "t"}, 400),
         ("begin", {"tree": "t", "prompt": "x"}, 400),
-        ("begin", {"tree": "t", "pad": "x" * 20_000}, 413),
+        ("begin", {"tree": "t", "pad": "x" * 40_000}, 413),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -1016,7 +1016,7 @@ ENDPOINTS = (
             asked.answer,
             _of_guard(name),
             body=asked.body,
-            most=16 << 10,
+            most=32 << 10,
         )
         for name, asked in guards.QUESTIONS.items()
     ),
