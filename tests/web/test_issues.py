@@ -188,3 +188,34 @@ def test_a_conversation_says_what_made_it_fail_as_far_as_that_is_proven(store: S
         assert step in {each.id for each in proven.turns[0].runs}
         assert "Nobody can tell from the record alone" in ask(pages["judged"]).text
         assert "What made it fail" not in ask(pages["green"]).text
+
+
+def test_a_fix_is_played_where_that_is_allowed_and_the_page_says_why_it_is_not(day: Store) -> None:
+    words = Fix(kind="limit_or_guard", why="A guard does it.")
+    shop = {"agents": {"shop": "shop.py:desk"}}
+    with web(day) as address:
+        key = key_of(address, fault="tool_executed", to="refunds")
+        connect(address).keep_progress(key, fix=FIX)
+        assert "name an agent in `agents:` of server.yaml" in ask(f"{address}/issues/{key}").text
+    with web(day, shop) as address:
+        connect(address).keep_progress(key, fix=words)
+        assert "no text that could be played" in ask(f"{address}/issues/{key}").text
+        connect(address).keep_progress(key, fix=FIX)
+        visitor = Visitor(address)
+        assert "Prove by replay" in visitor.get(f"/issues/{key}").text
+        assert visitor.post(f"/issues/{key}/prove", {"agent": "other"}).status == 400
+        assert visitor.post(f"/issues/{key}/prove", {"agent": "shop"}).status in (200, 303)
+        assert "It waits to be played" in visitor.get(f"/issues/{key}").text
+        visitor.csrf = "guessed"
+        assert visitor.post(f"/issues/{key}/prove", {"agent": "shop"}).status == 403
+    owner = create_key(day, "default", "owner", ["read", "run"])
+    with web(day, {**shop, "host": "0.0.0.0"}) as address:  # noqa: S104
+        headers = {"Authorization": f"Bearer {owner}"}
+        page = ask(f"{address}/issues/{key}", headers=headers)
+        assert "Prove by replay" not in page.text
+        cookie = (page.headers.get("Set-Cookie") or "").partition(";")[0]
+        csrf = page.text.partition('name="baton-csrf" content="')[2].partition('"')[0]
+        sent = {**headers, "Cookie": cookie, "Origin": address}
+        form = {"agent": "shop", "csrf": csrf}
+        refused = ask(f"{address}/issues/{key}/prove", form=form, headers=sent)
+        assert (refused.status, "--allow-run" in refused.text) == (403, True), refused.text
