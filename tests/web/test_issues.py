@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
 from baton.feed.progress import Fix, Investigation, NewText, Quote, Statement
 from baton.server.access import create_key
+from baton.server.schema import issue_proof
 from baton.server.store import Store, open_store
 
 from .asking import Visitor, ask
@@ -208,10 +210,15 @@ def test_a_fix_is_played_where_that_is_allowed_and_the_page_says_why_it_is_not(d
         assert "It waits to be played" in visitor.get(f"/issues/{key}").text
         visitor.csrf = "guessed"
         assert visitor.post(f"/issues/{key}/prove", {"agent": "shop"}).status == 403
+    with day.write() as connection:
+        connection.execute(
+            update(issue_proof).where(issue_proof.c.project == 1).values(state="done")
+        )
     owner = create_key(day, "default", "owner", ["read", "run"])
     with web(day, {**shop, "host": "0.0.0.0"}) as address:  # noqa: S104
         headers = {"Authorization": f"Bearer {owner}"}
         page = ask(f"{address}/issues/{key}", headers=headers)
+        assert "started with <code>--allow-run</code>" in page.text
         assert "Prove by replay" not in page.text
         cookie = (page.headers.get("Set-Cookie") or "").partition(";")[0]
         csrf = page.text.partition('name="baton-csrf" content="')[2].partition('"')[0]
