@@ -97,6 +97,11 @@ def test_every_public_name_is_there_and_is_documented() -> None:
         baton.nonsense  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["evaluators", "guard", "otel", "prompts", "testing"])
+def test_modules_of_programs_are_there_where_only_baton_was_imported(name: str) -> None:
+    assert "baton" in loaded(f"import baton\nassert baton.{name}.__name__ == 'baton.{name}'")
+
+
 def test_the_version_is_told_without_loading_what_commands_need() -> None:
     code = (
         "import sys\nfrom baton.cli import main\nassert main(['--version']) == 0\n"

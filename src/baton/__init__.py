@@ -134,9 +134,13 @@ _MODULES = {
     "try_rubrics": "baton.session.rubrics",
 }
 """Where a public name is; all others are in ``baton.model``."""
+_BELOW = ("evaluators", "guard", "otel", "prompts", "testing")
+"""What is used as ``baton.prompts.get(...)``, also where only ``baton`` was imported."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in _BELOW:
+        return importlib.import_module(f"baton.{name}")
     if name not in __all__:
         raise AttributeError(f"module `baton` has no attribute `{name}`")
     return getattr(importlib.import_module(_MODULES.get(name, "baton.model")), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,17 @@ def play(folder: Path, texts: dict[str, str]) -> str:
 def test_a_program_plays_with_a_changed_text(tmp_path: Path) -> None:
     assert play(tmp_path, {}) == "You are kind."
     assert play(tmp_path, {"agent:desk": "You are brief."}) == "You are brief."
+
+
+def test_a_program_that_imports_baton_alone_has_its_texts(baton: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import baton\n"
+        "def desk(message):\n"
+        "    from baton import prompts\n"
+        "    return baton.prompts.get('agent:desk', 'Be kind.') + prompts.get('tool:pay', 'Pays.')\n"
+    )
+    listed = baton("components", "app.py:desk")
+    assert [line.split("  ")[0] for line in listed.out.splitlines()] == ["agent:desk", "tool:pay"]
 
 
 def test_a_text_that_the_program_does_not_have_is_named(tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     """Yield the calls of a function of ours (``prompts.get``) in the modules of a folder.
 
     A text is known where it is written in the call, or is a name or attribute of a loaded module.
-    In a module that is not loaded yet the function is known by its spelling alone.
+    In a module that is not loaded yet, or where it is imported only when it is called, the function
+    is known by its spelling alone.
     """
     files = ((getattr(each, "__file__", None), each) for each in list(sys.modules.values()))
     modules = {Path(file).resolve(): each for file, each in files if isinstance(file, str)}
@@ -168,10 +169,10 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             module, first = modules.get(path), node.args[0]
-            if module is None:
+            called = _value_of(node.func, module)
+            is_it = called is function
+            if called is None:
                 is_it = ast.unparse(node.func).endswith(f"prompts.{function.__name__}")
-            else:
-                is_it = _value_of(node.func, module) is function
             if is_it and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 given = node.args[1] if len(node.args) > 1 else _keyword(node, "default")
                 text = _value_of(given, module)
