@@ -182,6 +182,8 @@ def _files(
 @contextmanager
 def _readable() -> Iterator[None]:
     """Turn what the libraries raise for broken archives into InputError."""
+    # `zipfile` raises NotImplementedError for a way of packing that it does not know, and
+    # RuntimeError for an archive with a password.
     try:
         yield
     except (

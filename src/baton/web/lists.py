@@ -123,7 +123,7 @@ def read_listing(
 
 
 def as_written(visit: Visit, path: str, written: str) -> Listing:
-    """Return a list that was asked for in words without a meaning, so that they can be mended."""
+    """Return a list whose words mean nothing, with these words, so that they can be corrected."""
     return Listing(
         path=path,
         words=(written,) if written else (),
