@@ -38,6 +38,7 @@ from .issues import clean
 from .jobs import usual_judge
 from .judging import spend, spent
 from .paging import at_of
+from .queues import change_taken
 from .schema import conversation, dispatch, issue, issue_event, issue_progress, issue_work, job
 from .settings import Settings
 from .spans import crash
@@ -137,7 +138,9 @@ def work_on_issues(
     except Exception as broken:  # noqa: BLE001 - it is said, and not tried for ever
         LOG.error("issue %s cannot be investigated: %s", taken.key, crash(broken))
         state, error = "failed", crash(broken)
-    _change(store, taken, state=state, error=None if error is None else clean(error))
+    change_taken(
+        store, issue_work, taken, state=state, error=None if error is None else clean(error)
+    )
     return True
 
 
@@ -155,19 +158,11 @@ def _take(store: Store, now: float) -> _Taken | None:
         return None
     taken = _Taken(row["id"], row["project"], row["key"], row["by"], row["due"])
     until = now + _LEASE
-    return taken._replace(due=until) if _change(store, taken, state="running", due=until) else None
-
-
-def _change(store: Store, taken: _Taken, **values: Any) -> bool:
-    """Change the row, if it is still ours: after its lease another worker may have taken it."""
-    change = update(issue_work).where(
-        issue_work.c.project == taken.project,
-        issue_work.c.id == taken.id,
-        issue_work.c.due == taken.due,
-        issue_work.c.state.in_(("waiting", "running")),
+    return (
+        taken._replace(due=until)
+        if change_taken(store, issue_work, taken, state="running", due=until)
+        else None
     )
-    with store.write() as connection:
-        return connection.execute(change.values(**values)).rowcount == 1
 
 
 def _investigate(

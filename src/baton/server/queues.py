@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import func, select
+from sqlalchemy import Table, func, select, update
 
 from .database import EVERY_PROJECT
 from .inbox import Inbox
@@ -54,3 +54,34 @@ def queues_of(store: Store, now: float) -> Queues:
         newest = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)
         accepted = newest.scalar() or 0
     return Queues(accepted, Queue(*waiting), traces, judges, jobs, deliveries)
+
+
+class Taken(Protocol):
+    """A piece of work that a worker has for a time: until `due` nobody else takes it."""
+
+    @property
+    def id(self) -> int:
+        """Its row."""
+
+    @property
+    def project(self) -> int:
+        """Whose it is."""
+
+    @property
+    def due(self) -> float:
+        """When others may take it (seconds since the epoch)."""
+
+
+def change_taken(store: Store, table: Table, taken: Taken, **values: Any) -> bool:
+    """Change the row of a piece of work; tells whether that was still possible.
+
+    It is not where the work was stopped meanwhile, or another worker took it when its time was up.
+    """
+    change = update(table).where(
+        table.c.project == taken.project,
+        table.c.id == taken.id,
+        table.c.due == taken.due,
+        table.c.state.in_(("waiting", "running")),
+    )
+    with store.write() as connection:
+        return connection.execute(change.values(**values)).rowcount == 1

@@ -34,6 +34,7 @@ from .conversations import record_of
 from .database import EVERY_PROJECT
 from .judging import ReadRecord, spend, spent
 from .paging import at_of
+from .queues import change_taken
 from .review import Key, labels_of_dispatches
 from .rubrics import known_rubrics, rubric_of_text
 from .schema import conversation, label, rubric_trial, score
@@ -329,13 +330,14 @@ def work_on_trials(
     try:
         answers, cost, why = _ask(store, settings, taken, now, read, cache, connect)
     except InputError as error:
-        _change(store, taken, state="failed", error=str(error), ended=now)
+        change_taken(store, rubric_trial, taken, state="failed", error=str(error), ended=now)
         return True
     every = [*taken.answers, *answers]
     ended = why is not None or len(every) >= len(taken.kept.things)
     state = "running" if not ended else "done" if why is None else "failed"
-    _change(
+    change_taken(
         store,
+        rubric_trial,
         taken,
         state=state,
         due=now,
@@ -366,19 +368,11 @@ def _take(store: Store, now: float) -> _Taken | None:
         row["due"],
     )
     until = now + _LEASE
-    return taken._replace(due=until) if _change(store, taken, state="running", due=until) else None
-
-
-def _change(store: Store, taken: _Taken, **values: Any) -> bool:
-    """Change the row of a trial, if it is still ours, and was not stopped meanwhile."""
-    change = update(rubric_trial).where(
-        rubric_trial.c.project == taken.project,
-        rubric_trial.c.id == taken.id,
-        rubric_trial.c.due == taken.due,
-        rubric_trial.c.state.in_(("waiting", "running")),
+    return (
+        taken._replace(due=until)
+        if change_taken(store, rubric_trial, taken, state="running", due=until)
+        else None
     )
-    with store.write() as connection:
-        return connection.execute(change.values(**values)).rowcount == 1
 
 
 def _ask(
