@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import uvicorn
@@ -52,3 +53,17 @@ def api(
         if receives:
             app.state.receiver.close()
         listening.close()
+
+
+@contextmanager
+def on_loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server of our own beside the test; gives its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

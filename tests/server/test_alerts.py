@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -19,6 +18,8 @@ from baton.server.alerts import Addresses, alerts_of, check_alerts, deliver, rea
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import alert_watch, score
 from baton.server.store import Store
+
+from .serving import on_loopback
 
 DAY = 1_790_000_000.0
 
@@ -169,7 +170,7 @@ def listening(hook: Hook) -> Iterator[str]:
             status = hook.statuses.pop(0) if len(hook.statuses) > 1 else hook.statuses[0]
             self.send_response(status)
             if 300 <= status < 400:
-                self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
+                self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
             self.end_headers()
             self.wfile.write(b'{"number": 7}')
 
@@ -178,15 +179,8 @@ def listening(hook: Hook) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Handler) as url:
+        yield url
 
 
 def open_and_close(scores: Scores, to: str) -> None:

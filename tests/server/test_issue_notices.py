@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from baton.server.issue_notices import filled, note_events, tell_of_issues
 from baton.server.schema import issue_notice
 from baton.server.store import Store
 
+from .serving import on_loopback
 from .test_issues import DEAD, NOW, OUTSIDE, arrive, fails, of, rows
 
 ANA = Caller(1, "ana", frozenset({"review"}))
@@ -100,15 +100,8 @@ def listening(there: Outside) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Handler) as url:
+        yield url
 
 
 def told(outside: Outside, to: str, **issues: Any) -> Addresses:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from baton.server.store import Store
 from baton.testing import llm_server
 
 from .seeding import add_conversation, add_score
+from .serving import on_loopback
 from .test_judging import INSIDE, NOW, Server, rules_for
 from .test_scoring import conversation as conversation_of
 
@@ -56,15 +56,8 @@ def listening(endpoint: Endpoint) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Handler) as url:
+        yield url
 
 
 def test_each_score_is_sent_once_also_after_an_endpoint_was_down(store: Store) -> None:

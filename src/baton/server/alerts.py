@@ -551,18 +551,25 @@ def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
 
 async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
     """Send one message."""
-    url = ""
     try:
         if parcel.channel == "github" and addresses.github is not None:
             return await _to_github(addresses.github, addresses.networks, parcel)
         hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
         if parcel.channel == "github" or hook is None:
             return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
-        url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
         body: Any = parcel.message
         if parcel.channel == "slack":
             body = {"text": slack_text(parcel.message.text)}
-        client = client_of(url, headers, addresses.networks)
+        return _Sent(error=await to_hook(hook, body, addresses.networks))
+    except (NoAnswer, Refused) as error:
+        return _Sent(error=str(error))
+
+
+async def to_hook(hook: str | WebhookSpec, body: Any, networks: Sequence[Network]) -> str | None:
+    """Send JSON to a webhook; returns why it did not arrive."""
+    url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
+    try:
+        client = client_of(url, headers, networks)
         try:
             await client.ask(request_of("POST", url, body), ONCE)
         finally:
@@ -570,8 +577,8 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
     except (NoAnswer, Refused) as error:
         # What stands in the path of a webhook is its key.
         host = "/".join(url.split("/")[:3])
-        return _Sent(error=str(error).replace(url.partition("?")[0], host) if url else str(error))
-    return _Sent()
+        return str(error).replace(url.partition("?")[0], host)
+    return None
 
 
 def github_issues(github: GithubSpec) -> str:

@@ -37,6 +37,7 @@ from .alerts import (
     one_line,
     request_of,
     slack_text,
+    to_hook,
 )
 from .database import EVERY_PROJECT
 from .issue_list import one_issue
@@ -296,7 +297,6 @@ def filled(template: Any, values: Mapping[str, Any], quoted: Callable[[str], str
 
 
 async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sent:
-    url = ""
     try:
         if parcel.channel == "github" and addresses.github is not None:
             return await _to_github(addresses, addresses.github, spec, parcel)
@@ -305,7 +305,6 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
         hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
         if parcel.channel in ("github", "linear") or hook is None:
             return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
-        url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
         body: Any = parcel.values
         if parcel.channel == "slack":
             text = filled(spec.text, parcel.values, slack_text) if spec.text else None
@@ -313,16 +312,9 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
             body = {"text": text or slack_text(parcel.values["text"]) + link}
         elif spec.webhook is not None:
             body = filled(spec.webhook, parcel.values)
-        client = client_of(url, headers, addresses.networks)
-        try:
-            await client.ask(request_of("POST", url, body), ONCE)
-        finally:
-            await client.close()
+        return _Sent(error=await to_hook(hook, body, addresses.networks))
     except (NoAnswer, Refused) as error:
-        # What stands in the path of a webhook is its key.
-        host = "/".join(url.split("/")[:3])
-        return _Sent(error=str(error).replace(url.partition("?")[0], host) if url else str(error))
-    return _Sent()
+        return _Sent(error=str(error))
 
 
 def _title(spec: IssuesSpec, parcel: _Parcel) -> str:
