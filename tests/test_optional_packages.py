@@ -11,7 +11,6 @@ NEEDS = {
     "baton.export.sdk": "opentelemetry",  # records as spans of the SDK: `otel`
     "baton.export.wire_proto": "opentelemetry",  # spans as protobuf: `otel`
     "baton.guard.adk": "google",  # guards in programs of a framework, which they have
-    "baton.guard.claude_sdk": "claude_agent_sdk",
     "baton.guard.langchain": "langchain",
     "baton.guard.openai_agents": "agents",
     "baton.guard.pydantic_ai": "pydantic_ai",

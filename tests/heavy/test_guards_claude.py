@@ -15,7 +15,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 from claude_agent_sdk import __file__ as sdk_file
 
 from baton.guard import Guard
-from baton.guard.claude_sdk import guard_hooks
+from baton.guard.claude import guard_hooks
 from baton.session.hooks import add_guard
 from baton.testing import Reply, llm_server
 

@@ -1,11 +1,16 @@
-"""Claude Code asks a policy: what its hooks tell, and what they are answered."""
+"""Claude Code asks a policy: what its hooks tell, and what they are answered.
+
+In a program of the Claude Agent SDK they are hooks of its options:
+
+    options = ClaudeAgentOptions(hooks=guard_hooks(guard))
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +20,9 @@ from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
 from .state import FAILURES, open_state
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import HookMatcher
 
 EVENTS: Mapping[str, str | None] = {
     "PreToolUse": "*",
@@ -51,6 +59,23 @@ class _Told(msgspec.Struct):
     def tree(self) -> str:
         """The request of the user; older versions name only the session."""
         return f"{self.session_id}/{self.prompt_id or ''}"
+
+
+def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
+    """Return hooks that ask a guard before tools and sub-agents run, and before answers are read.
+
+    Where a rule says `ask`, and the guard has no `ask` of its own, Claude Code asks by its
+    permissions (``can_use_tool``). What fails in a hook blocks.
+    """
+    from claude_agent_sdk import HookMatcher  # a command of Claude Code has no SDK
+
+    async def hook(told: Any, _call: Any, _context: Any) -> Any:
+        return answer_of(guard, told) or {}
+
+    return {
+        event: [HookMatcher(matcher=matcher, hooks=[hook], on_failure="block")]
+        for event, matcher in EVENTS.items()
+    }
 
 
 def answer(
