@@ -1,4 +1,4 @@
-"""Issues of failures: their members, counts, events and what was done about them."""
+"""Issues of failures: members, counts, events, and what was done about them and told of them."""
 
 import sqlalchemy as sa
 from alembic import context, op
@@ -156,6 +156,47 @@ def upgrade() -> None:
         sa.Column("asked", sa.Boolean, nullable=False),
         if_not_exists=True,
     )
+    op.create_table(
+        "issue_notice",
+        sa.Column("project", sa.Integer, nullable=False),
+        sa.Column("issue", sa.BigInteger, nullable=False),
+        sa.Column("channel", sa.Text, nullable=False),
+        sa.Column("event", sa.BigInteger, nullable=False),
+        sa.Column("told", sa.BigInteger, nullable=False),
+        sa.Column("outside", sa.Text),
+        sa.Column("attempts", sa.Integer, nullable=False),
+        sa.Column("due", sa.Double, nullable=False),
+        sa.Column("error", sa.Text),
+        sa.PrimaryKeyConstraint("project", "issue", "channel"),
+        if_not_exists=True,
+    )
+    op.create_table(
+        "issue_work",
+        sa.Column("id", number, primary_key=True, autoincrement=True),
+        sa.Column("project", sa.Integer, nullable=False),
+        sa.Column("issue", sa.BigInteger, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("created", sa.Double, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("due", sa.Double, nullable=False),
+        sa.Column("error", sa.Text),
+        if_not_exists=True,
+    )
+    op.create_index("issue_work_by_state", "issue_work", ["state", "due"], if_not_exists=True)
+    op.create_table(
+        "issue_proof",
+        sa.Column("id", number, primary_key=True, autoincrement=True),
+        sa.Column("project", sa.Integer, nullable=False),
+        sa.Column("issue", sa.BigInteger, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("created", sa.Double, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("due", sa.Double, nullable=False),
+        sa.Column("error", sa.Text),
+        sa.Column("agent", sa.Text, nullable=False),
+        if_not_exists=True,
+    )
+    op.create_index("issue_proof_by_state", "issue_proof", ["state", "due"], if_not_exists=True)
     # The models of what was read before are not known, and count as that.
     op.execute(
         "INSERT INTO issue_edge SELECT project, coalesce(from_agent, ''), to_agent,"
