@@ -140,7 +140,7 @@ def test_strands_is_interrupted_and_goes_on_with_the_answer(agrees: bool) -> Non
     desk = in_strands.desk(Guard(rules(ASKED)), CHARGE)
     stopped = desk("Charge me.")
     assert stopped.stop_reason == "interrupt"
-    (asked,) = stopped.interrupts or ()
+    (asked,) = stopped.interrupts
     assert "may not use `charge`" in asked.reason
     answer: Any = {"interruptResponse": {"interruptId": asked.id, "response": agrees}}
     said = str(desk([answer])).strip()

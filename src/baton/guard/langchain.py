@@ -28,11 +28,11 @@ from .runtime import Guard, Place
 __all__ = ["GuardMiddleware"]
 
 
-class _State(AgentState[Any]):
-    baton_guard: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+class _State(AgentState[Any]):  # type: ignore[misc]
+    baton_guard: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]  # type: ignore[valid-type]
 
 
-class GuardMiddleware(AgentMiddleware[_State, Any, Any]):
+class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
     """Asks a guard before tools run and agents start, and before answers of agents are read.
 
     Args:
@@ -47,7 +47,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):
         self._guard = guard
         self._agent = agent
 
-    @hook_config(can_jump_to=["end"])
+    @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
         """Ask whether the agent may start; if not, its answer is the reason."""
         named = get_config().get("metadata", {}).get("lc_agent_name")
@@ -59,10 +59,11 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):
             return {"messages": [AIMessage(str(refused))], "jump_to": "end"}
         return {"baton_guard": msgspec.to_builtins(place)}
 
-    @hook_config(can_jump_to=["end"])
+    @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
     async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
         """Do what :meth:`before_agent` does."""
-        return self.before_agent(state, runtime)
+        done: dict[str, Any] = self.before_agent(state, runtime)
+        return done
 
     def after_model(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
         """Tell what the model used."""

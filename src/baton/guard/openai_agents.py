@@ -66,7 +66,7 @@ class _Guarded:
             return [self._tool(each) for each in await offered(run_context)]
 
         # Tools of MCP servers are known only when a model is asked.
-        agent.get_all_tools = get_all_tools  # type: ignore[method-assign]
+        agent.get_all_tools = get_all_tools
         for tool in agent.tools:
             self.take(getattr(tool, "_agent_instance", None))
         agent.handoffs = [self._handoff(agent, each) for each in agent.handoffs]
@@ -151,7 +151,7 @@ class _Guarded:
             return data if _REFUSED.get() or made.input_filter is None else made.input_filter(data)
 
         changed.on_invoke_handoff = invoke
-        changed.get_transfer_message = told  # type: ignore[method-assign]
+        changed.get_transfer_message = told
         if made.input_filter is not None:
             changed.input_filter = filtered
         return changed
@@ -162,7 +162,7 @@ _REFUSED: ContextVar[str | None] = ContextVar("baton_guard_refused", default=Non
 by itself, and reads the reason in place of the name of the next agent."""
 
 
-class _Hooks(AgentHooks[Any]):
+class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
     """Hears when an agent starts and what its model used, beside the hooks that the agent has."""
 
     def __init__(self, guarded: _Guarded, own: Any) -> None:

@@ -31,7 +31,7 @@ from .runtime import Guard, Place
 __all__ = ["GuardHooks"]
 
 
-class GuardHooks(HookProvider):
+class GuardHooks(HookProvider):  # type: ignore[misc]
     """Asks a guard before tools run and agents start, and before answers of agents are read.
 
     Where a rule says `ask`, and the guard has no `ask` of its own, the agent is interrupted; the

@@ -14,7 +14,7 @@ from baton.guard.strands import GuardHooks
 from . import ANSWER, CHARGES, Calls
 
 
-class Scripted(Model):
+class Scripted(Model):  # type: ignore[misc]
     """Makes calls one after the other, then says what it has heard."""
 
     def __init__(self, calls: Calls = (), answer: str = "") -> None:  # type: ignore[assignment]
@@ -58,12 +58,12 @@ def desk(guard: Guard, calls: Calls) -> Agent:
     """Return the desk."""
     lab = agent(guard, "lab", Scripted(answer=ANSWER))
 
-    @tool
+    @tool  # type: ignore[untyped-decorator]
     def ask_lab(task: str) -> str:
         """Ask the lab."""
         return str(lab(task)).strip()
 
-    @tool
+    @tool  # type: ignore[untyped-decorator]
     def charge(order: str) -> str:
         """Charge for an order."""
         CHARGES.append(order)
