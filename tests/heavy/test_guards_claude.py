@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
-from claude_agent_sdk import __file__ as sdk_file
 
 from baton.guard import Guard
 from baton.guard.claude import guard_hooks
@@ -23,7 +21,6 @@ from .guarded import ANSWER, KEY, Calls
 from .test_guards import rules
 
 pytestmark = pytest.mark.heavy
-CLAUDE = Path(sdk_file).parent / "_bundled" / "claude"
 AGENT: Calls = [
     (
         "Agent",
@@ -84,7 +81,10 @@ def test_hooks_of_claude_code_redact_refuse_and_count(
     file = tmp_path / "project" / "a.txt"
     write = ("Write", {"file_path": str(file), "content": "x"})
     script.calls = [*AGENT, *AGENT, write]
-    command = [str(CLAUDE), "-p", "DESK: is it clean?", "--settings", str(settings)]
+    import claude_agent_sdk
+
+    claude = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    command = [str(claude), "-p", "DESK: is it clean?", "--settings", str(settings)]
     subprocess.run(
         [*command, "--permission-mode", "acceptEdits"],
         env={**os.environ, **surroundings},
@@ -102,6 +102,8 @@ def test_hooks_of_claude_code_redact_refuse_and_count(
 
 
 async def said_to(surroundings: dict[str, str], folder: Path, guard: Guard) -> str:
+    from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+
     options = ClaudeAgentOptions(
         hooks=guard_hooks(guard),
         env=surroundings,
