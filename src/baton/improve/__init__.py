@@ -1,0 +1,1 @@
+"""Better texts for agents and judges, with proof that they are better."""
