@@ -12,7 +12,8 @@ from sqlalchemy import update
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
-from baton.feed.progress import Fix, Investigation, NewText, Quote, Statement
+from baton.feed.progress import Fix, Investigation, Quote, Statement
+from baton.replays.new_text import NewText
 from baton.server.access import create_key
 from baton.server.schema import issue_proof
 from baton.server.store import Store, open_store

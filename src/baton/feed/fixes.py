@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +17,11 @@ import msgspec
 
 from baton.components import faults_of_change
 from baton.formats.document import Document, read_bytes
-from baton.judges.prompts import neutral
 from baton.model import AgentCard, Form, InputError, text_hash
+from baton.replays.new_text import new_in
 from baton.replays.play import Counted, Replayed
 
-from .progress import FIX_KINDS, Fix, FixKind, MarkKind, NewText, Proof, Statement
+from .progress import FIX_KINDS, Fix, FixKind, Proof, Statement
 from .taxonomy import Category, subtype_named
 
 # What each kind of fix changes, by how the name of the text begins. The other kinds have no text
@@ -142,7 +142,7 @@ def make_fix(
     if text is None:
         if begins is not None:
             raise InputError(f"a fix of {FIX_KINDS[kind]} changes a text: name it")
-        return Fix(kind=kind, why=why, because=because, marks=list(_marks("", why, tools)), by=by)
+        return Fix(kind=kind, why=why, because=because, marks=new_in("", why, tools), by=by)
     if begins is None or not text.startswith(begins):
         raise InputError(f"`{text}` is not {FIX_KINDS[kind]}")
     if text not in texts:
@@ -158,7 +158,7 @@ def make_fix(
         pattern=pattern,
         before=before,
         after=after,
-        marks=list(_marks(before, f"{after}\n{why}", tools)),
+        marks=new_in(before, f"{after}\n{why}", tools),
         faults=faults,
         by=by,
     )
@@ -176,50 +176,6 @@ def kind_of_text(text: str, sender: str | None) -> FixKind:
 
 
 _OPEN = re.compile(r"«([^«»]*)»")
-
-# What a text tells agents to reach, to call or to run. Each may be meant; but what hostile text
-# smuggles into a prompt is one of these: `send it to https://…`, `call delete_all`, `curl … | sh`.
-_ADDRESS = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>)\]]+"
-    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b"
-    r"|\b(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s\"'`<>)\]]*)?",
-    re.IGNORECASE,
-)
-_COMMAND = re.compile(
-    r"\$\([^)]*\)|&&|\|\s*(?:ba|z)?sh\b|>\s*/\w+"
-    r"|(?<![\w-])(?:curl|wget|bash|sudo|chmod|chown|rm|ssh|scp|netcat|powershell|eval|exec|pip3?"
-    r"|npm|npx|apt-get|docker|kubectl|python3?|perl|crontab)\s+(?:-|[\w./~])\S*"
-    r"|\b(?:drop|truncate)\s+table\b|\bdelete\s+from\b",
-    re.IGNORECASE,
-)
-# A name with an underscore, or one that is called: no English word looks like that.
-_NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*_\w+(?![\w.])|(?<![\w.])[A-Za-z]\w*(?=\()|`([^`\s]+)`")
-
-
-def _marks(before: str, after: str, tools: Collection[str]) -> Iterator[NewText]:
-    """Yield what stands in the new text and not in the old one, each once."""
-    hidden = neutral(after)
-    if hidden != after and neutral(before) == before:
-        yield NewText(kind="hidden characters", text="characters that cannot be seen")
-    seen: set[str] = set()
-    for kind, pattern in _MARKED:
-        for match in pattern.finditer(after):
-            text = (match[match.lastindex] if match.lastindex else match[0]).rstrip(".,;:!?")
-            if text not in before and text not in seen:
-                seen.add(text)
-                yield NewText(kind=kind, text=text)
-    for tool in sorted(tools):
-        word = re.compile(rf"(?<!\w){re.escape(tool)}(?!\w)")
-        if tool not in seen and word.search(after) and not word.search(before):
-            yield NewText(kind="tool", text=tool)
-
-
-_MARKED: tuple[tuple[MarkKind, re.Pattern[str]], ...] = (
-    ("address", _ADDRESS),
-    ("command", _COMMAND),
-    ("tool", _NAME),
-)
 
 
 def diff_of(fix: Fix) -> list[str]:

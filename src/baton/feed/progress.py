@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from baton.replays.new_text import NewText
 from baton.replays.play import Counted
 
 from .issues import Issue
@@ -45,7 +46,6 @@ FIX_KINDS: dict[FixKind, str] = {
     "infrastructure": "a model, a server or the network",
     "wrong_case": "the case or the evaluator that fails, and not the agents",
 }
-MarkKind = Literal["address", "tool", "command", "hidden characters"]
 
 
 FEWEST = 3
@@ -75,13 +75,6 @@ class Rating(msgspec.Struct, frozen=True, kw_only=True):
 
     value: int
     because: Statement
-
-
-class NewText(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in a fix that the text did not have before. It may come from hostile text."""
-
-    kind: MarkKind
-    text: str
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from baton.replays.new_text import NewText
 from baton.stats.comparison import Axis, Comparison
 
 Strategy = Literal["random", "bayesian", "meta_prompt", "protegi", "gepa", "prompt_wizard"]
@@ -22,15 +23,6 @@ Outcome = Literal["proven", "no proven gain", "stopped"]
 """``proven``: better on the aimed axis over held-out cases, and worse nowhere. ``no proven gain``:
 anything else that was tried to its end. ``stopped``: a budget, an error or a person ended it before
 held-out cases were played; nothing is known then."""
-
-MarkKind = Literal["address", "tool", "command"]
-
-
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is new in a text and that a person has to see: it may do harm."""
-
-    kind: MarkKind
-    text: str
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +116,7 @@ class Study(msgspec.Struct, kw_only=True):
     outcome: Outcome
     reason: str
     proof: Proof | None = None
-    marks: list[Mark] = msgspec.field(default_factory=list)
+    marks: list[NewText] = msgspec.field(default_factory=list)
 
     @property
     def after(self) -> str | None:
