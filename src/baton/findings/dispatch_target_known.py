@@ -99,7 +99,8 @@ def listed_names(text: str) -> list[str]:
         return _MEMBERS.findall(text)
     listed = found["names"].strip().strip("[]")
     parts = re.split(r"\n\s*- |^- |,|\n", listed)
-    names = (part.strip().strip("`'\".").strip() for part in parts)
+    # An exception that Python prints has its quotes escaped: `[\'`billing`\']`.
+    names = (part.strip("`'\".\\ \t\r") for part in parts)
     return [agent_of(name) for name in names if name]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from baton.model import AgentCard, Content, Dispatch, Turn
+from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
@@ -63,7 +63,25 @@ def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Trace
     linker.settle_lost()
     linker.write_steps()
     _group(turn, runs, actions, builder)
-    turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
+    _order(turn)
+
+
+def _order(turn: Turn) -> None:
+    """Sort dispatches by time, and those of one run as the run made them.
+
+    The time of a call that was refused may be that of the model's request, which is before the
+    calls of the same answer that were carried out: of "transfer to tech, then to billing" only
+    the first one has a span of its own.
+    """
+    times = {dispatch.id: dispatch.started or 0.0 for dispatch in turn.dispatches}
+    places = dict.fromkeys(times, 0)
+    for run in turn.runs:
+        latest = 0.0
+        for place, step in enumerate(run.steps):
+            if isinstance(step, HandedOff) and step.dispatch in times:
+                latest = max(latest, times[step.dispatch])
+                times[step.dispatch], places[step.dispatch] = latest, place
+    turn.dispatches.sort(key=lambda dispatch: (times[dispatch.id], places[dispatch.id]))
 
 
 def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
