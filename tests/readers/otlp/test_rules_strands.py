@@ -54,6 +54,24 @@ def test_a_node_that_is_called_other_than_its_agent_is_the_one_that_answered_so(
     assert turn.runs[0].node == "kitchen"
 
 
+def test_an_answer_that_quotes_the_message_of_a_node_is_no_edge_of_the_node_it_quotes() -> None:
+    quoting = "Up.\n\nFrom legal:\n  - Agent: Sue them.\n\nSo says legal."
+    turn = read(
+        _graph(
+            _node("Trader", quoting),
+            _node("legal", "All fine."),
+            _node("risk", "Low.", **{"market: EU (1)": quoting}),
+            _node("writer", "Done.", **{"market: EU (1)": quoting, "risk": "Low."}),
+        )
+    )
+    assert edges(turn) == [
+        ("Trader", "risk", "sequence"),
+        ("Trader", "writer", "sequence"),
+        ("risk", "writer", "sequence"),
+    ]
+    assert turn.runs[0].node == "market: EU (1)"
+
+
 def test_nodes_that_were_given_the_task_alone_follow_none() -> None:
     turn = read(_graph(_node("a", "One."), _node("b", "Two."), _node("c", "3", a="One.", b="Two.")))
     assert edges(turn) == [("a", "c", "sequence"), ("b", "c", "sequence")]

@@ -414,8 +414,7 @@ class _Linker:
         the one that answered so.
         """
         says = run.first.says
-        stated = says.follows() if type(says) is AgentSpan and says.follows is not None else None
-        if stated is None:
+        if type(says) is not AgentSpan or says.follows is None:
             return False
         begun = [
             other
@@ -424,11 +423,16 @@ class _Linker:
             if other.place is run.place and other.ended <= run.started + _TICK
         ]
         begun.sort(key=lambda other: other.started)
+        last = {id(other): _said_last(other) for other in begun}
+        stated = says.follows({text for text in last.values() if text})
+        if stated is None:
+            return False
         found = 0
         for node, answers in stated.items():
             named = [o for o in begun if same_name(o.agent, node) or same_name(o.run.node, node)]
-            answered = [other for other in begun if _said_last(other) in answers]
-            sender = next(reversed(named or answered), None)
+            answered = [other for other in begun if last[id(other)] in answers]
+            both = [other for other in named if last[id(other)] in answers]
+            sender = next(reversed(both or named or answered), None)
             if sender is None:
                 continue
             found += 1

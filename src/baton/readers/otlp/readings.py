@@ -8,7 +8,7 @@ then it gets another reading, never another meaning for the same fields.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import frexp, inf
 from sys import float_info
 from typing import Any, Literal, Protocol
@@ -86,7 +86,8 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
 
     - ``run``: tells its run from others of the agent. ``node``: its name in the graph.
     - ``after``: the agent that went before. ``called_by``: the agent that asked for it.
-      ``follows`` tells the nodes of a graph whose answers it was given, with these.
+      ``follows`` tells the nodes of a graph whose answers it was given, with these; it is
+      called with the last answers of agents that went before.
     - ``input`` and ``output``: where they are stated apart from messages; ``task`` is the part
       of the input that its caller wrote.
     - ``reaches``: the agents that each of its tools may hand work to.
@@ -98,7 +99,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     run: str | None = None
     node: str | None = None
     after: str | None = None
-    follows: Callable[[], dict[str, list[str]] | None] | None = None
+    follows: Callable[[Collection[str]], dict[str, list[str]] | None] | None = None
     called_by: str | None = None
     input: Content | None = None
     output: Content | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import partial
 
 from baton.readers.otlp.readings import AgentSpan, Node, WorkflowSpan
@@ -17,7 +18,9 @@ _GRAPH = "invoke_graph"
 # than the agents in them.
 _INPUTS = "\nInputs from previous nodes:\n"
 _FROM = re.compile(r"(?:^|\n)From ([^\n]+):\n(?=  - )")
-_ANSWER = re.compile(r"(?:^|\n)  - [^\n:]+: ")
+_ANSWER = re.compile(r"\n*  - [^\n:]+: \s*")
+_LINE_END = re.compile(r"[^\S\n]*(?:\n|\Z)")
+_NEXT = re.compile(r"\n(?:From [^\n]+:\n)?  - [^\n:]+: ")
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
@@ -34,10 +37,13 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     return []
 
 
-def _answers_before(says: AgentSpan, in_graph: bool) -> dict[str, list[str]] | None:
+def _answers_before(
+    says: AgentSpan, in_graph: bool, said: Collection[str]
+) -> dict[str, list[str]] | None:
     """Return what an agent was given, by node; ``None`` where its message does not tell.
 
-    The agents at the start of a graph are given the task alone.
+    The agents at the start of a graph are given the task alone. ``said`` are answers of agents that
+    went before: one of them is taken whole, as it may quote such a message ("From legal:").
     """
     asked = says.asked()
     if asked is None or not asked.text:
@@ -45,11 +51,25 @@ def _answers_before(says: AgentSpan, in_graph: bool) -> dict[str, list[str]] | N
     _, inputs, told = asked.text.partition(_INPUTS)
     if not inputs:
         return {} if in_graph else None
-    parts = _FROM.split(told)
-    return {
-        name: [answer.strip() for answer in _ANSWER.split(said) if answer.strip()]
-        for name, said in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    found: dict[str, list[str]] = {}
+    at = 0
+    while (title := _FROM.search(told, at)) is not None:
+        answers, at = found.setdefault(title[1], []), title.end()
+        while (label := _ANSWER.match(told, at)) is not None:
+            at = label.end()
+            whole = max((a for a in said if _begins(told, a, at)), key=len, default="")
+            if not whole:
+                after = _NEXT.search(told, at)
+                whole = told[at : after.start() if after is not None else len(told)]
+            at += len(whole)
+            if whole.strip():
+                answers.append(whole.strip())
+    return found
+
+
+def _begins(told: str, answer: str, at: int) -> bool:
+    """Tell whether an answer is there, up to the end of its line."""
+    return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
 
 
 DIALECT = Dialect(name=_NAME, resolve=resolve)
