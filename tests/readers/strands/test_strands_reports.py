@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.readers.strands.conftest import agent, read, session, tool
 
-from baton.model import Content, InputError, ToolCall, Trace, known
+from baton.model import Content, InputError, Said, ToolCall, Trace, known
 from baton.model.views import agent_chain
 
 
@@ -88,6 +88,21 @@ def test_nodes_that_were_visited_are_runs_and_speak_on_their_last_visit(tmp_path
     assert not known(trace, runs[0], "output")
     assert not known(trace, runs[0], "steps")
     assert [entry.count for entry in trace.dropped] == [2]
+
+
+def test_each_interaction_is_what_a_node_said_at_a_visit(tmp_path: Path) -> None:
+    told = [("a", "One."), ("a", "And two."), ("b", "Three."), ("c", "Late.")]
+    said = [{"node_name": name, "messages": [text]} for name, text in told]
+    visits = ["a", "b", "c", "c"]
+    trace = one(tmp_path, actual_trajectory=visits, actual_interactions=said)
+    spoken = [
+        [step.content.text for step in run.steps if isinstance(step, Said)]
+        for run in trace.turns[0].runs
+    ]
+    assert spoken == [["One.", "And two."], ["Three."], [], ["Late."]]
+    more = [*said, {"node_name": "c", "messages": "Last."}]
+    trace = one(tmp_path, actual_trajectory=visits, actual_interactions=more)
+    assert [run.output and run.output.text for run in trace.turns[0].runs[2:]] == ["Late.", "Last."]
 
 
 def test_interactions_that_follow_each_other_in_a_circle_hide_visits(tmp_path: Path) -> None:

@@ -67,19 +67,16 @@ def list_turn(
     steps = trajectory or []
     nodes = {each.node_name for each in named}
     if steps and all(isinstance(step, str) and step in nodes for step in steps):
-        # A run for each visit; what a node said is told of its last one.
-        last = {name: place for place, name in enumerate(steps)}
-        by_name = {each.node_name: each for each in named}
-        for place, name in enumerate(steps):
-            _run(turn, name, by_name[name] if last[name] == place else None, builder)
+        for name, told in zip(steps, _by_visit(steps, named), strict=True):
+            _run(turn, name, told, builder)
     elif named:
         for each in named:
-            _run(turn, each.node_name or MAIN, each, builder)
+            _run(turn, each.node_name or MAIN, [each], builder)
         if _comes_back(named):
             turn.unknown.append("runs")
         _add_calls(turn, steps, lost, builder)
     elif trajectory is not None:
-        _run(turn, MAIN, None, builder)
+        _run(turn, MAIN, [], builder)
         turn.runs[0].unknown += ["agent", "output"]
         _add_calls(turn, steps, lost, builder)
     else:
@@ -87,11 +84,33 @@ def list_turn(
     return Listed(turn, [Dropped(what=what, count=n) for what, n in lost.items() if n])
 
 
-def _run(turn: Turn, name: str, interaction: Interaction | None, builder: TraceBuilder) -> None:
+def _by_visit(steps: list[str], named: list[Interaction]) -> list[list[Interaction]]:
+    """Return the interactions that belong to each visit of a node.
+
+    A node with as many interactions as visits said one at each. What is fewer is told of its last
+    visits (Strands' swarms keep the last answer of a node), and what is more was said at the last
+    one: an agent that speaks twice in a row.
+    """
+    left: dict[str | None, list[Interaction]] = {}
+    for each in reversed(named):
+        left.setdefault(each.node_name, []).append(each)
+    visits = Counter(steps)
+    told = []
+    for name in steps:
+        ahead, visits[name] = visits[name], visits[name] - 1
+        count = 1 if len(left[name]) >= ahead > 1 else 0 if ahead > 1 else len(left[name])
+        told.append([left[name].pop() for _ in range(count)])
+    return told
+
+
+def _run(turn: Turn, name: str, told: list[Interaction], builder: TraceBuilder) -> None:
     run = builder.run(turn, name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
-    messages = interaction.messages if interaction is not None else None
-    said = [messages] if isinstance(messages, str) else messages or []
-    texts = [text for text in said if isinstance(text, str)]
+    texts = [
+        text
+        for each in told
+        for text in ([each.messages] if isinstance(each.messages, str) else each.messages or [])
+        if isinstance(text, str)
+    ]
     run.steps += [Said(id=builder.new_id("say"), content=Content(text=text)) for text in texts]
     run.output = Content(text=texts[0]) if len(texts) == 1 else None
     if run.output is None and name != MAIN:
