@@ -24,6 +24,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def write_csv(evaluation: Reportable, out: IO[str]) -> None:
     """Write the rows of RFC 4180; a case without scores has one, with its status and error.
 
+    What every reader has to know ("stated and not checked: ...") comes last, in rows of no case.
+
     A text that a spreadsheet would take for a formula gets a ``'`` before it; figures are ours
     and stay as they are.
     """
@@ -32,6 +34,9 @@ def write_csv(evaluation: Reportable, out: IO[str]) -> None:
     for result in evaluation:
         for cells in _rows(result):
             writer.writerow([safe(cells.get(name)) for name in COLUMNS])
+    for notice in evaluation.header.notices:
+        cells = {"status": "notice", "reason": notice}
+        writer.writerow([safe(cells.get(name)) for name in COLUMNS])
 
 
 def safe(value: str | float | None) -> str | float | None:
