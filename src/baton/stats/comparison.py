@@ -65,6 +65,9 @@ class Axis(NamedTuple):
         return self.name if self.agent is None else f"{self.name} of {self.agent}"
 
 
+CASES_PASSED = Axis(PASSED)
+
+
 class CaseValues(msgspec.Struct, frozen=True, kw_only=True):
     """What one evaluation says of a case: for each axis a value a repeat.
 
@@ -155,6 +158,7 @@ def compare_all(
     confidence: float = 0.95,
     min_effect: float = 0.0,
     lower_is_better: frozenset[str] = frozenset(),
+    primary: Axis = CASES_PASSED,
 ) -> Comparison:
     """Compare two evaluations, each as its cases by id.
 
@@ -163,12 +167,13 @@ def compare_all(
     is the ``same`` when its interval shuts out a drop of more than ``min_effect``, and else
     ``unclear``. A case that only one has, or that has no value in one of them, is in no axis.
 
-    The primary axis, :data:`PASSED`, comes first, so that many other axes cannot hide that cases
-    break: it may use 80 % of ``1 - confidence`` by itself. The others share the rest by S. Holm's
-    correction, or all of it when the primary axis has moved (the fallback procedure: B. L. Wiens,
-    "A fixed sequence Bonferroni procedure for testing multiple endpoints", Pharmaceutical
-    Statistics 2, 2003). ``p`` of an axis is divided by its share, so that it always compares with
-    ``1 - confidence``. Without a primary axis the others have it all.
+    The ``primary`` axis comes first, so that many other axes cannot hide that cases break, or that
+    what a change was made for got better: it may use 80 % of ``1 - confidence`` by itself. The
+    others share the rest by S. Holm's correction, or all of it when the primary axis has moved
+    (the fallback procedure: B. L. Wiens, "A fixed sequence Bonferroni procedure for testing
+    multiple endpoints", Pharmaceutical Statistics 2, 2003). ``p`` of an axis is divided by its
+    share, so that it always compares with ``1 - confidence``. Without a primary axis the others
+    have it all.
     """
     shared = [case for case in before if case in after]
     whole = [case for case in shared if before[case].values and after[case].values]
@@ -181,9 +186,9 @@ def compare_all(
     pairs = {axis: _of(axis, whole, before, after) for axis in axes}
     compared = {axis: compare_pairs(*pair, confidence) for axis, pair in pairs.items()}
     made = {axis: difference for axis, difference in compared.items() if difference is not None}
-    ps = _corrected({axis: one.p for axis, one in made.items() if one.p is not None}, confidence)
-    primary = Axis(PASSED)
-    old, new = pairs.get(primary, ({}, {}))
+    known = {axis: one.p for axis, one in made.items() if one.p is not None}
+    ps = _corrected(known, confidence, primary)
+    old, new = pairs.get(Axis(PASSED), ({}, {}))
     return Comparison(
         cases=len(whole),
         axes=[
@@ -210,9 +215,8 @@ def compare_all(
     )
 
 
-def _corrected(ps: Mapping[Axis, float], confidence: float) -> dict[Axis, float]:
+def _corrected(ps: Mapping[Axis, float], confidence: float, primary: Axis) -> dict[Axis, float]:
     """Return p-values that compare with ``1 - confidence``: the primary axis first, then Holm."""
-    primary = Axis(PASSED)
     others = {str(axis): p for axis, p in ps.items() if axis != primary}
     if primary not in ps or not others:
         own, rest = 1.0, 1.0

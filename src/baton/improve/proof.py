@@ -1,0 +1,257 @@
+"""Whether a candidate is better: decided on held-out cases, and on nothing else.
+
+The test is that of `baton compare`: paired, and corrected for the number of axes. A gain is proven
+if the aimed axis is better and no axis of any agent is worse. Everything in doubt is no gain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from baton.gate.baseline import SnapshotBuilder
+from baton.model import CaseResult, counted
+from baton.stats.comparison import (
+    CASES_PASSED,
+    Axis,
+    AxisChange,
+    CaseValues,
+    Difference,
+    cases_needed,
+    compare_all,
+    compare_pairs,
+    drop_of_passes,
+)
+from baton.store import row_of
+
+from .result import Outcome, Proof
+
+MOST_LOST = 0.1
+"""The share of held-out cases that may lack a value, as a play of theirs broke: with more of them
+lost, what is left is a choice of cases that nobody made. An error is no gain, and no zero."""
+ERRORS = "cases without an error"
+_ALPHA = 0.05
+
+
+class Side(NamedTuple):
+    """The held-out cases as they were played, unchanged or with the candidate.
+
+    Args:
+        cases: the values of each case, by its id.
+        text: the component's text.
+        cost_usd: what a case cost on average, as far as prices are known.
+    """
+
+    cases: Mapping[str, CaseValues]
+    text: str
+    cost_usd: float | None = None
+
+
+class Decided(NamedTuple):
+    """What the test comes to, and why in a sentence."""
+
+    outcome: Outcome
+    reason: str
+    proof: Proof
+
+
+def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = ()) -> Side:
+    """Return results as a side.
+
+    Args:
+        results: of held-out cases, with all repeats.
+        text: the component's text in these plays.
+        silent: cases that say nothing of what should happen: passing them tells nothing.
+    """
+    builder = SnapshotBuilder()
+    costs = []
+    for result in results:
+        if result.case_id in silent:
+            continue
+        builder.add(row_of(result))
+        if result.efficiency is not None and result.efficiency.cost_usd is not None:
+            costs.append(result.efficiency.cost_usd)
+    cases = {each.id: each.values() for each in builder.cases()}
+    return Side(cases, text, fmean(costs) if costs else None)
+
+
+def prove(
+    before: Side,
+    after: Side,
+    aimed: Axis = CASES_PASSED,
+    *,
+    groups: Mapping[str, str] | None = None,
+    judged: Collection[str] = (),
+    witnesses: Sequence[Axis] = (),
+    lower_is_better: frozenset[str] = frozenset(),
+    confidence: float = 0.95,
+) -> Decided:
+    """Decide whether a candidate is better.
+
+    Args:
+        before: the held-out cases with the text as it is.
+        after: the same with the candidate, played alike.
+        aimed: the axis that has to become better.
+        groups: the group of each case by its id (``split.Drawn.groups``). Cases of a group are no
+            evidence of their own: a group counts once, with the mean of its cases.
+        judged: the axes, by name, that a judge alone decides. A candidate may flatter a judge, so
+            that for such an aim one of ``witnesses`` has to become better as well.
+        witnesses: axes of a second judge, of findings, or of evaluators that ask nobody.
+        lower_is_better: axes, by name, of which less is better.
+        confidence: of the test.
+    """
+    old, new = (_by_group(side.cases, groups or {}) for side in (before, after))
+    comparison = compare_all(
+        old, new, confidence=confidence, lower_is_better=lower_is_better, primary=aimed
+    )
+    worse = [str(each.axis) for each in comparison.regressions]
+    if _more_errors(before.cases, after.cases) <= _ALPHA:
+        worse.append(ERRORS)
+    found = next((each for each in comparison.axes if each.axis == aimed), None)
+    needed = None if found is None or found.change == "better" else _needed(old, new, aimed)
+    proof = Proof(
+        comparison=comparison,
+        aimed=aimed,
+        worse=worse,
+        cases_needed=needed,
+        words=(len(before.text.split()), len(after.text.split())),
+        cost_usd=(before.cost_usd, after.cost_usd),
+    )
+    doubt = (
+        _lost(before.cases, after.cases, aimed)
+        or _not_better(found, len(old), needed)
+        or (f"it is worse in {_listed(worse)}" if worse else None)
+        or _flattery(old, new, aimed, judged, witnesses, lower_is_better)
+    )
+    if doubt is not None:
+        return Decided("no proven gain", doubt, proof)
+    assert found is not None  # noqa: S101 - it is better
+    return Decided("proven", f"{aimed} {_moved(found)}, and nothing is worse", proof)
+
+
+def _by_group(cases: Mapping[str, CaseValues], groups: Mapping[str, str]) -> dict[str, CaseValues]:
+    """Return groups as cases are: one of several cases has the mean of their means as its value."""
+    members: defaultdict[str, list[CaseValues]] = defaultdict(list)
+    for id_, values in cases.items():
+        members[groups.get(id_, id_)].append(values)
+    return {group: own[0] if len(own) == 1 else _together(own) for group, own in members.items()}
+
+
+def _together(cases: Sequence[CaseValues]) -> CaseValues:
+    axes = dict.fromkeys(axis for each in cases for axis in each.values)
+    means = {
+        axis: [fmean(each.values[axis]) for each in cases if each.values.get(axis)] for axis in axes
+    }
+    values = {axis: [fmean(own)] for axis, own in means.items() if own}
+    return CaseValues(values=values, errors=sum(each.errors for each in cases))
+
+
+def _more_errors(before: Mapping[str, CaseValues], after: Mapping[str, CaseValues]) -> float:
+    """Return the chance of so many new errors where the candidate makes none."""
+    runs = []
+    for id_ in before:
+        if id_ in after:
+            old, new = _played(before[id_]), _played(after[id_])
+            runs.append((*old, *new))
+    return drop_of_passes(runs) if runs else 1.0
+
+
+def _played(case: CaseValues) -> tuple[int, int]:
+    """Return how many repeats of a case have a value, and how many there were."""
+    fine = max((len(values) for values in case.values.values()), default=0)
+    return fine, fine + case.errors
+
+
+def _lost(
+    before: Mapping[str, CaseValues], after: Mapping[str, CaseValues], aimed: Axis
+) -> str | None:
+    """Say that too many cases have no value because of errors."""
+    every = {*before, *after}
+    lost = [
+        id_
+        for id_ in every
+        if any(
+            (side.get(id_) is None) or (side[id_].errors and not side[id_].values.get(aimed))
+            for side in (before, after)
+        )
+    ]
+    if len(lost) <= MOST_LOST * len(every):
+        return None
+    return (
+        f"{len(lost)} of {counted(len(every), 'held-out case')} could not be played on both sides"
+    )
+
+
+def _needed(
+    old: Mapping[str, CaseValues], new: Mapping[str, CaseValues], aimed: Axis
+) -> int | None:
+    """Return how many groups would show the difference that was seen, if it is a real one."""
+    sides = [_values(side, aimed) for side in (old, new)]
+    shared = [id_ for id_ in sides[0] if id_ in sides[1]]
+    differences = [fmean(sides[1][id_]) - fmean(sides[0][id_]) for id_ in shared]
+    effect = abs(fmean(differences)) if differences else 0.0
+    needed = cases_needed(differences, effect)
+    # It is a normal limit: for few cases it may name fewer than did not tell.
+    return needed if needed is not None and needed > len(old) else None
+
+
+def _values(side: Mapping[str, CaseValues], axis: Axis) -> dict[str, Sequence[float]]:
+    return {id_: case.values[axis] for id_, case in side.items() if case.values.get(axis)}
+
+
+def _not_better(found: AxisChange | None, groups: int, needed: int | None) -> str | None:
+    if found is None:
+        return "no held-out case has a value of what was aimed at"
+    if found.change == "better":
+        return None
+    if found.change == "worse":
+        return f"{found.axis} is worse: it {_moved(found)}"
+    more = f"; about {needed} would tell" if needed is not None else ""
+    if not found.difference.difference.value:
+        return f"{found.axis} stays at {found.difference.after:.2f}"
+    return (
+        f"{found.axis} {_moved(found)} over {counted(groups, 'held-out group')} of cases, which "
+        f"may be chance{more}"
+    )
+
+
+def _flattery(
+    old: Mapping[str, CaseValues],
+    new: Mapping[str, CaseValues],
+    aimed: Axis,
+    judged: Collection[str],
+    witnesses: Sequence[Axis],
+    lower_is_better: frozenset[str],
+) -> str | None:
+    """Say that only a judge finds the candidate better; nothing where somebody else does, too."""
+    if aimed.name not in judged:
+        return None
+    others = [axis for axis in witnesses if axis != aimed]
+    if not others:
+        return (
+            f"a judge alone decides on {aimed}, and a text may flatter a judge: a second judge, or "
+            "an evaluator that asks nobody, has to agree"
+        )
+    for axis in others:
+        found = compare_pairs(_values(old, axis), _values(new, axis))
+        if found is not None and _agrees(found, -1 if axis.name in lower_is_better else 1):
+            return None
+    return f"a judge finds it better in {aimed}, but {_listed([*map(str, others)])} does not"
+
+
+def _agrees(found: Difference, sign: int) -> bool:
+    """One witness is enough, and each is one question: no correction for their number."""
+    return found.p is not None and found.p <= _ALPHA and found.difference.value * sign > 0
+
+
+def _moved(found: AxisChange) -> str:
+    one = found.difference
+    verb = "rises" if one.after > one.before else "falls"
+    return f"{verb} from {one.before:.2f} to {one.after:.2f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown

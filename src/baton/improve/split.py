@@ -1,0 +1,338 @@
+"""Cases drawn into train, select and held out, so that a gain on the last part is a real one.
+
+A group of cases that tell the same is never in two parts: cases of one conversation, cases that
+somebody grouped, and texts that are nearly the same. Each part gets its share of every sub-agent.
+What is drawn is decided by the seed and the cases alone. The second half is the test for leaks:
+held-out text has no place in a candidate, as it would be proven on what it was told.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from baton.evaluators.matching.texts import words
+from baton.model import Case, InputError, counted
+
+from .result import Split
+
+SHARES = (0.3, 0.3, 0.4)
+"""Of the cases, for train, select and held out. The last is the largest: a test needs more cases
+than a choice does, and it is played for one candidate only."""
+LEAST_GROUPS = 6
+"""Fewer than two groups a part cannot be shown to be better: one case may always be luck."""
+FEW_HELD_OUT = 8
+"""With fewer held-out groups than that, only a gain on nearly all of them can be told from chance:
+of 8 groups, 4 that get better and none that gets worse give a p of about 0.05."""
+_ALIKE = 0.8
+"""The share of word pairs that two texts share, of all that either has, from which on they are one
+case twice. `Please refund order 4411, it arrived broken and I want my money back` with
+another number in it has about 0.8, by its length; two requests about one topic have below 0.4."""
+_SHORT = 6
+"""Texts with fewer words are near-duplicates only if they are equal: `Refund order 41, please` and
+`Refund order 42, please` may be all the difference that a case is about."""
+_READ = 2_000
+"""Words of a text that are compared: a bound for hostile input; a case tells its topic earlier."""
+_MOST_COMPARED = 50
+"""Texts that one text is compared with by a word pair that they share; the rarest pairs come first,
+so that only texts made to be alike have more, and these are linked through one another."""
+
+
+class Unit(NamedTuple):
+    """Something that is drawn: a case, or a labelled text.
+
+    Args:
+        id: its name, once among all.
+        groups: what it shares with others that have to be in the same part, by any name.
+        issues: the same of weaker kind, as in ``issue:KEY``: given up where nothing else is left.
+        stratum: each part gets its share of these; the sub-agent, for example.
+        text: what makes it a duplicate of another one.
+    """
+
+    id: str
+    groups: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    stratum: str = ""
+    text: str = ""
+
+
+class Drawn(NamedTuple):
+    """The parts, the group of each unit by its id, and what a reader has to know."""
+
+    split: Split
+    groups: dict[str, str]
+    notes: list[str]
+
+
+def units_of(cases: Iterable[Case]) -> list[Unit]:
+    """Return cases as what is drawn.
+
+    One conversation is one trace that dispatch cases come from, or one session; a person groups
+    cases by ``metadata: {group: NAME}`` or a tag ``group:NAME``. Cases that were promoted from an
+    issue have its tag.
+    """
+    return [_unit(case) for case in cases]
+
+
+def _unit(case: Case) -> Unit:
+    groups = [tag for tag in case.tags if tag.startswith("group:")]
+    given = case.metadata.get("group")
+    if isinstance(given, str | int) and str(given):
+        groups.append(f"group:{given}")
+    origin = case.dispatch.origin if case.dispatch is not None else None
+    if origin is not None and origin.trace:
+        groups.append(f"conversation:{origin.trace}")
+    if case.session.id:
+        groups.append(f"session:{case.session.id}")
+    issues = tuple(tag for tag in case.tags if tag.startswith("issue:"))
+    return Unit(case.id, tuple(groups), issues, stratum_of(case), asked_in(case))
+
+
+def stratum_of(case: Case) -> str:
+    """Return the sub-agent that a case is about, as far as it says so; empty if it does not."""
+    if (moment := case.dispatch) is not None:
+        if moment.form == "decision" and moment.expected.to is not None:
+            return " ".join(moment.expected.to) or "nobody"
+        return moment.call.to
+    for turn in case.turns:
+        if turn.dispatches:
+            return " ".join(each.to for each in turn.dispatches)
+        if turn.agents and len(turn.agents) > 1:
+            return " ".join(str(each) for each in turn.agents[1:])
+    return ""
+
+
+def asked_in(case: Case) -> str:
+    """Return what a case asks for: its messages; of a dispatch case, what the dispatch asks for."""
+    moment = case.dispatch
+    if moment is not None:
+        said = [each.text for each in moment.context if each.role == "user" and each.text]
+        prompt = moment.call.prompt.plain() if moment.call.prompt is not None else ""
+        asked = "\n".join([*said[-1:], prompt if moment.form == "child" or not said else ""])
+        # Several moments of one conversation are one group anyway, by its trace.
+        return asked.strip()
+    if case.scenario is not None:
+        return f"{case.scenario.start}\n{case.scenario.plan}"
+    return "\n".join(turn.input.plain() for turn in case.turns)
+
+
+def texts_of(case: Case) -> list[str]:
+    """Return what a candidate must not hold of a case: what is asked, and what is expected."""
+    texts = [asked_in(case)]
+    for turn in case.turns:
+        texts += [each.plain() for each in (turn.input, turn.response) if each is not None]
+        texts += turn.response_contains or []
+    if (moment := case.dispatch) is not None:
+        texts += [each.text for each in moment.context if each.role == "user" and each.text]
+        made = (moment.call.prompt, moment.call.result)
+        texts += [each.plain() for each in made if each is not None]
+    return [text for text in dict.fromkeys(texts) if text.strip()]
+
+
+def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = SHARES) -> Drawn:
+    """Draw units into train, select and held out.
+
+    Args:
+        units: what is drawn.
+        seed: the same units and seed give the same parts, in any order of the units.
+        shares: of train, select and held out.
+
+    Raises:
+        InputError: two units have one id, or there are too few groups to prove anything.
+    """
+    repeated = [id_ for id_, times in Counter(unit.id for unit in units).items() if times > 1]
+    if repeated:
+        raise InputError(f"several cases have the id `{repeated[0]}`: parts are told by ids")
+    ordered = sorted(units, key=lambda unit: unit.id)
+    notes: list[str] = []
+    group_of = _grouped(ordered, by_issue=True)
+    if len(set(group_of.values())) < LEAST_GROUPS and any(unit.issues for unit in units):
+        apart = _grouped(ordered, by_issue=False)
+        if len(set(apart.values())) >= LEAST_GROUPS:
+            group_of = apart
+            notes.append(
+                "nearly all cases are of the same issues, so that one issue is in several parts: "
+                "what is proven holds for these issues, and need not hold for others"
+            )
+    sizes = Counter(group_of.values())
+    if len(sizes) < LEAST_GROUPS:
+        raise InputError(
+            f"{counted(len(units), 'case')} in {counted(len(sizes), 'group')} are too few to prove "
+            f"a gain: at least {LEAST_GROUPS} are needed that are not of one conversation and not "
+            "nearly the same"
+        )
+    parts = _parts(ordered, group_of, seed, shares)
+    held_out = {group_of[id_] for id_ in parts[2]}
+    if len(held_out) < FEW_HELD_OUT:
+        notes.append(
+            f"{counted(len(held_out), 'group')} of cases held out: only a large gain can be told "
+            "from chance"
+        )
+    joined = len(units) - len(sizes)
+    if joined:
+        notes.append(
+            f"{counted(len(units), 'case')} are {counted(len(sizes), 'group')}, of one "
+            "conversation or nearly the same: a group counts once"
+        )
+    split = Split(train=parts[0], select=parts[1], held_out=parts[2], seed=seed)
+    return Drawn(split, group_of, notes)
+
+
+def _parts(
+    units: Sequence[Unit], group_of: Mapping[str, str], seed: int, shares: Sequence[float]
+) -> tuple[list[str], list[str], list[str]]:
+    members: defaultdict[str, list[Unit]] = defaultdict(list)
+    for unit in units:
+        members[group_of[unit.id]].append(unit)
+    strata: defaultdict[str, list[str]] = defaultdict(list)
+    for group, own in members.items():
+        # A group of several sub-agents counts for the one that most of it is about.
+        strata[Counter(unit.stratum for unit in own).most_common(1)[0][0]].append(group)
+    chance = random.Random(f"split {seed}")  # noqa: S311 - no secret is made of it
+    parts: tuple[list[str], list[str], list[str]] = ([], [], [])
+    filled = [0, 0, 0]
+    begun = 0
+    for _, groups in sorted(strata.items()):
+        chance.shuffle(groups)
+        # Large groups first: what comes last evens out what the parts have.
+        groups.sort(key=lambda group: -len(members[group]))
+        taken = [0, 0, 0]
+        whole = sum(len(members[group]) for group in groups)
+        begun += whole
+        for group in groups:
+            # The part that lacks most, of this stratum and of all strata so far: one that has a
+            # case or two could not be shared out by itself.
+            lacks = [shares[at] * (whole + begun) - taken[at] - filled[at] for at in range(3)]
+            part = lacks.index(max(lacks))
+            taken[part] += len(members[group])
+            filled[part] += len(members[group])
+            parts[part].extend(unit.id for unit in members[group])
+    if not all(parts):
+        _fill_empty(parts, group_of)
+    for part_ in parts:
+        part_.sort()
+    return parts
+
+
+def _fill_empty(parts: tuple[list[str], ...], group_of: Mapping[str, str]) -> None:
+    """Move a group into a part that got none: strata of one group each may all go to one part."""
+    for empty in (part for part in parts if not part):
+        largest = max(parts, key=lambda part: len({group_of[id_] for id_ in part}))
+        moved = group_of[largest[-1]]
+        empty += [id_ for id_ in largest if group_of[id_] == moved]
+        largest[:] = [id_ for id_ in largest if group_of[id_] != moved]
+
+
+class _Joined:
+    """Sets of units that are joined step by step (union-find)."""
+
+    def __init__(self, count: int) -> None:
+        self._above = list(range(count))
+
+    def of(self, place: int) -> int:
+        while self._above[place] != place:
+            self._above[place] = self._above[self._above[place]]
+            place = self._above[place]
+        return place
+
+    def join(self, one: int, other: int) -> None:
+        first, second = sorted((self.of(one), self.of(other)))
+        self._above[second] = first
+
+
+def _grouped(units: Sequence[Unit], *, by_issue: bool) -> dict[str, str]:
+    """Return the group of each unit by its id: the id of the first unit in it."""
+    joined = _Joined(len(units))
+    first: dict[str, int] = {}
+    texts = [[word.casefold() for word in words(unit.text)[:_READ]] for unit in units]
+    for place, unit in enumerate(units):
+        same = [f"text {' '.join(texts[place])}"] if texts[place] else []
+        for name in (*unit.groups, *(unit.issues if by_issue else ()), *same):
+            joined.join(first.setdefault(name, place), place)
+    _join_alike(texts, joined)
+    return {unit.id: units[joined.of(place)].id for place, unit in enumerate(units)}
+
+
+def _join_alike(texts: Sequence[Sequence[str]], joined: _Joined) -> None:
+    """Join texts that are nearly the same.
+
+    Two sets whose overlap is at least ``t`` of their union share one of the first
+    ``n - ceil(t n) + 1`` elements in any common order (the prefix filter: S. Chaudhuri, V. Ganti
+    and R. Kaushik, "A primitive operator for similarity joins", ICDE 2006); the rarest come first.
+    """
+    pairs = [frozenset(pairwise(text)) if len(text) >= _SHORT else frozenset() for text in texts]
+    often = Counter(pair for own in pairs for pair in own)
+    seen: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, own in enumerate(pairs):
+        ordered = sorted(own, key=lambda pair: (often[pair], pair))
+        prefix = ordered[: len(own) - int(-(-_ALIKE * len(own) // 1)) + 1] if own else []
+        others = dict.fromkeys(other for pair in prefix for other in seen[pair])
+        for other in [*others][-_MOST_COMPARED:]:
+            if joined.of(other) == joined.of(place):
+                continue
+            if len(own & pairs[other]) >= _ALIKE * len(own | pairs[other]):
+                joined.join(other, place)
+        for pair in prefix:
+            seen[pair].append(place)
+
+
+# Held-out text inside a candidate.
+
+_RUN = 6
+"""Words in a row that are no chance. What two English texts share by chance is shorter, and what
+any request says (`I would like to return my`) is in a train case or the old text as well."""
+_WHOLE = 4
+"""A text of so many words counts as a whole: `cancel my gold membership`. A shorter one may well
+be a topic that an instruction names: `refund my order`."""
+_TELLING = re.compile(r"\b(?=[\w\-]*\d)\w[\w\-]{3,}\w|[\w.+\-]+@[\w\-]+\.[\w.\-]+")
+"""An id or an address: `A-10442`, `10442`, `ana@example.com`."""
+
+
+class Leaks:
+    """Tells whether a candidate holds what only held-out cases say.
+
+    Args:
+        held_out: the texts of held-out cases.
+        known: texts that a candidate may repeat: those of train cases, and the text as it is.
+    """
+
+    def __init__(self, held_out: Iterable[str], known: Iterable[str]) -> None:
+        told: set[tuple[str, ...]] = set()
+        seen: set[str] = set()
+        for text in known:
+            told |= _runs(text, _WHOLE)
+            seen |= _telling(text)
+        self._runs: set[tuple[str, ...]] = set()
+        self._telling: set[str] = set()
+        for text in held_out:
+            self._runs |= _runs(text) - told
+            self._telling |= _telling(text) - seen
+
+    def found(self, candidate: str) -> list[str]:
+        """Return what a candidate has of held-out cases, in the order of the alphabet."""
+        runs = [" ".join(run) for run in sorted(_runs(candidate, _WHOLE) & self._runs)]
+        return [*sorted(_telling(candidate) & self._telling), *runs]
+
+    def fault(self, candidate: str) -> str | None:
+        """Say what refuses a candidate; ``None`` where nothing of a held-out case is in it."""
+        found = self.found(candidate)
+        if not found:
+            return None
+        return f"it holds text of cases that are held out: `{found[0]}`"
+
+
+def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:
+    """Return the runs of words in a text, of ``least`` to six words; a short text is one run."""
+    own = [word.casefold() for word in words(text)]
+    if _WHOLE <= len(own) < least:
+        return {tuple(own)}
+    sizes = range(least, _RUN + 1)
+    return {tuple(own[at : at + size]) for size in sizes for at in range(len(own) - size + 1)}
+
+
+def _telling(text: str) -> set[str]:
+    return {match.casefold() for match in _TELLING.findall(text)}
