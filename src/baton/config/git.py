@@ -1,4 +1,4 @@
-"""The commit that is checked out, read without running anything that a repository names.
+"""The commit that is checked out, and new branches, without running what a repository names.
 
 A repository is data like any other: an unpacked archive may bring a `.git/config` whose
 `core.fsmonitor`, filters or hooks are run by an ordinary `git status`. So the commit is read from
@@ -13,13 +13,17 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.model import GitState
+from baton.model import GitState, InputError
 
 _PATIENCE = 5.0
 """Seconds that git may take; a repository of a million files takes about 2."""
+_LONG_PATIENCE = 60.0
+"""Seconds for a step of making a branch: reading a tree of a million files takes 3."""
+_RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _SMALL = 65_536
 """Bytes of HEAD, a ref, `.git` files and configs that are read: real ones have under 10 kB."""
 _PACKED = 67_108_864
@@ -119,35 +123,9 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
     if not index.is_file() or not objects.is_dir():
         return None
     with tempfile.TemporaryDirectory(prefix="baton-git-") as made:
-        own = Path(made)
-        (own / "refs").mkdir()
-        (own / "objects").mkdir()
-        (own / "HEAD").write_text(f"{commit}\n", encoding="ascii")
-        kept: dict[tuple[str, str], str] = {}
-        for file in (repository.common / "config", repository.own / "config.worktree"):
-            if file.is_file():
-                kept |= {(section, name): value for section, name, value in _settings(_text(file))}
-        version = 1 if any(section == "extensions" for section, _ in kept) else 0
-        lines = ["[core]", f"repositoryformatversion = {version}", "bare = false"]
-        lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "core"]
-        lines += ["[extensions]"]
-        lines += [
-            f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"
-        ]
-        (own / "config").write_text("\n".join([*lines, ""]), encoding="ascii")
         environment = {
-            **{name: told for name, told in os.environ.items() if not name.startswith("GIT_")},
-            "GIT_DIR": made,
-            "GIT_WORK_TREE": str(repository.tree),
+            **_apart_from(repository, commit, Path(made)),
             "GIT_INDEX_FILE": str(index),
-            "GIT_OBJECT_DIRECTORY": str(objects),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            "XDG_CONFIG_HOME": made,
         }
         words = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all")
         told = _git(program, environment, repository.tree, *words, "--no-renames")
@@ -177,6 +155,175 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
         return True if any(each in ("unspecified", "unset") for each in filters) else None
 
 
+def _apart_from(repository: _Repository, commit: str, own: Path) -> dict[str, str]:
+    """Make a git directory in an empty folder, and return the environment that git needs for it.
+
+    It has the repository's objects and working tree, and none of its settings that run anything.
+    """
+    (own / "refs").mkdir()
+    (own / "objects").mkdir()
+    (own / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+    kept: dict[tuple[str, str], str] = {}
+    for file in (repository.common / "config", repository.own / "config.worktree"):
+        if file.is_file():
+            kept |= {(section, name): value for section, name, value in _settings(_text(file))}
+    version = 1 if any(section == "extensions" for section, _ in kept) else 0
+    lines = ["[core]", f"repositoryformatversion = {version}", "bare = false"]
+    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "core"]
+    lines += ["[extensions]"]
+    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"]
+    (own / "config").write_text("\n".join([*lines, ""]), encoding="ascii")
+    return {
+        **{name: told for name, told in os.environ.items() if not name.startswith("GIT_")},
+        "GIT_DIR": str(own),
+        "GIT_WORK_TREE": str(repository.tree),
+        "GIT_OBJECT_DIRECTORY": str(repository.common / "objects"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "XDG_CONFIG_HOME": str(own),
+    }
+
+
+class Blob(NamedTuple):
+    """A file of a commit: its mode, as git writes it, and its bytes."""
+
+    mode: str
+    data: bytes
+
+
+class Branching:
+    """Commits files to a new branch: the working tree, the index and other branches stay.
+
+    Git is run with its plumbing alone, on a directory of its own with the repository's objects, so
+    that no hook and no filter runs and nothing is sent anywhere.
+
+    Args:
+        folder: any folder of the working tree.
+
+    Raises:
+        InputError: there is no repository with a commit, or no git.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("git")
+        try:
+            repository = _repository(folder.resolve())
+            commit = _head(repository) if repository is not None else None
+        except (OSError, RuntimeError, ValueError):
+            repository, commit = None, None
+        if repository is None or commit is None:
+            raise InputError(f"{folder}: no git repository with a commit to start a branch from")
+        if program is None or not Path(program).is_absolute():
+            raise InputError("git is not installed: a branch cannot be made")
+        self.tree, self.commit = repository.tree, commit
+        self._program, self._repository = program, repository
+
+    def at_head(self, path: Path) -> Blob | None:
+        """Return a file of the commit that is checked out; ``path`` starts at the tree's root."""
+        with self._apart() as environment:
+            told = self._run(environment, "ls-tree", "-z", self.commit, "--", path.as_posix())
+            entry = told.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            if not entry:
+                return None
+            mode, kind, blob = entry.split("\t", 1)[0].split(" ")
+            if kind != "blob" or mode == "120000":
+                return None
+            return Blob(mode, self._run(environment, "cat-file", "blob", blob))
+
+    def commit_to(self, branch: str, files: Mapping[Path, bytes], message: str) -> str:
+        """Make a branch with one commit on top of the one checked out; return its id.
+
+        Args:
+            branch: a name that there is no branch of yet.
+            files: the new bytes of files that the commit has, by their paths from the tree's root.
+            message: of the commit.
+
+        Raises:
+            InputError: no name of a branch, one that is there already, or git refuses.
+        """
+        with self._apart() as environment:
+            if branch.startswith("-") or not self._succeeds(
+                environment, "check-ref-format", f"refs/heads/{branch}"
+            ):
+                raise InputError(f"`{branch}` is no name of a branch")
+            real = {**environment, "GIT_DIR": str(self._repository.common)}
+            if self._succeeds(real, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"):
+                raise InputError(f"there is a branch `{branch}` already: name another one")
+            self._run(environment, "read-tree", self.commit)
+            for path, data in files.items():
+                old = self.at_head(path)
+                if old is None:
+                    raise InputError(f"{path} is not in the commit that is checked out")
+                blob = self._run(
+                    environment, "hash-object", "-w", "--no-filters", "--stdin", asked=data
+                )
+                info = f"{old.mode},{blob.decode().strip()},{path.as_posix()}"
+                self._run(environment, "update-index", "--cacheinfo", info)
+            tree = self._run(environment, "write-tree").decode().strip()
+            words = ("commit-tree", tree, "-p", self.commit, "-F", "-")
+            made = self._run({**environment, **self._author()}, *words, asked=message.encode())
+            commit = made.decode().strip()
+            nothing = "0" * len(commit)
+            self._run(real, "update-ref", f"refs/heads/{branch}", commit, nothing)
+        return commit
+
+    def _author(self) -> dict[str, str]:
+        """Return who commits, by the user's own settings or the repository's; else Baton."""
+        who = {}
+        for key, other in (("name", "Baton"), ("email", "baton@localhost")):
+            said = ""
+            for place in ("--global", f"--file={self._repository.common / 'config'}"):
+                try:
+                    found = self._run(dict(os.environ), "config", place, "--get", f"user.{key}")
+                except InputError:
+                    continue  # it is not set there
+                said = found.decode("utf-8", "replace").strip() or said
+            for role in ("AUTHOR", "COMMITTER"):
+                own = os.environ.get(f"GIT_{role}_{key.upper()}")
+                who[f"GIT_{role}_{key.upper()}"] = own or said or other
+        return who
+
+    @contextmanager
+    def _apart(self) -> Iterator[dict[str, str]]:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="baton-git-") as made:
+            environment = _apart_from(self._repository, self.commit, Path(made))
+            yield {**environment, "GIT_INDEX_FILE": str(Path(made) / "index")}
+
+    def _succeeds(self, environment: Mapping[str, str], *words: str) -> bool:
+        try:
+            self._run(environment, *words)
+        except InputError:
+            return False
+        return True
+
+    def _run(self, environment: Mapping[str, str], *words: str, asked: bytes = b"") -> bytes:
+        import subprocess
+
+        command = [self._program, *_RUNS_NOTHING, *words]
+        try:
+            done = subprocess.run(  # noqa: S603 - words of our own
+                command,
+                cwd=self.tree,
+                env=dict(environment),
+                input=asked,
+                capture_output=True,
+                timeout=_LONG_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise InputError(f"git cannot be run: {error}") from None
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+            raise InputError(f"git {words[0]}: {said or 'failed'}")
+        return done.stdout
+
+
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield section, name and value of the settings that are kept."""
     section = ""
@@ -195,7 +342,7 @@ def _git(
 ) -> str | None:
     import subprocess
 
-    command = [program, "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", *words]
+    command = [program, *_RUNS_NOTHING, *words]
     try:
         done = subprocess.run(  # noqa: S603 - words of our own
             command,

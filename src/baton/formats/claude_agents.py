@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from baton.model import AgentCard, InputError, Problem
 
@@ -34,6 +34,24 @@ def agents_folder(folder: Path) -> dict[str, AgentCard]:
     return cards
 
 
+class Parts(NamedTuple):
+    """The text of a definition in parts: front matter from one offset to another, then the body."""
+
+    name: str
+    front_start: int
+    front_end: int
+    body_start: int
+
+
+def agent_parts(text: str) -> Parts | None:
+    """Return where the parts of a definition are in its text; ``None`` for any other file."""
+    front = _FRONT.match(text)
+    name = _fields(front[1], "").get("name") if front is not None else None
+    if front is None or not isinstance(name, str) or not name:
+        return None
+    return Parts(name, front.start(1), front.end(1), front.end())
+
+
 def is_agent_file(path: Path) -> bool:
     """Tell a definition by its front matter, which names the agent."""
     front = _FRONT.match(read_bytes(path).decode("utf-8", "replace"))
@@ -47,13 +65,12 @@ def agent_file(path: Path) -> tuple[str, AgentCard]:
         InputError: it has no front matter with a name.
     """
     text = read_bytes(path).decode("utf-8", "replace")
-    front = _FRONT.match(text)
-    fields = _fields(front[1], str(path)) if front else {}
-    name = fields.get("name")
-    if front is None or not isinstance(name, str) or not name:
+    parts = agent_parts(text)
+    if parts is None:
         message = "no agent definition: needs `name:` between lines of `---` at the top"
         raise InputError(Problem(file=str(path), line=1, message=message))
-    return name, _card(fields, text[front.end() :].strip() or None)
+    fields = _fields(text[parts.front_start : parts.front_end], str(path))
+    return parts.name, _card(fields, text[parts.body_start :].strip() or None)
 
 
 def is_sdk_agents(value: Any) -> bool:

@@ -96,6 +96,11 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         """Return the texts of the agents and of their function tools."""
         return self._loaded.texts()
 
+    def text_places(self, component: str) -> list[Path]:
+        """Return the folder of the agents."""
+        del component  # each is in the program's own files
+        return [self._folder if self._folder.is_dir() else self.around.folder]
+
     async def tools(self) -> set[str]:
         """Return the names of the agents' tools; no agent is one."""
         return self._loaded.tools() | await super().tools()

@@ -158,6 +158,15 @@ class ConfiguredProvider(ABC, Generic[Options]):
         """
         raise ProviderError(f"`{self.options.type}` has no texts that can be replaced from here")
 
+    def text_places(self, component: str) -> list[Path]:
+        """Return the files and folders in which the text of a component is written; none: unknown.
+
+        It is for putting a better text in the place of the old one; nothing is opened here.
+        """
+        if isinstance(self.options, PromptsOptions) and component in self.options.prompts:
+            return [self.around.folder / self.options.prompts[component]]
+        return []
+
     async def tools(self) -> set[str]:
         """Return the names of the agents' tools, as far as they are known; entered, as above."""
         listed = [card.tools for card in self.around.agents.values()]

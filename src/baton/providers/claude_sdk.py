@@ -563,6 +563,15 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         """Return instructions, descriptions, sections of CLAUDE.md, and what tools say of them."""
         return {**self._texts(), **await self._tools(), **self.around.texts}
 
+    def text_places(self, component: str) -> list[Path]:
+        """Return the CLAUDE.md of a section; of others, the folders of agent definitions."""
+        if "#" in component:
+            return [self._memory.path] if self._memory is not None else []
+        folders = [self._folder / ".claude" / "agents"]
+        if isinstance(self.options.agents, str):
+            folders.insert(0, self.around.folder / self.options.agents)
+        return [each for each in folders if each.is_dir()]
+
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
         with playing(case) as play:

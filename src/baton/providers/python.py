@@ -7,6 +7,7 @@ import copy
 import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import msgspec
@@ -135,6 +136,10 @@ class Python(ConfiguredProvider[PythonOptions]):
     async def components(self) -> dict[str, str]:
         """Return the texts that may be changed."""
         return (await self._told()).texts
+
+    def text_places(self, component: str) -> list[Path]:
+        """Return the file that `prompts:` names, or the program's folder."""
+        return super().text_places(component) or [self.around.folder]
 
     async def tools(self) -> set[str]:
         """Return the names of tools: those of definitions, and those that the program has."""

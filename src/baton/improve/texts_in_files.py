@@ -1,0 +1,528 @@
+"""Where the texts of agents stand in a project's files, and putting better ones in their place.
+
+A text is found by what it is, never guessed: the string in a program, the value in a YAML or JSON
+file, the body of an agent definition or the file of a prompt that reads as the text did when the
+improvement began. One that is not found, or is found in several places that nothing tells apart,
+is refused, and so is a file that is a link or lies outside of the project. Nothing of a program is
+run for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.components import are_examples, read_examples
+from baton.formats.claude_agents import agent_parts
+from baton.formats.claude_memory import sections, with_sections
+from baton.formats.document import Document
+from baton.formats.own_files import (
+    is_hidden_or_installed,
+    make_folder,
+    open_own,
+    open_regular,
+    write_whole,
+)
+from baton.formats.rewrite import rewrite
+from baton.model import InputError, Problem
+
+FILES = 5_000
+"""Files below a folder that are looked through: a project with more names its prompts' files."""
+MAX_BYTES = 4 << 20
+"""Of a file: no prompt is in a longer one."""
+_ENDINGS = (".py", ".yaml", ".yml", ".json", ".md")
+# What an argument that holds a text of an agent or of a tool is called: `instructions` of OpenAI
+# Agents and pydantic-ai, `instruction` of ADK, `system_prompt` of Strands and LangChain, `prompt`
+# of the Claude Agent SDK. Of a description the names are these.
+_ARGUMENTS = {
+    "agent": ("instructions", "instruction", "system_prompt", "prompt", "global_instruction"),
+    "description": ("description", "handoff_description", "tool_description"),
+    "tool": ("description", "tool_description", "description_override"),
+}
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """The new text of a component, and the one that it replaces."""
+
+    component: str
+    before: str
+    after: str
+
+
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A file with its new bytes. ``path`` starts at the project's root."""
+
+    path: Path
+    before: bytes
+    after: bytes
+    components: list[str]
+
+
+def changes_of_files(
+    changes: Sequence[Change], places: Mapping[str, Iterable[Path]], root: Path
+) -> list[FileChange]:
+    """Find where each text stands, and return the files as they would be; nothing is written.
+
+    Args:
+        changes: the new texts.
+        places: the files and folders in which each component's text may stand, by its name.
+        root: the folder of the project, which nothing outside of is changed.
+
+    Raises:
+        InputError: a text that is not found once, or a file that may not be written; with all of
+            them, and what to do.
+    """
+    root = root.resolve()
+    read: dict[Path, bytes] = {}
+    now: dict[Path, bytes] = {}
+    named: dict[Path, list[str]] = {}
+    problems: list[Problem] = []
+    for change in changes:
+        found: list[tuple[Path, bytes]] = []
+        try:
+            for file in _files(places.get(change.component, ()), root):
+                if file not in read:
+                    read[file] = _bytes(file)
+                    now[file] = read[file]
+                found += [(file, data) for data in _written(file, now[file], change)]
+        except InputError as error:
+            problems += error.problems
+            continue
+        if len(found) == 1:
+            file, data = found[0]
+            now[file] = data
+            named.setdefault(file, []).append(change.component)
+        else:
+            problems.append(Problem(message=_why_not(change, [file for file, _ in found], root)))
+    if problems:
+        raise InputError(problems)
+    return [
+        FileChange(
+            path=file.relative_to(root), before=read[file], after=now[file], components=names
+        )
+        for file, names in named.items()
+    ]
+
+
+def write_files(files: Sequence[FileChange], root: Path, backups: Path) -> list[Path]:
+    """Write changed files, each with a copy of the old one below ``backups``; return the copies.
+
+    All copies are there before the first file is written. Where writing one fails, those that
+    were written are put back.
+
+    Raises:
+        InputError: a file has changed since it was read, is a link, or cannot be written.
+    """
+    root = root.resolve()
+    copies = []
+    for each in files:
+        place = root / each.path
+        _refuse_leaving(place, root)
+        if _bytes(place) != each.before:
+            message = "has changed since it was read: nothing was written; try again"
+            raise InputError(Problem(file=str(each.path), message=message))
+    try:
+        for each in files:
+            copy = backups / each.path
+            make_folder(copy.parent)
+            with open_own(copy, "wb") as opened:
+                opened.write(each.before)
+            copies.append(copy)
+    except OSError as error:
+        message = f"the copy of the old file cannot be written: {error}"
+        raise InputError(Problem(file=str(backups), message=message)) from error
+    done: list[FileChange] = []
+    for each in files:
+        try:
+            _replace(root / each.path, each.after)
+        except OSError as error:
+            for one in done:
+                _replace(root / one.path, one.before)
+            message = f"cannot be written, and no other file was changed: {error}"
+            raise InputError(Problem(file=str(each.path), message=message)) from error
+        done.append(each)
+    return copies
+
+
+def _replace(path: Path, data: bytes) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    write_whole(path, data, sync=True)
+    path.chmod(mode)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with open_regular(path) as opened:
+            data = opened.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(Problem(file=str(path), message="no such file")) from None
+    if len(data) > MAX_BYTES:
+        raise InputError(Problem(file=str(path), message="is too long for a file with prompts"))
+    return data
+
+
+def _files(places: Iterable[Path], root: Path) -> list[Path]:
+    """Return the files of places, those of folders that a prompt may stand in; each once."""
+    found: dict[Path, None] = {}
+    for place in places:
+        if not place.is_dir():
+            path = place.parent.resolve() / place.name
+            _refuse_leaving(path, root)
+            found[path] = None
+            continue
+        for path in islice(_below(place.resolve()), FILES):
+            if path.is_relative_to(root):
+                found[path] = None
+    return list(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        is_text = path.suffix in _ENDINGS and not is_hidden_or_installed(path, folder)
+        if is_text and not path.is_symlink() and path.is_file():
+            if path.parent.resolve() == path.parent and path.stat().st_size <= MAX_BYTES:
+                yield path
+
+
+def _refuse_leaving(path: Path, root: Path) -> None:
+    """Raise InputError for a file outside of the project, or one that is reached by a link."""
+    if not path.is_relative_to(root):
+        message = f"is outside of {root}: only files of the project are written"
+        raise InputError(Problem(file=str(path), message=message))
+    for each in (path, *path.parents):
+        if each == root:
+            break
+        if each.is_symlink():
+            message = "is reached by a symbolic link, which is not followed"
+            raise InputError(Problem(file=str(path), message=message))
+
+
+def _why_not(change: Change, files: Sequence[Path], root: Path) -> str:
+    name = change.component
+    if not files:
+        return (
+            f"`{name}`: no file has its text as it was when the improvement began. Either it has "
+            "changed since, or the program makes it while it runs; copy the new text by hand"
+        )
+    listed = ", ".join(dict.fromkeys(str(file.relative_to(root)) for file in files))
+    return f"`{name}`: its text is in {len(files)} places ({listed}): change it by hand"
+
+
+def _written(file: Path, data: bytes, change: Change) -> Iterator[bytes]:
+    """Yield the file with the new text, once for each place that the old one has in it."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    ways = {
+        ".py": _in_python,
+        ".yaml": _in_document,
+        ".yml": _in_document,
+        ".json": _in_document,
+        ".md": _in_markdown,
+    }
+    found: list[str] = []
+    # A file that holds the text and nothing else: one that `prompts:` names.
+    if not are_examples(change.component) and text.removeprefix("\ufeff").rstrip(
+        "\r\n"
+    ) == change.before.rstrip("\r\n"):
+        bare = text.rstrip("\r\n")
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        found.append(mark + _as_lines(change.after.rstrip("\n"), text) + text[len(bare) :])
+    elif file.suffix in ways:
+        found += ways[file.suffix](file, text, change)
+    for new in found:
+        yield new.encode("utf-8")
+
+
+def _as_lines(new: str, old: str) -> str:
+    """Return a text with the line ends of the file that it goes into."""
+    return new.replace("\n", "\r\n") if "\r\n" in old else new
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+class _Literal(NamedTuple):
+    """A string in a program; ``says`` is how well it is known to be of the component, from 0."""
+
+    node: ast.Constant
+    says: int
+    is_loose: bool
+
+
+def _in_python(file: Path, text: str, change: Change) -> list[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    if are_examples(change.component):
+        return _choice_in_python(file, text, tree, change)
+    literals = list(_literals(tree, change))
+    if not literals:
+        return []
+    best = max(each.says for each in literals)
+    found = []
+    for each in literals:
+        if each.says == best:
+            new = _with_literal(text, each, change)
+            if new is not None:
+                found.append(new)
+    return found
+
+
+def _literals(tree: ast.AST, change: Change) -> Iterator[_Literal]:
+    """Yield the strings of a program that read as the old text, with how well each is known.
+
+    Two agents may have the same text, and a text may be the value of a constant and a default as
+    well: a call that names the component (``prompts.get("agent:desk", ...)``) says most (3), then
+    one that names the agent beside an argument for such a text (2), then that argument (1).
+    """
+    kind, _, of = change.component.partition(":")
+    of = of.partition(".")[0]
+    known: dict[int, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            strings = [
+                each.value
+                for each in [*node.args, *(one.value for one in node.keywords)]
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+            values = [(None, each) for each in node.args]
+            values += [(each.arg, each.value) for each in node.keywords]  # type: ignore[misc]
+            for argument, value in values:
+                is_named = argument in _ARGUMENTS.get(kind, ())
+                says = 3 if change.component in strings else 0
+                says = says or (2 if of in strings and is_named else 1 if is_named else 0)
+                for inner in ast.walk(value):
+                    if isinstance(inner, ast.Constant) and not isinstance(inner, ast.Call):
+                        known[id(inner)] = max(known.get(id(inner), 0), says)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == of:
+            first = node.body[0]
+            if kind == "tool" and isinstance(first, ast.Expr):
+                known[id(first.value)] = 3  # the docstring of the function that is the tool
+    parts = {
+        id(value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for value in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            is_same = node.value == change.before
+            # A docstring, or a text that the program dedents, reads the same without its indent.
+            is_loose = not is_same and inspect.cleandoc(node.value) == change.before.strip()
+            if is_same or (is_loose and change.before.strip()):
+                yield _Literal(node, known.get(id(node), 0), is_loose)
+
+
+def _with_literal(text: str, literal: _Literal, change: Change) -> str | None:
+    """Return a program with another string in a place, if it then reads as the new text."""
+    node = literal.node
+    lines = text.encode().splitlines(keepends=True)
+    start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
+    end = sum(map(len, lines[: (node.end_lineno or 0) - 1])) + (node.end_col_offset or 0)
+    old, data = text.encode()[start:end].decode(), text.encode()
+    value = change.after
+    if literal.is_loose:
+        value = _indented(str(node.value), change.after)
+    source = _as_lines(_source_of(value, old), text)
+    new = (data[:start] + source.encode() + data[end:]).decode()
+    try:
+        again = list(_literals(ast.parse(new), _reversed(change)))
+    except (SyntaxError, ValueError):
+        return None
+    is_there = any(each.node.lineno == node.lineno for each in again)
+    return new if is_there else None
+
+
+def _reversed(change: Change) -> Change:
+    return Change(component=change.component, before=change.after, after=change.before)
+
+
+def _indented(old: str, new: str) -> str:
+    """Return a text with the indent, the first and the last line ends of an old one."""
+    indents = [
+        line[: len(line) - len(line.lstrip())] for line in old.split("\n")[1:] if line.strip()
+    ]
+    indent = min(indents, key=len, default="")
+    head = "\n" + indent if old.startswith("\n") else ""
+    tail = old[len(old.rstrip()) :]
+    body = "\n".join(
+        indent + line if number and line.strip() else line
+        for number, line in enumerate(new.strip().split("\n"))
+    )
+    return head + body + tail
+
+
+def _source_of(value: str, old: str) -> str:
+    """Write a string as Python does; of several lines in the way that people write those."""
+    plain = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\x7f")
+    # A lone surrogate cannot be in a file, and JSON's escapes of other planes are not Python's.
+    quoted = plain if value.isprintable() else repr(value)
+    if "\n" not in value and not old.lstrip("rRuUbB").startswith(('"""', "'''")):
+        return quoted
+    quotes = "'''" if old.lstrip("rRuU").startswith("'''") else '"""'
+    body = value.replace("\\", "\\\\").replace(quotes, "\\" + "\\".join(quotes))
+    if body.endswith(quotes[0]):
+        body = body[:-1] + "\\" + quotes[0]
+    is_plain = all(each in "\n\t" or each.isprintable() for each in value)
+    return f"{quotes}{body}{quotes}" if is_plain else repr(value)
+
+
+def _choice_in_python(file: Path, text: str, tree: ast.AST, change: Change) -> list[str]:
+    """Return a program with other cases in ``prompts.examples("examples:NAME", "FILE:a,b")``."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 2:
+            continue
+        name, choice = node.args
+        if not isinstance(name, ast.Constant) or name.value != change.component:
+            continue
+        if isinstance(choice, ast.Constant) and isinstance(choice.value, str):
+            new = Change(
+                component=change.component,
+                before=choice.value,
+                after=_choice(choice.value, change.after, file.parent),
+            )
+            literal = _Literal(choice, 0, is_loose=False)
+            made = _with_literal(text, literal, new)
+            found += [made] if made is not None else []
+    return found
+
+
+def _choice(old: str, examples: str, folder: Path) -> str:
+    """Write which cases are chosen, as ``FILE:a,b``."""
+    file = old
+    if not (folder / old).exists() and ":" in old:
+        file = old.rpartition(":")[0]
+    return f"{file}:{','.join(each.id for each in read_examples(examples))}"
+
+
+# --- documents ------------------------------------------------------------------------------------
+
+
+def _in_document(file: Path, text: str, change: Change) -> list[str]:
+    """Return a YAML or JSON file with the new text in place of the value that is the old one."""
+    try:
+        value = Document(str(file), text.encode(), _format(file)).value()
+    except InputError:
+        return []
+    kind, _, of = change.component.partition(":")
+    found: list[tuple[int, list[str | int]]] = []
+    after = change.after
+    if are_examples(change.component):
+        for path, scalar in _scalars(value):
+            if path[-1] == change.component:
+                after = _choice(scalar, change.after, file.parent)
+                found.append((0, path))
+    else:
+        for path, scalar in _scalars(value):
+            if scalar.rstrip("\n") == change.before.rstrip("\n"):
+                holder = _at(value, path[:-1])
+                names = [holder.get("name")] if isinstance(holder, dict) else []
+                is_named = path[-1] in (*_ARGUMENTS.get(kind, ()), change.component)
+                is_of = of in names or of in path[:-1] or path[-1] == change.component
+                found.append((2 if is_named and is_of else 1 if is_named else 0, path))
+    if not found:
+        return []
+    best = max(says for says, _ in found)
+    made = []
+    for says, path in found:
+        if says == best:
+            kept = "\n" if str(_at(value, path)).endswith("\n") else ""
+            changed = _put(value, path, after.rstrip("\n") + kept)
+            made.append(rewrite(str(file), text, changed))
+    return made
+
+
+def _format(file: Path) -> Any:
+    return "json" if file.suffix == ".json" else "yaml"
+
+
+def _scalars(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[list[Any], str]]:
+    if isinstance(value, str):
+        if path:
+            yield list(path), value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _scalars(item, (*path, key))
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _scalars(item, (*path, place))
+
+
+def _at(value: Any, path: Sequence[Any]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _put(value: Any, path: Sequence[Any], new: Any) -> Any:
+    """Return a value with another one at a path; the old value stays as it is."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _put(value[path[0]], path[1:], new)
+    return copy
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def _in_markdown(file: Path, text: str, change: Change) -> list[str]:
+    """Return an agent definition, or a CLAUDE.md, with the new text."""
+    kind, _, of = change.component.partition(":")
+    name, hash_, heading = of.partition("#")
+    what = f"front matter of {file}"
+    if hash_:
+        known = sections(text).get(heading)
+        if kind != "agent" or known is None or known.text.strip() != change.before.strip():
+            return []
+        return [with_sections(text, {heading: _as_lines(change.after, text)})]
+    parts = agent_parts(text)
+    if parts is None or parts.name != name:
+        return []
+    if (
+        kind == "agent"
+        and text[parts.body_start :].strip().replace("\r\n", "\n") == change.before.strip()
+    ):
+        body = text[parts.body_start :]
+        lead = body[: len(body) - len(body.lstrip())]
+        tail = body[len(body.rstrip()) :]
+        return [text[: parts.body_start] + lead + _as_lines(change.after.strip(), text) + tail]
+    if kind == "description":
+        front = text[parts.front_start : parts.front_end]
+        new = _with_description(front, change, what)
+        return [] if new is None else [text[: parts.front_start] + new + text[parts.front_end :]]
+    return []
+
+
+_DESCRIPTION = re.compile(r"^description:[ \t]*(.*)$", re.MULTILINE)
+
+
+def _with_description(front: str, change: Change, what: str) -> str | None:
+    try:
+        value = Document(what, front.encode(), "yaml").value()
+    except InputError:
+        value = None
+    if isinstance(value, dict):
+        said = value.get("description")
+        if not isinstance(said, str) or said.strip() != change.before.strip():
+            return None
+        return rewrite(what, front, {**value, "description": change.after})
+    # Claude Code takes front matter that is no YAML, such as `description: Use it: always`.
+    line = _DESCRIPTION.search(front)
+    if line is None or line[1].strip().strip("\"'") != change.before.strip():
+        return None
+    quoted = json.dumps(change.after, ensure_ascii=False)
+    return front[: line.start(1)] + quoted + front[line.end(1) :]
