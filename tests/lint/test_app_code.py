@@ -86,6 +86,24 @@ def test_a_search_inside_the_model_beside_a_metric_of_trajectories(
     assert check(cases, folder) == []
 
 
+def test_lists_that_are_put_together_are_read(check: Check, tmp_path: Path) -> None:
+    more = """
+COMMON = [billing, create_writer]
+AGAIN = AGAIN + [create_writer()]
+one = SequentialAgent(name="one", sub_agents=[*COMMON] + AGAIN)
+two = SequentialAgent(name="two", sub_agents=(create_writer(), *COMMON))
+SEARCH = [google_search]
+three = Agent(name="three", tools=[lookup] + SEARCH)
+"""
+    folder = app(tmp_path / "desk", HEAD + more + 'root_agent = Agent(name="desk")')
+    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "lookup")))
+    found = [(each.rule, each.line) for each in check(cases, folder)]
+    common = line_of(folder / "agent.py", "COMMON = ")
+    assert found.count(("function-agent", common)) == 2
+    assert ("second-parent", common) in found
+    assert "search-metric" in [rule for rule, _ in found]
+
+
 def test_functions_among_sub_agents(check: Check, tmp_path: Path) -> None:
     pipeline = 'root_agent = SequentialAgent(name="p", sub_agents=[create_writer, billing])'
     folder = app(tmp_path / "desk", f"{HEAD}\n{pipeline}\n")

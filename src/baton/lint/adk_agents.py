@@ -24,6 +24,8 @@ _ADK_TOOLS = frozenset(
 _OPAQUE = frozenset(
     {"Workflow", "RemoteA2aAgent", "LangGraphAgent", "clone", "model_copy", "from_config"}
 )
+# Names that one list is put together of; hostile code may have a chain of thousands.
+_MOST_NAMES = 50
 _OF_FUNCTIONS = ("FunctionTool", "LongRunningFunctionTool")
 
 
@@ -203,15 +205,39 @@ def _has_to_call(node: ast.Call) -> bool:
     return False
 
 
+def _entries(
+    node: ast.expr | None, file: str, names: _Names, seen: set[str] | None = None
+) -> Iterator[ast.expr]:
+    """Yield the entries of a list; where it is put together (`[*COMMON, x] + MORE`), of its parts.
+
+    What cannot be read is yielded as a part (`*MORE`). Each name is looked up once, as code may
+    give a name to itself (``seen``).
+    """
+    seen = set() if seen is None else seen
+    parts: list[ast.expr] = []
+    # A long sum is a deep tree, to the left.
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts.append(node.right)
+        node = node.left
+    for part in reversed([*parts, node]) if node is not None else ():
+        match part:
+            case ast.List(elts=elts) | ast.Tuple(elts=elts):
+                for each in elts:
+                    inner = each.value if isinstance(each, ast.Starred) else None
+                    yield from _entries(inner, file, names, seen) if inner is not None else (each,)
+            case ast.BinOp(op=ast.Add()):
+                yield from _entries(part, file, names, seen)
+            case ast.Name(id=name) if len(seen) < _MOST_NAMES and name not in seen:
+                seen.add(name)
+                value = names.value(file, name)
+                unread = (ast.copy_location(ast.Starred(part), part),)
+                yield from unread if value is None else _entries(value, file, names, seen)
+            case _:
+                yield ast.copy_location(ast.Starred(part), part)
+
+
 def _children(node: ast.expr | None, file: str, names: _Names) -> Iterator[Child]:
-    if node is None:
-        return
-    if isinstance(node, ast.Name):
-        node = names.value(file, node.id) or node
-    if not isinstance(node, ast.List | ast.Tuple):
-        yield Child("unclear", "", node.lineno)
-        return
-    for each in node.elts:
+    for each in _entries(node, file, names):
         match each:
             case ast.Name(id=name) if names.is_function(file, name):
                 yield Child("function", name, each.lineno)
@@ -232,14 +258,8 @@ def _makes_agent(node: ast.Call, file: str, names: _Names) -> bool:
 
 def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | None:
     """Return the names of tools; ``None`` where one may be a set of tools, or has another name."""
-    if isinstance(node, ast.Name):
-        node = names.value(file, node.id) or node
-    if node is None:
-        return frozenset()
-    if not isinstance(node, ast.List | ast.Tuple):
-        return None
     found: set[str] = set()
-    for each in node.elts:
+    for each in _entries(node, file, names):
         one = _tool(each, file, names)
         if one is None:
             return None
@@ -248,9 +268,7 @@ def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | 
 
 
 def _inside(node: ast.expr | None, file: str, names: _Names) -> Iterator[str]:
-    if isinstance(node, ast.Name):
-        node = names.value(file, node.id)
-    for each in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
+    for each in _entries(node, file, names):
         match each:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name in MODEL_TOOLS:
                 yield name

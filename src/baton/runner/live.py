@@ -489,5 +489,5 @@ class Throttle:
         """Say for a report that it took longer, if it did."""
         if not self.complaints:
             return []
-        times = f"{counted(self.complaints, 'time')} (429)"
+        times = f"{counted(self.complaints, 'time')} (429, 503)"
         return [f"servers asked to slow down {times}: down to {self.lowest} of {self.most} at once"]
