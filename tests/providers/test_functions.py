@@ -44,6 +44,16 @@ def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
     assert load_function(f"{path}:reply", Path("elsewhere"))("x") == "hello"
 
 
+def test_a_file_imports_what_lies_beside_it_and_never_what_lies_beside_another(
+    tmp_path: Path,
+) -> None:
+    for folder in ("first", "second"):
+        write(tmp_path, f"{folder}/beside_bot.py", f"SAYS = {folder!r}")
+        write(tmp_path, f"{folder}/bot.py", "from beside_bot import SAYS\ndef reply(): return SAYS")
+    assert load_function("first/bot.py:reply", tmp_path)() == "first"
+    assert "`beside_bot` of" in refused("second/bot.py:reply", tmp_path)
+
+
 def test_two_files_of_one_name_are_two_modules_and_one_file_is_one(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         write(tmp_path, f"{folder}/bot.py", f"CALLS = []\ndef reply(): return {folder!r}")

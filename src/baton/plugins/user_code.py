@@ -76,9 +76,7 @@ def _module(name: str, folder: Path) -> ModuleType:
     try:
         if name.endswith(".py"):
             return _module_of_file(folder / name)
-        root = str(folder.resolve())
-        if sys.path[:1] != [root]:
-            sys.path[:] = [root, *(each for each in sys.path if each != root)]
+        _look_in(folder)
         refuse_elsewhere(name, folder)
         return importlib.import_module(name)
     except InputError:
@@ -92,6 +90,13 @@ def _module(name: str, folder: Path) -> ModuleType:
         raise InputError(f"importing `{name}` raised ModuleNotFoundError: {error}") from error
     except (Exception, SystemExit) as error:
         raise InputError(f"importing `{name}` raised {type(error).__name__}: {error}") from error
+
+
+def _look_in(folder: Path) -> None:
+    """Have modules looked for in a folder first."""
+    root = str(folder.resolve())
+    if sys.path[:1] != [root]:
+        sys.path[:] = [root, *(each for each in sys.path if each != root)]
 
 
 def refuse_elsewhere(name: str, folder: Path) -> None:
@@ -122,6 +127,11 @@ def _module_of_file(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: not a Python file")
+    # As with `python FILE`, `import tools` finds the file beside it.
+    _look_in(file.parent)
+    for above, imported in _imports_of(file):
+        if not above:
+            refuse_elsewhere(imported, file.parent)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
