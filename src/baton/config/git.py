@@ -62,6 +62,15 @@ def git_state(folder: Path) -> GitState | None:
     return GitState(commit=commit, dirty=_is_dirty(repository, commit))
 
 
+def working_tree(folder: Path) -> Path | None:
+    """Return the root of the git working tree that a folder is in; ``None`` where it is in none."""
+    try:
+        repository = _repository(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return repository.tree if repository is not None else None
+
+
 def _repository(folder: Path) -> _Repository | None:
     """Find the repository of a folder; a bare one, with no `.git`, is not looked for."""
     for tree in (folder, *folder.parents):

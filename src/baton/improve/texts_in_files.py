@@ -39,7 +39,7 @@ FILES = 5_000
 """Files below a folder that are looked through: a project with more names its prompts' files."""
 MAX_BYTES = 4 << 20
 """Of a file: no prompt is in a longer one."""
-_ENDINGS = (".py", ".yaml", ".yml", ".json", ".md")
+_ENDINGS = (".py", ".yaml", ".yml", ".md", ".txt", ".prompt", ".j2", ".jinja", ".jinja2")
 # What an argument that holds a text of an agent or of a tool is called: `instructions` of OpenAI
 # Agents and pydantic-ai, `instruction` of ADK, `system_prompt` of Strands and LangChain, `prompt`
 # of the Claude Agent SDK. Of a description the names are these.
@@ -68,7 +68,10 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def changes_of_files(
-    changes: Sequence[Change], places: Mapping[str, Iterable[Path]], root: Path
+    changes: Sequence[Change],
+    places: Mapping[str, Iterable[Path]],
+    root: Path,
+    leave: Path | None = None,
 ) -> list[FileChange]:
     """Find where each text stands, and return the files as they would be; nothing is written.
 
@@ -76,6 +79,7 @@ def changes_of_files(
         changes: the new texts.
         places: the files and folders in which each component's text may stand, by its name.
         root: the folder of the project, which nothing outside of is changed.
+        leave: a folder in it that is not looked through, such as one with old files.
 
     Raises:
         InputError: a text that is not found once, or a file that may not be written; with all of
@@ -89,11 +93,14 @@ def changes_of_files(
     for change in changes:
         found: list[tuple[Path, bytes]] = []
         try:
-            for file in _files(places.get(change.component, ()), root):
+            for file, is_named in _files(places.get(change.component, ()), root).items():
+                if leave is not None and file.is_relative_to(leave.resolve()):
+                    continue
                 if file not in read:
                     read[file] = _bytes(file)
                     now[file] = read[file]
-                found += [(file, data) for data in _written(file, now[file], change)]
+                new = _written(file, now[file], change, is_named=is_named)
+                found += [(file, data) for data in new]
         except InputError as error:
             problems += error.problems
             continue
@@ -170,19 +177,22 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _files(places: Iterable[Path], root: Path) -> list[Path]:
-    """Return the files of places, those of folders that a prompt may stand in; each once."""
-    found: dict[Path, None] = {}
+def _files(places: Iterable[Path], root: Path) -> dict[Path, bool]:
+    """Return the files of places, and those of folders that a prompt may be in.
+
+    The value tells whether a place names the file itself.
+    """
+    found: dict[Path, bool] = {}
     for place in places:
         if not place.is_dir():
             path = place.parent.resolve() / place.name
             _refuse_leaving(path, root)
-            found[path] = None
+            found[path] = True
             continue
         for path in islice(_below(place.resolve()), FILES):
             if path.is_relative_to(root):
-                found[path] = None
-    return list(found)
+                found.setdefault(path, False)
+    return found
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -217,19 +227,12 @@ def _why_not(change: Change, files: Sequence[Path], root: Path) -> str:
     return f"`{name}`: its text is in {len(files)} places ({listed}): change it by hand"
 
 
-def _written(file: Path, data: bytes, change: Change) -> Iterator[bytes]:
+def _written(file: Path, data: bytes, change: Change, *, is_named: bool) -> Iterator[bytes]:
     """Yield the file with the new text, once for each place that the old one has in it."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return
-    ways = {
-        ".py": _in_python,
-        ".yaml": _in_document,
-        ".yml": _in_document,
-        ".json": _in_document,
-        ".md": _in_markdown,
-    }
     found: list[str] = []
     # A file that holds the text and nothing else: one that `prompts:` names.
     if not are_examples(change.component) and text.removeprefix("\ufeff").rstrip(
@@ -238,8 +241,12 @@ def _written(file: Path, data: bytes, change: Change) -> Iterator[bytes]:
         bare = text.rstrip("\r\n")
         mark = "\ufeff" if text.startswith("\ufeff") else ""
         found.append(mark + _as_lines(change.after.rstrip("\n"), text) + text[len(bare) :])
-    elif file.suffix in ways:
-        found += ways[file.suffix](file, text, change)
+    elif file.suffix in (".yaml", ".yml", ".json"):
+        found += _in_document(file, text, change, is_named=is_named)
+    elif file.suffix == ".py":
+        found += _in_python(file, text, change)
+    elif file.suffix == ".md":
+        found += _in_markdown(file, text, change)
     for new in found:
         yield new.encode("utf-8")
 
@@ -411,13 +418,20 @@ def _choice(old: str, examples: str, folder: Path) -> str:
 # --- documents ------------------------------------------------------------------------------------
 
 
-def _in_document(file: Path, text: str, change: Change) -> list[str]:
-    """Return a YAML or JSON file with the new text in place of the value that is the old one."""
+def _in_document(file: Path, text: str, change: Change, *, is_named: bool) -> list[str]:
+    """Return a YAML or JSON file with the new text in place of the value that is the old one.
+
+    A file that was only found in a folder may be a dataset or a recording, which hold prompts as
+    well. Of these only definitions of one agent count, as ADK has them: `name` and `instruction`
+    at the top.
+    """
     try:
         value = Document(str(file), text.encode(), _format(file)).value()
     except InputError:
         return []
     kind, _, of = change.component.partition(":")
+    if not is_named and not (isinstance(value, dict) and value.get("name") == of):
+        return []
     found: list[tuple[int, list[str | int]]] = []
     after = change.after
     if are_examples(change.component):
@@ -430,9 +444,11 @@ def _in_document(file: Path, text: str, change: Change) -> list[str]:
             if scalar.rstrip("\n") == change.before.rstrip("\n"):
                 holder = _at(value, path[:-1])
                 names = [holder.get("name")] if isinstance(holder, dict) else []
-                is_named = path[-1] in (*_ARGUMENTS.get(kind, ()), change.component)
+                is_argument = path[-1] in (*_ARGUMENTS.get(kind, ()), change.component)
                 is_of = of in names or of in path[:-1] or path[-1] == change.component
-                found.append((2 if is_named and is_of else 1 if is_named else 0, path))
+                if not is_named and not (is_argument and len(path) == 1):
+                    continue
+                found.append((2 if is_argument and is_of else 1 if is_argument else 0, path))
     if not found:
         return []
     best = max(says for says, _ in found)

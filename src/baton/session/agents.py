@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from baton.config import Config
 from baton.config.load import load_found
 from baton.config.trust import Trust
@@ -15,6 +17,7 @@ from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.python import PythonOptions
 from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog, load_catalog
 
@@ -210,6 +213,28 @@ def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvid
     if spec is None:
         raise InputError(Problem(file=str(agent), message=NO_AGENT))
     return make_provider(spec, Surroundings(folder or Path()))
+
+
+def in_own_process(
+    config: Config | None, spec: dict[str, Any] | None, *, is_played: bool = True
+) -> tuple[Config | None, dict[str, Any] | None]:
+    """Have a program run in a process of its own.
+
+    With changed texts it does so anyway, so that two plays that are compared are played alike.
+    Where it is not played at all, nothing of it is loaded, not even to tell what records it.
+    """
+    changes: dict[str, Any] = {"workers": "process"}
+    if not is_played:
+        changes["instrument"] = False
+    if spec is not None and spec.get("type") == "python":
+        spec = {**spec, **changes}
+    if config is not None:
+        providers = [
+            msgspec.structs.replace(each, **changes) if isinstance(each, PythonOptions) else each
+            for each in config.providers
+        ]
+        config = msgspec.structs.replace(config, providers=providers)
+    return config, spec
 
 
 def variant_names(config: Config) -> list[str]:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-import msgspec
-
 from baton.config import Config
 from baton.datasets.filter import choose
 from baton.formats.evaluation_folder import is_evaluation
@@ -24,7 +22,6 @@ from baton.model import (
 )
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
-from baton.providers.python import PythonOptions
 from baton.readers import load_traces
 from baton.replays.cases import Played as Form
 from baton.replays.cases import conversation_cases, dispatch_cases, in_form
@@ -35,7 +32,14 @@ from baton.runner.loop import run_anywhere
 from baton.runner.plan import RunOptions, Specs
 from baton.runner.prices import read_prices
 
-from .agents import agent_spec, build_agent, find_target, variant_names, variants_of
+from .agents import (
+    agent_spec,
+    build_agent,
+    find_target,
+    in_own_process,
+    variant_names,
+    variants_of,
+)
 from .evaluate import EvaluateOptions, run_options
 from .evaluation import Evaluation
 from .file_kinds import cases_in, is_kind
@@ -179,32 +183,12 @@ def _agent_of(
         )
     options["config"] = loaded
     catalog = inputs_of(options, Dataset([])).catalog or {}
-    apart, spec = _apart(loaded), None if spec is None else _spec_apart(spec)
+    apart, spec = in_own_process(loaded, spec)
 
     def make(texts: Mapping[str, str]) -> ConfiguredProvider[Any]:
         return build_agent(apart, spec, places[0], catalog, texts)
 
     return _Agent(loaded, make)
-
-
-def _spec_apart(spec: dict[str, Any]) -> dict[str, Any]:
-    """Have a program run in a process of its own: what is compared is played in the same way.
-
-    With changed texts it does so anyway.
-    """
-    return {**spec, "workers": "process"} if spec.get("type") == "python" else spec
-
-
-def _apart(config: Config | None) -> Config | None:
-    if config is None:
-        return None
-    providers = [
-        msgspec.structs.replace(each, workers="process")
-        if isinstance(each, PythonOptions)
-        else each
-        for each in config.providers
-    ]
-    return msgspec.structs.replace(config, providers=providers)
 
 
 class _Chosen(NamedTuple):

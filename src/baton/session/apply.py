@@ -1,0 +1,160 @@
+"""Better texts put in place: into the files that hold the old ones, or as a commit on a branch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.config.git import Branching, working_tree
+from baton.config.trust import Trust, trust_of
+from baton.formats.document import Document, read_bytes
+from baton.formats.own_files import HOME
+from baton.improve.result import Improvement, Study
+from baton.improve.texts_in_files import Change, FileChange, changes_of_files, write_files
+from baton.model import InputError, Problem, counted
+from baton.model.option_names import option
+from baton.providers.base import ConfiguredProvider
+
+from .agents import build_agent, find_target, in_own_process, variants_of
+from .prepare import PathLike, TrustLike
+
+IMPROVEMENT = "improvement.json"
+"""The result of an improvement in its folder."""
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written.
+
+    Args:
+        files: the files, from the project's root, each with the components in it.
+        backups: the folder with the old files; ``None`` where a branch was made.
+        branch: the branch that was made, and the id of its commit.
+    """
+
+    files: dict[str, list[str]]
+    backups: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """Say what was written, a line each."""
+        listed = [f"{path}: {', '.join(names)}" for path, names in self.files.items()]
+        if self.branch is not None:
+            head = f"committed to the branch {self.branch} ({(self.commit or '')[:12]}):"
+            return [head, *(f"  {line}" for line in listed)]
+        return ["written:", *(f"  {line}" for line in listed), f"the old files: {self.backups}"]
+
+
+def read_improvement(folder: PathLike) -> Improvement:
+    """Read what `baton improve` kept in its folder.
+
+    Raises:
+        InputError: it is no such folder, it has not ended, or its file has faults.
+    """
+    file = Path(folder) / IMPROVEMENT
+    if not file.is_file():
+        message = f"no {IMPROVEMENT} here: name the folder of a finished `baton improve`"
+        raise InputError(Problem(file=str(folder), message=message))
+    document = Document(str(file), read_bytes(file), "json")
+    read: Improvement = document.convert(document.value(), Improvement)
+    return read
+
+
+def apply_improvement(
+    improvement: Improvement | PathLike,
+    *,
+    target: str | None = None,
+    app: str | None = None,
+    variant: str | None = None,
+    branch: str | None = None,
+    trust: TrustLike = (),
+) -> Applied:
+    """Write the texts that are proven to be better into the files that hold the old ones.
+
+    Only files of the project are written: those of the git working tree around the agent, else of
+    the agent's folder. Nothing of an agent is run to find them.
+
+    Args:
+        improvement: what :func:`baton.improve` returned, or the folder of `baton improve`.
+        target: the agent or config that was improved; as the improvement says when left out.
+        app: the app of an ADK server.
+        variant: which of a config's providers.
+        branch: the name of a new git branch: the texts are committed there, and no file is written.
+        trust: folders whose ``baton.yaml`` may name code, though it was only found.
+
+    Raises:
+        InputError: nothing is proven; a text is not found once as it was; a file that may not be
+            written; a branch that is there already. Nothing is written then.
+    """
+    known = improvement if isinstance(improvement, Improvement) else read_improvement(improvement)
+    changes = [_change(study) for study in known.studies if study.after is not None]
+    if not changes:
+        raise InputError("no gain is proven: there is nothing to write")
+    trusted = trust if isinstance(trust, Trust) else trust_of(trust)
+    found = find_target([target or known.target], trusted, app)
+    places = variants_of(found.config if found.provider is None else None, variant)
+    if len(places) > 1:
+        raise InputError(f"the config has several providers: name one by {option('variant')}")
+    apart, spec = in_own_process(found.config, found.provider, is_played=False)
+    provider = build_agent(apart, spec, places[0], {})
+    folder = provider.around.folder.resolve()
+    root = (working_tree(folder) or folder).resolve()
+    config = Path(found.config.file) if found.config is not None else None
+    where = {each.component: _places(provider, each.component, config) for each in changes}
+    own = None if isinstance(improvement, Improvement) else Path(improvement)
+    files = changes_of_files(changes, where, root, leave=own)
+    named = {str(each.path): each.components for each in files}
+    if branch is not None:
+        commit = _commit(files, folder, branch, known)
+        return Applied(files=named, branch=branch, commit=commit)
+    backups = _backups(own or Path(HOME, "improvements", known.id))
+    write_files(files, root, backups)
+    return Applied(files=named, backups=str(backups))
+
+
+def _change(study: Study) -> Change:
+    assert study.after is not None  # noqa: S101 - the caller has looked
+    return Change(component=study.component, before=study.before, after=study.after)
+
+
+def _places(provider: ConfiguredProvider[Any], name: str, config: Path | None) -> list[Path]:
+    """Return where a text may stand: where the provider says, and in the config."""
+    own = provider.text_places(name)
+    return [*own, config] if config is not None and config.is_file() else own
+
+
+def _backups(base: Path) -> Path:
+    number = 1
+    while (backups := base / ("backup" if number == 1 else f"backup-{number}")).exists():
+        number += 1  # what was written before may have been put back, and is written again
+    return backups
+
+
+def _commit(files: list[FileChange], folder: Path, branch: str, known: Improvement) -> str:
+    """Commit the changes on top of what is checked out; raises InputError for uncommitted ones."""
+    repository = Branching(folder)
+    committed = {}
+    for each in files:
+        head = repository.at_head(each.path)
+        if head is None:
+            message = "is not committed, so that a branch cannot have its change"
+            raise InputError(Problem(file=str(each.path), message=message))
+        if head.data == each.before:
+            committed[each.path] = each.after
+        elif head.data == each.before.replace(b"\r\n", b"\n"):  # checked out with other line ends
+            committed[each.path] = each.after.replace(b"\r\n", b"\n")
+        else:
+            message = "has changes that are not committed: commit them first"
+            raise InputError(Problem(file=str(each.path), message=message))
+    return repository.commit_to(branch, committed, _message(known))
+
+
+def _message(known: Improvement) -> str:
+    lines = [f"Better {counted(len(known.texts), 'prompt')} by baton improve", ""]
+    for study in known.studies:
+        if study.after is not None:
+            lines.append(f"{study.component}: {study.reason}")
+    return "\n".join([*lines, "", f"Improvement {known.id}, seed {known.seed}.", ""])
