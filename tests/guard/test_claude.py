@@ -216,3 +216,83 @@ def test_the_command_line_shows_the_change_and_names_mistakes(
         baton("hook", "claude", "guard", "--uninstall", "--settings", settings, "--yes").code == 0
     )
     assert "hooks" not in json.loads(settings.read_text())
+
+
+def session(folder: Path) -> Path:
+    """Write the files that Claude Code has of a session with a sub-agent `a1`, at depth 3."""
+    file = folder / "s1.jsonl"
+    below = folder / "s1" / "subagents"
+    below.mkdir(parents=True)
+
+    def user(text: str, prompt: str = "p1", **fields: Any) -> dict[str, Any]:
+        message = {"role": "user", "content": text}
+        return {"type": "user", "promptId": prompt, "sessionId": "s1", "message": message, **fields}
+
+    def said(id_: str, tokens: int) -> dict[str, Any]:
+        usage = {"input_tokens": tokens, "cache_read_input_tokens": 5, "output_tokens": 1}
+        return {"type": "assistant", "message": {"id": id_, "model": "m", "usage": usage}}
+
+    def write(to: Path, *lines: dict[str, Any]) -> None:
+        to.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"type": "us')
+
+    write(file, user("Old.", "p0"), said("m0", 900), user("Is X-99 clean?"), said("m1", 10))
+    write(
+        below / "agent-a1.jsonl",
+        user("Test X-99.", isSidechain=True),
+        said("m2", 20),
+        said("m2", 20),
+    )
+    meta = {"agentType": "lab", "spawnDepth": 3, "parentAgentId": "a0", "toolUseId": "t0"}
+    (below / "agent-a1.meta.json").write_text(json.dumps(meta))
+    (below / "agent-a0.meta.json").write_text('{"agentType": "chief", "spawnDepth": 2}')
+    return file
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields", "why"),
+    [
+        ("{max_depth: 3}", {"agent_id": "a1", "agent_type": "lab"}, "at depth 4, and at most 3"),
+        ("{required_context: ids}", {}, "lacks `X-99`"),
+        ("{required_context: ids}", {"agent_id": "a1", "agent_type": "lab"}, "lacks `X-99`"),
+        ("{max_tokens: 42}", {}, "has taken 42 tokens"),
+    ],
+)
+def test_what_a_hook_is_not_told_is_in_the_files_of_the_session(
+    rule: str, fields: dict[str, str], why: str, tmp_path: Path
+) -> None:
+    policy, transcript = tmp_path / "policy.yaml", session(tmp_path)
+    policy.write_text(f"rules: [{rule}]")
+    said = answer(policy, tmp_path / "g.db", starts(1, transcript_path=str(transcript), **fields))
+    assert why in json.dumps(said)
+
+
+@pytest.mark.parametrize("on_error", ["closed", "open"])
+def test_what_is_in_no_file_is_decided_as_the_policy_says(on_error: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"on_error: {on_error}\nrules: [{{max_tokens: 42}}, {{max_depth: 9}}]")
+    for number, fields in enumerate(({}, {"agent_id": "../a1", "agent_type": "lab"})):
+        missing = str(tmp_path / "none.jsonl")
+        told = starts(number, transcript_path=missing, **fields)
+        said = answer(policy, tmp_path / "g.db", told)
+        assert verdict(said) == ("deny" if on_error == "closed" else "goes on")
+        assert "can't tell, as nobody tells the tokens here" in json.dumps(said)
+
+
+def test_decisions_are_noted_for_the_record_of_the_session(
+    policy: Path, tmp_path: Path, baton: Baton
+) -> None:
+    (tmp_path / "config").mkdir()
+    transcript = session(tmp_path / "config")
+    for number in (1, 2, 3):
+        told = starts(number, to="scribe", transcript_path=str(transcript))
+        answer(policy, tmp_path / "g.db", told)
+        answer(policy, tmp_path / "g.db", event("PostToolUseFailure", tool_use_id=f"t{number}"))
+    shown = baton("show", tmp_path / "config").out
+    assert shown.count("guard: warned of main to scribe by max_same_task") == 2
+    assert "guard: blocked main to scribe by max_dispatches" in shown
+    notes = tmp_path / "config" / "s1" / "baton-guard.jsonl"
+    assert notes.stat().st_mode & 0o077 == 0
+    notes.write_text("{")
+    failed = baton("show", tmp_path / "config")
+    assert failed.code == 2
+    assert "baton-guard.jsonl: line 1 is not JSON" in failed.err

@@ -237,3 +237,48 @@ def test_decisions_are_spans_where_spans_are_recorded() -> None:
     assert span.name == "baton.guard"
     assert span.attributes["baton.guard.rule"] == "max_dispatches"
     assert span.attributes["baton.guard.action"] == "block"
+
+
+def test_a_limit_of_what_nobody_tells_does_not_pass_unnoticed() -> None:
+    guard = Guard(rules("{max_tokens: 100}"))
+    with guard.run("desk", "go"):
+        with guard.dispatch("lab", "one"):
+            pass  # nothing is told of what the lab has used
+        with (
+            pytest.raises(RefusedError, match="can't tell, as nobody tells the tokens here"),
+            guard.dispatch("lab", "two"),
+        ):
+            pass
+        guard.use(tokens=10)
+        with guard.dispatch("lab", "two"):
+            pass
+
+
+def test_a_cost_is_not_known_where_only_tokens_are_told() -> None:
+    policy = rules("{max_cost_usd: 1}")
+    policy.on_error = "open"
+    guard = Guard(policy)
+    with baton.record_turn("go") as turn, guard.run("desk", "go"):
+        guard.use(tokens=10)
+        guard.tool("search")
+    (note,) = turn.trace.attributes["guard"]
+    assert note["allowed"]
+    assert "nobody tells the cost" in note["failed"]
+
+
+@pytest.mark.parametrize("action", ["warn", "observe"])
+def test_a_rule_that_only_warns_does_not_block_when_it_fails(action: str) -> None:
+    guard = Guard(rules(f"{{max_tokens: 100, action: {action}}}"))
+    with guard.run("desk", "go"):
+        guard.use(cost_usd=0.1)
+        with guard.dispatch("lab", "one"):
+            pass
+        assert guard.tool("search").allowed
+
+
+def test_who_is_given_control_reads_the_request_and_one_behind_a_filter_may_not() -> None:
+    guard = Guard(rules("{required_context: ids}", "{max_same_task: 0}"))
+    desk = guard.begin("desk", "Is R-77 clean?")
+    assert guard.start("expert", by=desk, transfer=True).request == "Is R-77 clean?"
+    with pytest.raises(RefusedError, match="can't tell, as nobody tells the prompt here"):
+        guard.start("expert", by=desk, transfer=True, shared=False)

@@ -6,14 +6,18 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from baton.formats.document import Document
 from baton.guard import Guard
 from baton.guard.claude import guard_hooks
+from baton.guard.policy import read_policy
+from baton.model.views import decisions_of
+from baton.readers import load_traces
 from baton.session.hooks import add_guard
 from baton.testing import Reply, llm_server
 
@@ -21,17 +25,89 @@ from .guarded import ANSWER, KEY, Calls
 from .test_guards import rules
 
 pytestmark = pytest.mark.heavy
-AGENT: Calls = [
-    (
-        "Agent",
-        {"description": "test", "prompt": "LAB: test it.", "subagent_type": "general-purpose"},
-    )
-]
 REDACT = "{output: {any: [{secrets: [secrets]}]}, action: redact}"
 
 
+def asks(agent: str, prompt: str = "LAB: test R-77 and X-99.") -> tuple[str, dict[str, Any]]:
+    given = {"description": "test", "prompt": prompt, "subagent_type": agent}
+    return ("Agent", {**given, "run_in_background": False})
+
+
+class Rule(NamedTuple):
+    """A rule, the calls of the main agent by which it is broken once, and what is read then."""
+
+    check: str
+    calls: Calls
+    refused: str
+
+
+RULES = {
+    "max_depth": Rule(
+        "max_depth: 1, for: 'to:a-deep'",
+        [asks("a-nest", "NEST: go on.")],
+        "`a-deep` would work at depth 2, and at most 1 is allowed",
+    ),
+    "max_dispatches": Rule(
+        "max_dispatches: 1, for: 'to:a-more'", [asks("a-more")], "and at most 1 are allowed: hand"
+    ),
+    "max_per_parent": Rule(
+        "max_per_parent: 1, for: 'to:a-parent'",
+        [asks("a-parent")],
+        "`main` has handed on work",
+    ),
+    "max_tokens": Rule(
+        "max_tokens: 1, for: 'to:a-tokens'", [asks("a-tokens")], "tokens, and 1 is the limit"
+    ),
+    "max_cost_usd": Rule(
+        "max_cost_usd: 0, for: 'to:a-cost'", [asks("a-cost")], "USD, and 0 is the limit"
+    ),
+    "max_seconds": Rule(
+        "max_seconds: 0, for: 'to:a-late'", [asks("a-late")], "seconds, and 0 is the limit"
+    ),
+    "max_same_task": Rule(
+        "max_same_task: 1, for: 'to:a-same'",
+        [asks("a-same"), asks("a-same")],
+        "`a-same` was given this task 1 times",
+    ),
+    "allowed_edges": Rule(
+        "allowed_edges: {main: [other]}, for: 'to:a-edge'",
+        [asks("a-edge")],
+        "`main` may not hand work to `a-edge`",
+    ),
+    "allowed_tools": Rule(
+        "allowed_tools: [Read], for: 'tool:Write'",
+        [("Write", {"file_path": "a.txt", "content": "x"})],
+        "`main` may not use `Write` like this",
+    ),
+    "required_context": Rule(
+        "required_context: ids, for: 'to:a-ids'",
+        [asks("a-ids", "LAB: test R-77.")],
+        "the prompt lacks `X-99` of the request",
+    ),
+    "output": Rule(
+        "output: {any: [{pattern: clean}]}, for: 'to:a-out'",
+        [asks("a-out")],
+        "the answer of `a-out` matches `clean`",
+    ),
+}
+CALLS = [(name, call) for name, rule in RULES.items() for call in rule.calls]
+AGENTS = {
+    arguments["subagent_type"]: {"description": "Tests samples.", "prompt": "Test it."}
+    for _, (name, arguments) in [*CALLS, ("", asks("a-deep")), ("", asks("a-fan"))]
+    if name == "Agent"
+}
+
+
+def policy_of(action: str, names: Sequence[str] = tuple(RULES)) -> str:
+    lines = [f"  - {{{RULES[name].check}, name: {name}, action: {action}}}" for name in names]
+    return "\n".join(["rules:", *lines])
+
+
 class Scripted:
-    """Makes the calls of the main agent, whose message has DESK in it; else it is the lab."""
+    """Makes the calls of the main agent, whose message has DESK in it; else it is a sub-agent.
+
+    One that is asked with NEST asks another; one with FAN takes long to answer.
+    """
 
     def __init__(self) -> None:
         self.calls: Calls = []
@@ -39,14 +115,23 @@ class Scripted:
 
     def __call__(self, received: Any) -> Reply:
         messages = received.body["messages"]
-        if "DESK" not in json.dumps(messages[0]):
-            return Reply(answer=ANSWER)
+        asked = json.dumps(messages[0])
         blocks = [b for m in messages if isinstance(m["content"], list) for b in m["content"]]
-        self.heard = [json.dumps(b["content"]) for b in blocks if b["type"] == "tool_result"]
-        if len(self.heard) < len(self.calls):
-            name, arguments = self.calls[len(self.heard)]
-            return Reply(tool=name, answer=arguments)
+        heard = [json.dumps(b["content"]) for b in blocks if b["type"] == "tool_result"]
+        if "DESK" not in asked:
+            if "NEST" in asked and not heard:
+                return _call(asks("a-deep"))
+            if "FAN" in asked:
+                return Reply(answer=ANSWER, delay=5)
+            return Reply(answer=" | ".join(heard) or ANSWER)
+        self.heard = self.heard if len(self.heard) > len(heard) else heard
+        if len(heard) < len(self.calls):
+            return _call(self.calls[len(heard)])
         return Reply(answer="That is all.")
+
+
+def _call(call: tuple[str, dict[str, Any]]) -> Reply:
+    return Reply(tool=call[0], answer=call[1])
 
 
 @pytest.fixture
@@ -69,40 +154,89 @@ def surroundings(tmp_path: Path, script: Scripted) -> Iterator[dict[str, str]]:
         }
 
 
-def test_hooks_of_claude_code_redact_refuse_and_count(
-    script: Scripted, surroundings: dict[str, str], tmp_path: Path
-) -> None:
-    policy, settings = tmp_path / "policy.yaml", tmp_path / "settings.json"
-    policy.write_text(
-        f"rules:\n  - max_dispatches: 1\n  - {REDACT}\n"
-        "  - {allowed_tools: [Read], for: 'to:main tool:Write'}\n"
-    )
-    add_guard(settings, policy, tmp_path / "guard.db").apply()
-    file = tmp_path / "project" / "a.txt"
-    write = ("Write", {"file_path": str(file), "content": "x"})
-    script.calls = [*AGENT, *AGENT, write]
+def run_claude(
+    surroundings: dict[str, str], folder: Path, policy: str, *more: str
+) -> subprocess.CompletedProcess[str]:
+    """Ask Claude Code itself, with the hooks as they are installed."""
     import claude_agent_sdk
 
+    file, settings = folder / "policy.yaml", folder / "settings.json"
+    file.write_text(policy)
+    add_guard(settings, file, folder / "guard.db").apply()
     claude = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-    command = [str(claude), "-p", "DESK: is it clean?", "--settings", str(settings)]
-    subprocess.run(
-        [*command, "--permission-mode", "acceptEdits"],
+    asked = [str(claude), "-p", "DESK: are R-77 and X-99 clean?", "--settings", str(settings)]
+    chosen = ["--permission-mode", "acceptEdits", "--model", "claude-sonnet-4-5"]
+    return subprocess.run(
+        [*asked, *chosen, "--agents", json.dumps(AGENTS), *more],
         env={**os.environ, **surroundings},
-        cwd=tmp_path / "project",
+        cwd=folder / "project",
         check=True,
         capture_output=True,
-        timeout=60,
+        text=True,
+        timeout=120,
     )
-    answered, refused, unwritten = script.heard
-    assert "The sample is clean. The key is [key:" in answered
-    assert KEY not in "".join(script.heard)
-    assert "this request has made 1 dispatches, and at most 1 are allowed" in refused
-    assert "`main` may not use `Write`" in unwritten
-    assert not file.exists()
 
 
-async def said_to(surroundings: dict[str, str], folder: Path, guard: Guard) -> str:
-    from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+def test_every_rule_blocks_in_claude_code_and_the_record_has_it(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, baton: Any
+) -> None:
+    script.calls = [call for _, call in CALLS]
+    run_claude(surroundings, tmp_path, policy_of("block"))
+    heard = dict(zip([name for name, _ in CALLS], script.heard, strict=True))
+    for name, rule in RULES.items():
+        assert rule.refused in heard[name], (name, heard[name])
+    assert not (tmp_path / "project" / "a.txt").exists()
+    assert {(n["rule"], n["action"]) for n in recorded(tmp_path)} == {
+        (name, "block") for name in RULES
+    }
+    shown = baton("show", tmp_path / "config" / "projects").out
+    assert "guard: blocked main to a-edge by allowed_edges: `main` may not hand work" in shown
+
+
+def test_claude_code_asks_redacts_warns_and_observes(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path
+) -> None:
+    policy = [
+        "rules:",
+        "  - {allowed_tools: [Read], for: 'tool:Write', action: ask}",
+        "  - {allowed_edges: {}, for: 'to:a-edge', action: warn}",
+        "  - {required_context: ids, for: 'to:a-ids', action: observe}",
+        f"  - {REDACT}",
+    ]
+    script.calls = [
+        ("Bash", {"command": "echo hello", "description": "say hello"}),
+        ("Write", {"file_path": "a.txt", "content": "x"}),
+        asks("a-edge"),
+        asks("a-ids", "LAB: test R-77."),
+    ]
+    run_claude(surroundings, tmp_path, "\n".join(policy), "--allowedTools", "Bash(echo:*)")
+    said, unwritten, edge, ids = script.heard
+    assert "hello" in said
+    assert "`main` may not use `Write`" in unwritten  # nobody is there to be asked
+    assert not (tmp_path / "project" / "a.txt").exists()
+    for answer in (edge, ids):
+        assert "The sample is clean. The key is [key:" in answer
+        assert KEY not in answer
+    notes = [(n["on"], n["rule"], n["action"]) for n in recorded(tmp_path)]
+    assert {
+        ("tool", "allowed_tools", "ask"),
+        ("dispatch", "allowed_edges", "warn"),
+        ("dispatch", "required_context", "observe"),
+        ("output", "output", "redact"),
+    } == set(notes)
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """Return the decisions in the record of the only session."""
+    (trace,) = load_traces([folder / "config" / "projects"])
+    return decisions_of(trace)
+
+
+def play(
+    surroundings: dict[str, str], folder: Path, guard: Guard, model: str = "claude-sonnet-4-5"
+) -> str:
+    """Ask the main agent in a program of the SDK; its last answer."""
+    from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ResultMessage, query
 
     options = ClaudeAgentOptions(
         hooks=guard_hooks(guard),
@@ -110,32 +244,68 @@ async def said_to(surroundings: dict[str, str], folder: Path, guard: Guard) -> s
         cwd=folder / "project",
         permission_mode="acceptEdits",
         setting_sources=[],
+        model=model,
+        agents={name: AgentDefinition(**told) for name, told in AGENTS.items()},
     )
-    found = [m async for m in query(prompt="DESK: is it clean?", options=options)]
-    return str([m.result for m in found if isinstance(m, ResultMessage)][-1])
+
+    async def asked() -> str:
+        found = [m async for m in query(prompt="DESK: are R-77 and X-99 clean?", options=options)]
+        return str([m.result for m in found if isinstance(m, ResultMessage)][-1])
+
+    return asyncio.run(asked())
 
 
-@pytest.mark.parametrize("agrees", [True, False])
-def test_a_program_of_the_agent_sdk_asks_its_own_guard(
-    script: Scripted, surroundings: dict[str, str], tmp_path: Path, agrees: bool
+@pytest.mark.parametrize(
+    ("action", "agrees"),
+    [("block", None), ("ask", True), ("ask", False), ("warn", None), ("observe", None)],
+)
+def test_every_rule_with_every_action_in_a_program_of_the_agent_sdk(
+    script: Scripted,
+    surroundings: dict[str, str],
+    tmp_path: Path,
+    action: str,
+    agrees: bool | None,
 ) -> None:
-    file = tmp_path / "project" / "a.txt"
-    script.calls = [*AGENT, ("Write", {"file_path": str(file), "content": "x"})]
-    asked: list[str] = []
-
-    def ask(decision: Any) -> bool:
-        asked.append(decision.rule)
-        return agrees
-
-    policy = rules(
-        REDACT,
-        "{max_dispatches: 0, action: warn}",
-        "{allowed_tools: [], action: ask, for: 'tool:Write'}",
+    script.calls = [call for _, call in CALLS]
+    guard = Guard(
+        read_policy(Document("policy.yaml", policy_of(action).encode(), "yaml")),
+        ask=None if agrees is None else lambda _: agrees,
     )
-    guard = Guard(policy, ask=ask)
-    assert asyncio.run(said_to(surroundings, tmp_path, guard)) == "That is all."
-    answered, wrote = script.heard
-    assert KEY not in answered
-    assert asked == ["allowed_tools"]
-    assert file.exists() == agrees
-    assert ("`main` may not use `Write`" in wrote) != agrees
+    assert play(surroundings, tmp_path, guard) == "That is all."
+    heard = dict(zip([name for name, _ in CALLS], script.heard, strict=True))
+    refuses = action == "block" or agrees is False
+    for name, rule in RULES.items():
+        assert (rule.refused in heard[name]) is refuses, (name, heard[name])
+    assert (tmp_path / "project" / "a.txt").exists() is not refuses
+    notes = [each for each in recorded(tmp_path) if each["rule"] in RULES]
+    assert {each["rule"] for each in notes} == set(RULES)
+    assert {(each["action"], each["allowed"]) for each in notes} == {(action, not refuses)}
+
+
+@pytest.mark.parametrize("action", ["block", "warn"])
+def test_agents_in_the_background_are_at_work_at_once(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, action: str
+) -> None:
+    name, arguments = asks("a-fan", "FAN: test it.")
+    script.calls = [(name, {**arguments, "run_in_background": True})] * 2
+    guard = Guard(rules(f"{{max_fan_out: 1, action: {action}}}"))
+    play(surroundings, tmp_path, guard)
+    refused = "1 dispatches of `main` are not answered yet" in script.heard[1]
+    assert refused is (action == "block")
+    (note,) = recorded(tmp_path)
+    assert (note["rule"], note["action"]) == ("max_fan_out", action)
+
+
+@pytest.mark.parametrize("on_error", ["closed", "open"])
+def test_what_nobody_tells_is_decided_as_the_policy_says(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, on_error: str
+) -> None:
+    """The model has no price, so that nobody can tell what was spent."""
+    script.calls = [("Write", {"file_path": f"{name}.txt", "content": "x"}) for name in "ab"]
+    policy = rules("{max_cost_usd: 100}")
+    policy.on_error = on_error  # type: ignore[assignment]
+    play(surroundings, tmp_path, Guard(policy), model="unpriced")
+    told = "can't tell, as nobody tells the cost here"
+    assert (told in script.heard[1]) is (on_error == "closed")
+    assert (tmp_path / "project" / "b.txt").exists() is (on_error == "open")
+    assert all(told in each["failed"] for each in recorded(tmp_path))

@@ -80,7 +80,9 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
             if tree is None:
                 place = begin_run(self._guard, agent.name, _text(callback_context.user_content))
             else:
-                place = self._guard.start(agent.name, by=tree)
+                # Without contents it reads no more than what came last.
+                shared = getattr(agent, "include_contents", "default") == "default"
+                place = self._guard.start(agent.name, by=tree, shared=shared)
         except RefusedError as refused:
             return types.Content(role="model", parts=[types.Part(text=str(refused))])
         self._agents[id_, agent.name] = place

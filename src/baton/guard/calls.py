@@ -128,15 +128,17 @@ async def call_later(
         return str(refused)
 
 
-def begin_run(guard: Guard, agent: str, prompt: Any = None) -> Place:
+def begin_run(guard: Guard, agent: str, prompt: Any = None, *, shared: bool = False) -> Place:
     """Ask whether an agent may start, and return where the program is while it works.
+
+    ``shared`` tells that the agent reads the conversation so far, where the program starts it.
 
     Raises:
         RefusedError: it may not.
     """
     call = current_call(guard)
     if call is None:
-        return guard.start(agent, prompt, by=guard.place)
+        return guard.start(agent, prompt, by=guard.place, shared=shared or None)
     granted = call.granted
     if granted is not None and granted.agent == agent:
         call.granted = None

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.model import InputError
+from baton.model.watching import DECISIONS
 
+from .claude_files import AgentMeta, SessionFiles
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
@@ -44,6 +46,7 @@ class _Told(msgspec.Struct):
 
     session_id: str
     hook_event_name: str
+    transcript_path: str | None = None
     prompt_id: str | None = None
     tool_name: str = ""
     tool_input: Any = None
@@ -59,6 +62,11 @@ class _Told(msgspec.Struct):
     def tree(self) -> str:
         """The request of the user; older versions name only the session."""
         return f"{self.session_id}/{self.prompt_id or ''}"
+
+    @property
+    def files(self) -> SessionFiles:
+        """The files of the session."""
+        return SessionFiles(self.transcript_path)
 
 
 def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
@@ -109,11 +117,24 @@ def answer_of(guard: Guard, told: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _answer(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    notes: list[dict[str, Any]] = []
+    token = DECISIONS.set(notes)
     try:
-        return _decided(guard, told)
+        said = _decided(guard, told)
     except FAILURES as error:
+        event = _event(guard, told)
         failed = failed_decision(guard.policy, f"the state of the tree: {error}")
-        return _said(told, failed)
+        guard.note(event, failed)
+        said = _said(told, failed)
+    finally:
+        DECISIONS.reset(token)
+        if (others := DECISIONS.get()) is not None:
+            others += notes
+    try:
+        told.files.note(notes)
+    except OSError as error:
+        return {**(said or {}), "systemMessage": f"guard: no note of this was made: {error}"}
+    return said
 
 
 def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
@@ -127,7 +148,9 @@ def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
         return None
     if told.hook_event_name == "SubagentStop" and told.agent_id is not None:
         store.end(told.tree, told.agent_id)
-    decision = guard.decide(_event(told))
+    # What the caller reads is decided once more when the call returns.
+    live = told.hook_event_name != "SubagentStop"
+    decision = guard.decide(_event(guard, told), live=live)
     said = _said(told, decision)
     if (
         told.hook_event_name == "PreToolUse"
@@ -148,16 +171,18 @@ def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
     store = guard.store
     response = told.tool_response if isinstance(told.tool_response, dict) else {}
     if not store.knows(told.tree, told.tool_use_id):
-        store.add(_event(told))  # it ran, so a person agreed to what was asked
+        store.add(_event(guard, told))  # it ran, so a person agreed to what was asked
     if response.get("status") == "async_launched":  # it ends when the sub-agent does
         store.rename(told.tree, told.tool_use_id, str(response.get("agentId")))
         return None
     store.end(told.tree, told.tool_use_id)
-    content = response.get("content")
+    content = response.get("content", told.tool_response or None)
     blocks = content if isinstance(content, list) else []
     texts = [b["text"] for b in blocks if isinstance(b, dict) and isinstance(b.get("text"), str)]
-    text = "\n".join(texts) if texts else None
-    decision = guard.decide(_answered(told, text))
+    text = content if isinstance(content, str) else "\n".join(texts) if texts else None
+    if text is None and not content:  # there is nothing to read
+        return None
+    decision = guard.decide(_answered(guard, told, text))
     read = decision.output if decision.allowed else decision.reason
     if read == text:
         return _said(told, decision)
@@ -165,8 +190,8 @@ def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
     return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": changed}}
 
 
-def _answered(told: _Told, text: str | None) -> Event:
-    sent = _event(told)
+def _answered(guard: Guard, told: _Told, text: str | None) -> Event:
+    sent = _event(guard, told)
     return msgspec.structs.replace(
         sent,
         on="output",
@@ -182,32 +207,42 @@ def _withholds(policy: Policy) -> bool:
     )
 
 
-def _event(told: _Told) -> Event:
-    """Return what is about to happen, and what of it Claude Code does not tell.
+def _event(guard: Guard, told: _Told) -> Event:
+    """Return what is about to happen, and what of it nobody tells.
 
-    Older versions do not say whose call it is. Nobody says who started a sub-agent, so that what a
-    sub-agent starts is at depth 2 at least.
+    What a hook is not told is taken from the files of the session: at which depth a sub-agent is,
+    what it was asked and by whom, and what the request has used. Without them, what a sub-agent
+    starts is at depth 2 at least. Older versions do not say whose call it is.
     """
     who = told.agent_type or _MAIN
     arguments = told.tool_input if isinstance(told.tool_input, dict) else {}
     below = told.agent_id is not None
-    old = told.prompt_id is None
+    old = told.prompt_id is None and not below
+    meta = told.files.agent(told.agent_id)
+    depth = meta.spawn_depth if meta is not None else None
     if told.hook_event_name == "SubagentStop":
-        unknown = ("sender", "depth", "prompt", "request")
+        fields: dict[str, Any] = {
+            "to": told.agent_type,
+            "output": told.last_assistant_message,
+            "depth": depth,
+            "sender": None if meta is None else _sender(told, meta),
+            "prompt": None if meta is None else told.files.asked(told.agent_id, told.prompt_id),
+            "request": None
+            if meta is None
+            else told.files.asked(meta.parent_agent_id, told.prompt_id),
+        }
         return Event(
             on="output",
             tree=told.tree,
             id=told.agent_id or "",
-            to=told.agent_type or "",
-            depth=1,
-            output=told.last_assistant_message,
             at=time.time(),
-            unknown=unknown
-            + (("output",) if told.last_assistant_message is None else ())
-            + (("to",) if told.agent_type is None else ()),
+            **{"depth": 1, **{name: each for name, each in fields.items() if each is not None}},
+            unknown=(*(name for name, each in fields.items() if each is None), "calls"),
         )
+    used = _used(guard, told)
     if told.tool_name in _HANDS_ON:
         prompt = arguments.get("prompt")
+        request = _request(guard, told)
         return Event(
             on="dispatch",
             tree=told.tree,
@@ -215,26 +250,67 @@ def _event(told: _Told) -> Event:
             sender=who,
             to=str(arguments.get("subagent_type") or _USUAL),
             parent=told.agent_id or _MAIN,
-            depth=2 if below else 1,
+            depth=(depth or 1) + 1 if below else 1,
+            request=request,
             prompt=prompt if isinstance(prompt, str) else None,
             at=time.time(),
-            unknown=("request",)
-            + (("sender", "parent", "depth") if old and not below else ())
-            + (("depth",) if below else ())
-            + (() if isinstance(prompt, str) else ("prompt",)),
+            **used,
+            unknown=("calls",)
+            + (() if request is not None else ("request",))
+            + (("sender", "parent", "depth") if old else ())
+            + (("depth",) if below and depth is None else ())
+            + (() if isinstance(prompt, str) else ("prompt",))
+            + tuple(name for name, each in used.items() if each is None),
         )
+    sender = None if meta is None else _sender(told, meta)
     return Event(
         on="tool",
         tree=told.tree,
         id=told.tool_use_id,
+        sender=sender,
         to=who,
         parent=told.agent_id or _MAIN,
-        depth=1 if below else 0,
+        depth=(depth or 1) if below else 0,
         tool=told.tool_name,
         arguments=told.tool_input,
         at=time.time(),
-        unknown=(("sender", "depth") if below else ()) + (("to", "sender") if old else ()),
+        **used,
+        unknown=(("sender",) if below and sender is None else ())
+        + (("depth",) if below and depth is None else ())
+        + (("to", "sender", "depth") if old else ())
+        + tuple(name for name, each in used.items() if each is None),
     )
+
+
+def _sender(told: _Told, meta: AgentMeta) -> str | None:
+    """Return who started a sub-agent."""
+    if meta.parent_agent_id is None:
+        # The main agent has no id. Versions that tell no depth may not tell the parent either.
+        return _MAIN if meta.spawn_depth == 1 else None
+    above = told.files.agent(meta.parent_agent_id)
+    return None if above is None else above.agent_type
+
+
+_FOR_REQUEST = ("finding", "rubric")
+
+
+def _request(guard: Guard, told: _Told) -> str | None:
+    """Return what the agent at work was asked, where a rule needs it."""
+    needed = any(
+        rule.required_context is not None
+        or (rule.output is not None and any(c.kind in _FOR_REQUEST for c in rule.output.checks))
+        for rule in guard.policy.rules
+    )
+    return told.files.asked(told.agent_id, told.prompt_id) if needed else None
+
+
+def _used(guard: Guard, told: _Told) -> dict[str, Any]:
+    """Return what the request has used by now, where a rule needs it."""
+    rules = guard.policy.rules
+    if all(rule.max_tokens is None and rule.max_cost_usd is None for rule in rules):
+        return {}
+    used = told.files.used(told.prompt_id, guard.prices)
+    return {"tokens": used and used.tokens, "cost_usd": used and used.cost_usd}
 
 
 def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:

@@ -33,7 +33,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     agent ``to`` to work. ``sender`` is ``None`` for the program or the user. ``id`` names the
     dispatch, ``parent`` the run that makes it. ``request`` is what the sender was asked itself.
     ``calls`` are those of the agent that answers; ``other_calls`` is unknown where it may have made
-    more. ``at`` is seconds since the epoch. ``unknown`` names fields that nobody knows.
+    more. ``at`` is seconds since the epoch. ``shared`` is a receiver that reads the conversation
+    so far, and not only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now,
+    where that is told as a whole. ``live`` is an event that has not happened yet: somebody waits
+    for the decision. ``unknown`` names fields that nobody knows.
     """
 
     on: Moment
@@ -50,6 +53,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None = None
     calls: tuple[ToolCall, ...] = ()
     at: float | None = None
+    shared: bool = False
+    tokens: int | None = None
+    cost_usd: float | None = None
+    live: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -98,7 +105,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _UntoldError(Exception):
-    """What a rule asks for is not known."""
+    """What a rule asks for is not known: it is named."""
+
+
+class _UnsureError(Exception):
+    """All is known that a rule asks for, and it does not show whether the rule is broken."""
 
 
 class _UndecidedError(Exception):
@@ -108,7 +119,9 @@ class _UndecidedError(Exception):
 def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
     """Decide an event by a policy, with what its tree has had before.
 
-    A rule that fails is ``failed``, and blocks where the policy is ``closed``.
+    A rule that fails is ``failed``, and blocks where the policy is ``closed``, unless all that it
+    does is to warn or observe. Where a program waits (``live``), a rule that asks for what nobody
+    tells fails, too; a recording is not to blame for it.
     """
     broken: list[Broken] = []
     untold: list[str] = []
@@ -128,16 +141,23 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
             else:
                 now = event if output is event.output else _with_output(event, output)
                 reason = check(rule, seen, now)
-        except _UntoldError:
+        except _UnsureError:
             untold.append(name)
             continue
+        except _UntoldError as error:
+            untold.append(name)
+            if not event.live:
+                continue
+            why = f"can't tell, as nobody tells the {error} here"
         except Exception as error:  # noqa: BLE001 - whatever fails, the policy says what then
-            failed[name] = exception_line(error)
-            if policy.on_error == "closed":
-                broken.append(Broken(name, "block", failed_reason(name)))
+            why = exception_line(error)
+        else:
+            if reason is not None:
+                broken.append(Broken(name, rule.action, rule.reason or reason))
             continue
-        if reason is not None:
-            broken.append(Broken(name, rule.action, rule.reason or reason))
+        failed[name] = why
+        if policy.on_error == "closed" and rule.action not in ("warn", "observe"):
+            broken.append(Broken(name, "block", failed_reason(name, why)))
     hardest = min(broken, key=lambda each: _HARDEST.index(each.action), default=None)
     allowed = hardest is None or hardest.action not in ("block", "ask")
     return Decision(
@@ -172,10 +192,11 @@ def failed_decision(policy: Policy, why: str, output: str | None = None) -> Deci
     )
 
 
-def failed_reason(rule: str) -> str:
+def failed_reason(rule: str, why: str = "") -> str:
     """Say that a rule could not be decided, and that nothing passes therefore."""
+    told = f" ({why})" if why.startswith("can't tell") else ""
     return (
-        f"the guard could not decide `{rule}`, and the policy lets nothing pass then: go on "
+        f"the guard could not decide `{rule}`{told}, and the policy lets nothing pass then: go on "
         "without this, and say so in your answer"
     )
 
@@ -183,8 +204,8 @@ def failed_reason(rule: str) -> str:
 def _is_for(rule: Rule, event: Event) -> bool:
     unknown = {"sender": "from"}
     hidden = {unknown.get(each, each) for each in event.unknown}
-    if hidden & rule.places.fields:
-        raise _UntoldError
+    if missing := hidden & rule.places.fields:
+        raise _UntoldError(_NAMED.get(min(missing), min(missing)))
     values: dict[str, Value] = {
         "from": event.sender,
         "to": event.to,
@@ -195,9 +216,20 @@ def _is_for(rule: Rule, event: Event) -> bool:
     return rule.places.meets(values.__getitem__)
 
 
+_NAMED = {
+    "from": "sender",
+    "to": "receiver",
+    "parent": "run that hands work on",
+    "cost_usd": "cost",
+    "running": "order of dispatches",
+}
+"""Fields as a sentence names them."""
+
+
 def _known(event: Event, *fields: str) -> None:
-    if any(each in event.unknown for each in fields):
-        raise _UntoldError
+    for each in fields:
+        if each in event.unknown:
+            raise _UntoldError(_NAMED.get(each, each))
 
 
 def _with_output(event: Event, output: str | None) -> Event:
@@ -254,6 +286,8 @@ def _fan_out(rule: Rule, seen: Seen, event: Event) -> str | None:
 
 
 def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
+    if event.shared and event.prompt is None:  # who is given control is given no task
+        return None
     _known(event, "prompt", "sender", "to")
     limit = rule.max_same_task or 0
     if event.prompt is None or seen.same < limit:
@@ -265,10 +299,17 @@ def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
 
 
 def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
-    def check(rule: Rule, seen: Seen, _: Event) -> str | None:
+    def check(rule: Rule, seen: Seen, event: Event) -> str | None:
+        _known(event, name)
         limit, spent = getattr(rule, f"max_{name}"), getattr(seen, name)
+        spent = getattr(event, name, None) if spent is None else spent
         if spent is None:
-            raise _UntoldError
+            # Before an agent has answered, nothing may have been used yet. What has a price is
+            # told without it where the price of the model is not known.
+            answered = seen.of_parent > seen.running
+            if event.live and seen.tokens is None and not answered:
+                return None
+            raise _UntoldError(_NAMED.get(name, name))
         if spent < limit:
             return None
         return (
@@ -323,6 +364,8 @@ def _tools(rule: Rule, _: Seen, event: Event) -> str | None:
 
 
 def _context(rule: Rule, _: Seen, event: Event) -> str | None:
+    if event.shared:  # it reads the request itself
+        return None
     _known(event, "request", "prompt")
     request, prompt = event.request or "", event.prompt or ""
     found = [text for pattern in rule.patterns for text in pattern.find_all(request)]
@@ -411,15 +454,17 @@ def _found(check: Check, event: Event) -> str | None:
 
     if check.function is not None:
         return ask_function(check.function, event)
+    if event.shared:  # it answers all that was said before, which no dispatch has
+        raise _UnsureError
     _known(event, "prompt", "request")
     if check.rubric is not None:
         said = ask_rubric(check, event)
     else:
-        if check.finding == "claims_supported":
-            _known(event, "calls")
+        if check.finding == "claims_supported" and "calls" in event.unknown:
+            raise _UnsureError
         said = find(check.finding or "dispatch_completed", event)
     if said is False:
-        raise _UntoldError
+        raise _UnsureError
     return said if isinstance(said, str) else None
 
 

@@ -54,7 +54,8 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
         agent = str(self._agent or named or "agent")
         messages = state["messages"]
         try:
-            place = begin_run(self._guard, agent, _text(messages[-1]) if messages else None)
+            asked = _text(messages[-1]) if messages else None
+            place = begin_run(self._guard, agent, asked, shared=len(messages) > 1)
         except RefusedError as refused:
             return {"messages": [AIMessage(str(refused))], "jump_to": "end"}
         return {"baton_guard": msgspec.to_builtins(place)}

@@ -81,7 +81,9 @@ class _Guarded:
         key = self._key(context)
         run = self._runs.setdefault(key, _Run(context.usage, current_call(self.guard), {}))
         if agent.name not in run.places:
-            run.places[agent.name] = begin_run(self.guard, agent.name, _said(context.turn_input))
+            asked = context.turn_input
+            shared = isinstance(asked, list) and len(asked) > 1
+            run.places[agent.name] = begin_run(self.guard, agent.name, _said(asked), shared=shared)
         while len(self._runs) > _KEPT:
             self._runs.popitem(last=False)
 
@@ -136,7 +138,9 @@ class _Guarded:
             if by is None:
                 return await made.on_invoke_handoff(context, arguments)
             try:
-                place = self.guard.start(made.agent_name, by=by, transfer=True)
+                place = self.guard.start(
+                    made.agent_name, by=by, transfer=True, shared=made.input_filter is None
+                )
             except RefusedError as refused:
                 _REFUSED.set(str(refused))
                 return owner

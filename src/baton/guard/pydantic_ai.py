@@ -42,7 +42,7 @@ class GuardCapability(AbstractCapability[Any]):
             RefusedError: it may not. The tool in which it would start returns the reason.
         """
         name = ctx.agent.name if ctx.agent is not None and ctx.agent.name else "agent"
-        place = begin_run(self._guard, name, ctx.prompt)
+        place = begin_run(self._guard, name, ctx.prompt, shared=bool(ctx.messages))
         self._places[ctx.run_id] = place
         try:
             return await handler()

@@ -55,7 +55,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: str | None = None
     asked: str | None = None
     untold: bool = False
-    """Whether nobody told ``asked``."""
+    """Whether the agent answers all that was said before, and not a prompt of its sender."""
     runs: list[str] = []
     """The agents that the program itself has started from here."""
 
@@ -190,6 +190,7 @@ class Guard:
         *,
         by: Place | None,
         transfer: bool = False,
+        shared: bool | None = None,
         ask: Ask | None = None,
     ) -> Place:
         """Ask whether an agent may start, and return where the program is while it works.
@@ -198,7 +199,9 @@ class Guard:
             to: the agent.
             prompt: its task.
             by: who hands it on; ``None`` begins a tree.
-            transfer: control moves to the agent, with all that was said.
+            transfer: control moves to the agent.
+            shared: the agent reads the conversation so far; where control moves, and where the
+                program itself hands on without a prompt, when left out.
             ask: asks a person where the guard has no `ask` of its own.
 
         Raises:
@@ -216,6 +219,9 @@ class Guard:
         nobody = by.agent is None
         if self._wants_calls:  # of an agent that had help, the calls are not all that was done
             self.calls[by.id] = None
+        untold = transfer or (nobody and told is None)
+        if shared is None:
+            shared = untold
         event = Event(
             on="dispatch",
             tree=by.tree,
@@ -227,7 +233,8 @@ class Guard:
             request=by.request,
             prompt=None if transfer else told,
             at=time.time(),
-            unknown=("prompt",) if transfer or (nobody and told is None) else (),
+            shared=shared and (transfer or nobody),
+            unknown=("prompt",) if untold and not shared else (),
         )
         self._decide(event, ask)
         return Place(
@@ -276,9 +283,9 @@ class Guard:
             return answer
         text = _text(answer)
         calls = self.calls.get(place.id, [])
-        unknown: tuple[str, ...] = ("request", "prompt") if place.untold else ()
         # A provider of a model may run tools that nobody here sees.
-        unknown += ("other_calls",) if self._wants_calls and calls is not None else ("calls",)
+        known = self._wants_calls and calls is not None
+        unknown = ("other_calls",) if known else ("calls",)
         decision = self._decide(
             Event(
                 on="output",
@@ -293,6 +300,7 @@ class Guard:
                 output=text,
                 at=time.time(),
                 calls=tuple(calls or ()),
+                shared=place.untold,
                 unknown=unknown,
             )
         )
@@ -345,11 +353,13 @@ class Guard:
             if not decision.allowed:
                 raise RefusedError(decision.reason or "refused", decision) from error
 
-    def decide(self, event: Event, ask: Ask | None = None) -> Decision:
+    def decide(self, event: Event, ask: Ask | None = None, *, live: bool = True) -> Decision:
         """Decide an event, ask a person if a rule says so, and leave it in the record.
 
-        ``ask`` is for a guard that has none of its own.
+        ``ask`` is for a guard that has none of its own. Not ``live`` is what is decided once more
+        later: what nobody tells by now passes.
         """
+        event = msgspec.structs.replace(event, live=live)
         decision = self.store.decide(self.policy, event)
         ask = self._ask or ask
         if decision.action == "ask" and ask is not None and ask(decision):
@@ -357,9 +367,13 @@ class Guard:
             if event.on == "dispatch":
                 with self._kept(event.tree):
                     self.store.add(event)
+        self.note(event, decision)
+        return decision
+
+    def note(self, event: Event, decision: Decision) -> None:
+        """Leave a decision in the record, if it is not a plain pass."""
         if decision.broken or decision.failed:
             _mark(event, decision, self._tracers)
-        return decision
 
     def _decide(self, event: Event, ask: Ask | None = None) -> Decision:
         decision = self.decide(event, ask)

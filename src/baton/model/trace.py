@@ -275,6 +275,10 @@ GUARD = "guard"
 ``on`` (`dispatch`, `tool` or `output`), ``from``, ``to``, ``tool``, ``allowed``, ``action``,
 ``rule``, ``reason``, ``failed`` and ``version``, as far as there is one.
 """
+OF_DECISIONS = (
+    "on", "from", "to", "tool", "allowed", "action", "rule", "reason", "failed", "version",
+)  # fmt: skip
+"""What each of them may have."""
 
 
 UNPLACED = "stand-ins not in the record"

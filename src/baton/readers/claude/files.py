@@ -13,9 +13,12 @@ from baton.formats.nesting import decode_json
 from baton.formats.opening import InputFile, one_by_one
 from baton.formats.own_files import stays_in
 from baton.model import InputError, Problem
+from baton.model.trace import OF_DECISIONS
 
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
 AGENT_FILES = "agent-*.jsonl"
+GUARD_NOTES = "baton-guard.jsonl"
+"""In the folder of a session: what a guard decided, a line each, as its hook notes it."""
 _SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
 _STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 
@@ -98,6 +101,31 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
         for path in paths
         if stays_in(path, main.parent)
     ]
+
+
+def guard_notes(main: Path) -> list[dict[str, Any]]:
+    """Return what guards decided in a session, as far as it is noted beside it.
+
+    Raises:
+        InputError: a line is not a JSON object.
+    """
+    path = main.with_suffix("") / GUARD_NOTES
+    if not path.is_file() or not stays_in(path, main.parent):
+        return []
+    notes = []
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        try:
+            note = decode_json(line)
+        except msgspec.DecodeError as error:
+            message = f"line {number} is not JSON: {error}"
+            raise InputError(Problem(file=str(path), message=message)) from None
+        if not isinstance(note, dict):
+            message = f"line {number} is not an object"
+            raise InputError(Problem(file=str(path), message=message))
+        notes.append(
+            {name: note[name] for name in OF_DECISIONS if isinstance(note.get(name), str | bool)}
+        )
+    return notes
 
 
 def _meta(path: Path) -> dict[str, Any]:

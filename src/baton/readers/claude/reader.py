@@ -12,11 +12,12 @@ import msgspec
 from baton.formats.document import read_bytes
 from baton.formats.opening import InputFile
 from baton.model import AgentRun, Dispatch, Dropped, InputError, Problem, Source, Trace, Turn, Usage
+from baton.model.trace import GUARD
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
 from .agents import Cards, Links, find_links
-from .files import Folder, agent_files, head, session_file
+from .files import Folder, agent_files, guard_notes, head, session_file
 from .session import SessionReader, finish, name_sidechains
 from .usage import other_usage
 from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
@@ -72,6 +73,8 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
     version = next((v for e in entries if (v := text_at(e.data, "version"))), None)
     if version is not None:
         trace.attributes["cli_version"] = version
+    if notes := guard_notes(path):
+        trace.attributes[GUARD] = notes
     return trace
 
 

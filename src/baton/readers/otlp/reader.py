@@ -27,7 +27,7 @@ from baton.model import (
     Turn,
     Usage,
 )
-from baton.model.trace import GUARD, SESSION, TurnStatus
+from baton.model.trace import GUARD, OF_DECISIONS, SESSION, TurnStatus
 from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
@@ -67,9 +67,6 @@ _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
 _GUARD = "baton.guard."
 """What attributes of a guard's decisions begin with."""
-_OF_DECISIONS = (
-    "on", "from", "to", "tool", "allowed", "action", "rule", "reason", "failed", "version",
-)  # fmt: skip
 # pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
 # form, so it must not be taken for none.
 _TELLS_DATA = ("pydantic-ai",)
@@ -120,7 +117,7 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
     found = [
         {
             key: span.attributes[f"{_GUARD}{key}"]
-            for key in _OF_DECISIONS
+            for key in OF_DECISIONS
             if isinstance(span.attributes.get(f"{_GUARD}{key}"), str | bool)
         }
         for spans in conversation.turns

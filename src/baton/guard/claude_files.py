@@ -1,0 +1,187 @@
+"""What Claude Code does not tell a hook, and has in the files of its session.
+
+    SESSION.jsonl                               what the user and the main agent said
+    SESSION/subagents/agent-ID.jsonl            what a sub-agent was asked, and said
+    SESSION/subagents/agent-ID.meta.json        who started it, by which call, at which depth
+    SESSION/baton-guard.jsonl                   ours: what guards decided, for the record
+
+Older versions have fewer of them. What is not there, or cannot be read, is not known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model.prices import Prices, cost_of
+from baton.model.trace import Usage
+from baton.model.views import token_count
+from baton.readers.claude.files import GUARD_NOTES
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
+_MOST = 256 << 20
+"""Bytes of a file that are read while an agent waits; a session of days has some tens of MB."""
+
+
+class AgentMeta(msgspec.Struct, rename="camel"):
+    """What Claude Code keeps of a sub-agent."""
+
+    agent_type: str | None = None
+    tool_use_id: str | None = None
+    parent_agent_id: str | None = None
+    spawn_depth: int | None = None
+
+
+class Used(NamedTuple):
+    """What a request of the user has used; the cost is ``None`` where a price is not known."""
+
+    tokens: int
+    cost_usd: float | None
+
+
+class _Message(msgspec.Struct):
+    id: str | None = None
+    model: str | None = None
+    content: Any = None
+    usage: dict[str, Any] | None = None
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    type: str = ""
+    prompt_id: str | None = None
+    is_meta: bool = False
+    message: _Message | None = None
+
+
+class SessionFiles:
+    """The files of a session, by the path of its transcript that hooks are told."""
+
+    def __init__(self, transcript: str | None) -> None:
+        self._main = Path(transcript) if transcript else None
+
+    def agent(self, id_: str | None) -> AgentMeta | None:
+        """Return what is known of a sub-agent."""
+        file = self._of(id_, ".meta.json")
+        if file is None:
+            return None
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=AgentMeta)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def asked(self, agent: str | None, prompt: str | None) -> str | None:
+        """Return what an agent was asked: a sub-agent by its prompt, the main one by the user.
+
+        ``prompt`` is the id of the user's request.
+        """
+        file = self._main if agent is None else self._of(agent, ".jsonl")
+        for line in _lines(file, b'"user"'):
+            if line.type != "user" or line.is_meta or line.message is None:
+                continue
+            if agent is None and line.prompt_id != prompt:
+                continue
+            text = _text(line.message.content)
+            if text is not None:
+                return text
+        return None
+
+    def used(self, prompt: str | None, prices: Prices) -> Used | None:
+        """Add up what was used for a request of the user, as far as it is written by now."""
+        if self._main is None or prompt is None or not self._main.is_file():
+            return None
+        below = self._main.with_suffix("") / "subagents"
+        files = [self._main, *(sorted(below.rglob("agent-*.jsonl")) if below.is_dir() else ())]
+        requests: dict[str, tuple[Usage, str]] = {}
+        for file in files:
+            current: str | None = None
+            for number, line in enumerate(_lines(file, b'"user"', b'"usage"')):
+                if line.type == "user" and line.prompt_id is not None:
+                    current = line.prompt_id
+                told = line.message
+                if line.type != "assistant" or current != prompt or told is None or not told.usage:
+                    continue
+                usage = _usage(told.usage)
+                name = told.id or f"{file}:{number}"
+                known = requests.get(name)
+                # A message is on a line for each of its blocks; the largest output is the last.
+                if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
+                    requests[name] = usage, told.model or ""
+        costs = [cost_of(usage, model, prices) for usage, model in requests.values()]
+        told_costs = [cost for cost in costs if cost is not None]
+        return Used(
+            sum(token_count(usage) or 0 for usage, _ in requests.values()),
+            sum(told_costs) if len(told_costs) == len(costs) else None,
+        )
+
+    def note(self, notes: list[dict[str, Any]]) -> None:
+        """Write down decisions, so that they are in the record of the session.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if self._main is None or not self._main.parent.is_dir() or not notes:
+            return
+        folder = self._main.with_suffix("")
+        folder.mkdir(exist_ok=True)
+        lines = b"".join(msgspec.json.encode(note) + b"\n" for note in notes)
+        # Hooks of several calls run at once: one write each, at the end of the file.
+        file = os.open(folder / GUARD_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(file, lines)
+        finally:
+            os.close(file)
+
+    def _of(self, agent: str | None, suffix: str) -> Path | None:
+        if self._main is None or agent is None or _ID.match(agent) is None:
+            return None
+        below = self._main.with_suffix("") / "subagents"
+        usual = below / f"agent-{agent}{suffix}"
+        if usual.is_file():
+            return usual
+        return next(below.rglob(usual.name), None) if below.is_dir() else None
+
+
+def _lines(file: Path | None, *with_one_of: bytes) -> Iterator[_Line]:
+    """Yield the lines of a transcript that hold one of these; a line that is torn is left out."""
+    try:
+        if file is None or file.stat().st_size > _MOST:
+            return
+        with file.open("rb") as stream:
+            for line in stream:
+                if any(each in line for each in with_one_of):
+                    try:
+                        yield msgspec.json.decode(line, type=_Line)
+                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                        continue
+    except OSError:
+        return
+
+
+def _text(content: Any) -> str | None:
+    """Return what was said; ``None`` for what a tool returned."""
+    if isinstance(content, str):
+        return content
+    blocks = (
+        [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    )
+    texts = [each["text"] for each in blocks if isinstance(each.get("text"), str)]
+    return "\n".join(texts) or None
+
+
+def _usage(counts: dict[str, Any]) -> Usage:
+    def count(name: str) -> int | None:
+        value = counts.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    return Usage(
+        input_tokens=count("input_tokens"),
+        cache_read_tokens=count("cache_read_input_tokens"),
+        cache_write_tokens=count("cache_creation_input_tokens"),
+        output_tokens=count("output_tokens"),
+        requests=1,
+    )
