@@ -1,15 +1,14 @@
 """The whole loop of an issue in a browser, with a real worker and a scripted model.
 
 A conversation fails, its issue is investigated, its fix is proven by a replay, its cases are kept;
-the fixed agent closes it, and the broken one opens it again.
+the fixed agent closes it, and the broken one opens it again: each step is a click.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import ROOT
@@ -21,7 +20,6 @@ from baton.server.settings import load_settings
 from baton.server.store import open_store
 from baton.server.worker import run
 from baton.session.evaluate import evaluate_into
-from baton.session.server_client import Server
 from baton.testing import Received, Reply, llm_server
 
 from .serving import web
@@ -55,14 +53,8 @@ def script(received: Received) -> Reply:
     return Reply(answer=conclude(entry=entry, scores=scores, summary=[entry, lie], fix=fix))
 
 
-class Shop(NamedTuple):
-    address: str
-    server: Server
-    cases: Path
-
-
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server and its worker, with a desk that hands refunds to billing, and a fixed one."""
     folder = tmp_path_factory.mktemp("shop")
     program = (ROOT / "examples" / "python" / "prompted.py").read_text(encoding="utf-8")
@@ -98,10 +90,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         worker = threading.Thread(target=run, args=(load_settings(None, given), stop))
         with web(store, given) as address:
             worker.start()
-            server = baton.connect(address)
-            server.push(evaluation)
+            baton.connect(address).push(evaluation)
             try:
-                yield Shop(address, server, folder / "cases")
+                yield address
             finally:
                 stop.set()
                 worker.join()
@@ -109,17 +100,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
-    shop: Shop, browser: Browser
+    shop: str, browser: Browser
 ) -> None:
     from .browsing import tab
 
-    with tab(browser, shop.address) as (page, wrong):
-        page.goto("/issues")
+    with tab(browser, shop) as (page, wrong):
+        page.goto("/")
         for _ in range(60):
+            page.click("nav >> text=Issues")
             if page.locator("tr[data-row]").count():
                 break
             page.wait_for_timeout(500)
-            page.reload()
         page.click("tr[data-row] a.name")
         assert "said by a judge" in page.inner_text(".known")
         page.click("td.says a >> nth=0")
@@ -141,27 +132,47 @@ def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
         assert ", broke 0 of 6 [" in page.inner_text(".done")
         page.click("text=Make cases")
         page.click("text=Save >> nth=-1")
-        page.wait_for_selector("#cases-title")
-        key = page.url.rpartition("/")[2]
-        record = shop.server.issue(key)
-        assert record.promotion is not None
-        file = shop.cases / record.promotion.dataset.removeprefix("cases/")
+        page.click("section:has(#cases-title) a >> nth=0")  # the dataset that has the cases now
+        dataset = page.url
 
-        def played(agent: str) -> str | None:
-            job = shop.server.submit([file], agent=agent, evaluators=["dispatch_correctness"])
-            return shop.server.wait(job.id).status
+        def result() -> str:
+            """Wait for the end of an evaluation on its page, and read what it came to."""
+            if page.locator("#outcome .running").count():
+                page.click("text=Show the result", timeout=60_000)
+            page.wait_for_selector("#outcome .status:not(.running)")
+            return page.inner_text("#outcome").split()[-1]
+
+        def run_all(agent: str) -> str:
+            """Start an evaluation on the page of the dataset, and follow the link to it."""
+            page.click("text=Options of a run")
+            page.select_option("select[aria-label=Agent]", agent)
+            page.fill("input[aria-label='Find an evaluator']", "dispatch_correctness")
+            page.check(".evaluator input[value=dispatch_correctness]")
+            page.click("text=Run all")
+            page.click("text=/^evaluation [0-9]+$/")
+            return result()
 
         def state_becomes(state: str) -> None:
+            """Open the issue from the list of those in a state, once it is in it."""
             for _ in range(60):
-                page.goto(f"/issues/{key}")
-                if page.inner_text(".head .issue-state").split()[-1] == state:
+                page.click("nav >> text=Issues")
+                page.click(f".tabs >> text={state}")
+                if page.locator("tr[data-row] a.name").count():
+                    page.click("tr[data-row] a.name")
                     return
                 page.wait_for_timeout(300)
-            raise AssertionError(f"it is not {state}: {shop.server.issue(key).issue}")
+            raise AssertionError(f"no issue is {state}: {page.inner_text('main')}")
 
-        assert [played("fixed") for _ in range(3)] == ["passed"] * 3
+        assert run_all("fixed") == "passed"
+        for _ in range(2):
+            with page.expect_navigation():
+                page.click("text=Run again")
+            assert result() == "passed"
         state_becomes("fixed")
-        assert played("shop") == "failed"
+        assert "cases passed in 3 evaluations in a row" in page.inner_text(".state-panel")
+        page.click("section:has(#cases-title) a >> nth=0")
+        assert page.url == dataset
+        assert run_all("shop") == "failed"
         state_becomes("regressed")
         assert "by its cases" in page.inner_text(".state-panel")
         assert wrong == []
