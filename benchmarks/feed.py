@@ -1,7 +1,7 @@
 """Issues at a size: signatures, groups of texts, how stable groups are, and what claims cost.
 
     python benchmarks/feed.py                       # all measures
-    python benchmarks/feed.py signatures groups     # some: signatures groups stability claims
+    python benchmarks/feed.py signatures groups     # some: signatures pool groups stability claims
     python benchmarks/feed.py stability TEXTS.txt   # of your own texts, one a line
 
 Stability: the texts are grouped again and again, from samples of 70 of 100 of them, and each pair
@@ -31,6 +31,7 @@ from baton.readers import iter_traces
 from baton.runner.plan import PROVEN_BY_RECORD
 
 FAILURES, TEXTS, SAMPLES, KEPT = 1_000_000, 10_000, 8, 0.7
+CONVERSATIONS = 20_000
 FAULTS = ("failed", "empty_answer", "tool_outside_scope", "dropped_constraint", "ignored")
 WHO = ("The agent", "It", "The receiver", "The sub-agent", "This run", "The answer")
 WHAT = (
@@ -83,6 +84,36 @@ def signatures() -> None:
     print(
         f"signatures: {FAILURES} failed dispatches in {seconds:.1f} s (aim 60), {len(issues)} "
         f"issues; {first:.0f} MiB after a tenth, {peak_mib():.0f} MiB at the end"
+    )
+
+
+def pool() -> None:
+    """Choose a set of 100 from 20,000 conversations of 40 agents, each with 20,000 letters."""
+    from baton.feed.collect import Pool
+    from baton.model import Score
+    from baton.testing.build import delegate, run, trace, turn
+
+    kept, began, first, drawn = Pool(), time.process_time(), 0.0, random.Random(5)
+    for number in range(CONVERSATIONS):
+        agent, prompt = f"agent-{drawn.randrange(40)}", f"{drawn.random()} {drawn.choice(WHO)}"
+        said = drawn.randbytes(10_000).hex()
+        made = trace(
+            turn(prompt, run("desk", delegate(agent, prompt)), run(agent, output=said)),
+            id=f"c{number}",
+        )
+        verdict = Score(
+            evaluator="dispatch_completed", type="dispatch_completed", version="1", unit="dispatch",
+            subject=[made.turns[0].dispatches[0].id], status="failed" if number % 9 else "passed",
+            value=0.0,
+        )  # fmt: skip
+        kept.add(made, [verdict])
+        if number == CONVERSATIONS // 10:
+            first = peak_mib()
+    chosen = kept.choose().chosen
+    print(
+        f"pool: {len(chosen)} of {CONVERSATIONS} conversations chosen in "
+        f"{time.process_time() - began:.1f} s; {first:.0f} MiB after a tenth, {peak_mib():.0f} MiB "
+        "at the end"
     )
 
 
@@ -169,7 +200,7 @@ def claims() -> None:
 
 
 MEASURES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (signatures, groups, stability, claims)
+    each.__name__: each for each in (signatures, pool, groups, stability, claims)
 }
 
 

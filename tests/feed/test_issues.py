@@ -11,7 +11,19 @@ import pytest
 
 import baton
 from baton.feed.failures import Failure, failures_of
-from baton.feed.issues import MEMBERS, Collector, Edge, Groups, Issue, Mark, with_marks
+from baton.feed.issues import (
+    EDGES,
+    KEPT_MEMBERS,
+    MEMBERS,
+    MINUTES,
+    SIGNATURES,
+    Collector,
+    Edge,
+    Groups,
+    Issue,
+    Mark,
+    with_marks,
+)
 from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
 from baton.model import Evidence, Score, Trace
 from baton.testing import build
@@ -75,7 +87,7 @@ def test_a_refusal_that_follows_from_an_unknown_agent_is_no_issue_of_its_own() -
     assert [issue.fault for issue in collector.issues()] == ["unknown_target"]
 
 
-def _died(number: int, receiver: str, at: float) -> Failure:
+def _died(number: int, receiver: str, at: float | None) -> Failure:
     return Failure(
         conversation=f"c{number}",
         evaluator="dispatch_completed",
@@ -167,6 +179,85 @@ def test_an_issue_keeps_the_beginning_of_what_a_megabyte_says() -> None:
     collector.add([msgspec.structs.replace(long, says="x" * 1_000_000, evidence=evidence)])
     (issue,) = collector.issues()
     assert len(msgspec.json.encode(issue)) < 10_000
+
+
+def _made_up(number: int) -> Failure:
+    """A tool outside of the scope whose name is made up for each call, of one of 40 agents."""
+    word = "".join("abcdefghij"[int(digit)] for digit in str(number))
+    return Failure(
+        conversation=f"c{number}",
+        evaluator="tool_scope",
+        type="tool_scope",
+        fault="tool_outside_scope",
+        sender="desk",
+        receiver=f"agent {number % 40}",
+        dispatch="d1",
+        subject={"tool": f"search_{word}"},
+        at=float(number),
+    )
+
+
+def test_issues_of_a_fault_are_put_together_when_there_are_too_many_in_any_order() -> None:
+    failures = [_made_up(number) for number in range(SIGNATURES + 500)]
+    failures += [_died(number, "agent 1", float(number)) for number in range(30)]
+    found, said = [], []
+    for order in (failures, failures[::-1]):
+        collector = Collector()
+        for number in range(40):
+            collector.dispatched(Edge("desk", f"agent {number}"), times=300)
+        for each in order:
+            collector.add([each])
+        found.append(msgspec.json.encode(collector.issues()))
+        said.append(list(collector.limits.said()))
+    assert found[0] == found[1]
+    assert said[0] == said[1] == [
+        "`tool_outside_scope` has more than 10,000 different issues: those between the same "
+        "agents, or all of them, are put together"
+    ]  # fmt: skip
+    issues = collector.issues()
+    assert sum(issue.count for issue in issues) == SIGNATURES + 530
+    assert len(issues) == 41
+    assert {issue.about for issue in issues if issue.fault == "tool_outside_scope"} == {"many"}
+    assert issues[0].rate.dispatches == 300
+
+
+def test_fewer_members_are_kept_of_each_issue_when_there_are_too_many_of_all() -> None:
+    collector = Collector()
+    for number in range(MEMBERS + 1):
+        for agent in range(KEPT_MEMBERS // MEMBERS + 1):
+            collector.add([_died(number, f"agent {agent}x", None)])
+    issues = collector.issues()
+    assert {issue.count for issue in issues} == {MEMBERS + 1}
+    assert {len(issue.members) for issue in issues} == {MEMBERS // 2}
+    assert list(collector.limits.said()) == [
+        "at most 100 failures are kept of an issue, as there are so many"
+    ]
+
+
+def test_bursts_are_looked_for_in_the_newest_minutes_that_there_is_room_for() -> None:
+    collector = Collector()
+    minutes = [*range(MINUTES - 3), 5]
+    for number in minutes:
+        collector.dispatched(Edge("desk", "agent"), at=300.0 * number)
+    assert collector.limits.bursts_since is None
+    late = 300.0 * 2 * MINUTES
+    for agent in ("a", "b", "c"):
+        collector.dispatched(Edge("desk", agent), 20, at=late)
+        collector.add([_died(n, agent, late) for n in range(20)])
+    assert [issue.infrastructure for issue in collector.issues()] == [20, 20, 20]
+    assert list(collector.limits.said()) == [
+        "bursts over many agents are looked for from 1970-01-01 00:05 UTC on"
+    ]
+
+
+def test_edges_beyond_those_that_are_counted_have_no_rate() -> None:
+    collector = Collector()
+    for number in range(EDGES + 5):
+        collector.dispatched(Edge("desk", f"to {number}x"), version="1")
+        collector.add([_died(number, f"to {number}x", None)] if number % 100 == 0 else [])
+    assert collector.limits.edges
+    rates = [issue.rate for issue in collector.issues()]
+    assert {(rate.dispatches, rate.per_1000 is None) for rate in rates} <= {(1, False), (0, True)}
 
 
 def test_5_000_edges_with_versions_are_made_issues_of_in_seconds() -> None:

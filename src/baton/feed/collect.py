@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import tempfile
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from baton.model import Dispatch, Score, Trace
 from baton.model.filter import Filter
@@ -21,7 +25,7 @@ from baton.model.subjects import subjects
 
 from .failures import Failure, failures_of
 from .issues import id_of
-from .signature import mask, signature_of
+from .signature import folded, mask, signature_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
 """Dispatches of a set. Fewer cannot tell a drop from chance; more take too long to play."""
@@ -34,6 +38,9 @@ _SPARE = 4
 _ALIKE = 0.8
 """The share of words that two prompts have in common, from which on they ask for the same: `Refund
 order 17 for Ana` and `Refund order 18 for Ana` have all of them, as numbers are masked."""
+
+_SAID = 2_000
+"""Letters that are kept of what a failure says."""
 
 Verdict = Literal["green", "failing"]
 # What a program writes to say that a conversation is not to be kept as a case.
@@ -89,8 +96,21 @@ class Collected(NamedTuple):
         return sum(stratum.chosen_green for stratum in self.strata)
 
 
+class _Candidate(NamedTuple):
+    """A dispatch that may be chosen; its trace lies in a file, from ``at`` to ``end``."""
+
+    at: int
+    end: int
+    dispatch: str
+    prompt: str
+    failures: list[Failure]
+
+
 class Pool:
     """Reads conversations, and keeps what a set may be chosen from.
+
+    Of each receiver a few hundred dispatches are kept, their traces in a temporary file: memory
+    does not grow with what is read.
 
     Args:
         count: how many dispatches the set is to have.
@@ -124,10 +144,14 @@ class Pool:
         self._members = None if members is None else frozenset(members)
         self._count, self._seed = count, seed
         self._where, self._failing, self._since = where or Filter(), failing, since
-        self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, Chosen]]] = defaultdict(
-            list
+        self._kept: defaultdict[tuple[str, Verdict], list[tuple[int, str, _Candidate]]] = (
+            defaultdict(list)
         )
         self._ids: set[str] = set()
+        self._traces = tempfile.TemporaryFile(prefix="baton-collect-")  # noqa: SIM115 - closed below
+        weakref.finalize(self, self._traces.close)
+        # The trace that was written last, and where: several of its dispatches may be kept.
+        self._written: tuple[Trace, int, int] | None = None
         self._there: Counter[tuple[str, Verdict]] = Counter()
         self._unscored = self._refused = 0
 
@@ -165,22 +189,47 @@ class Pool:
             if not own:
                 return
             one = one._replace(failures=[*own, *(each for each in one.failures if each not in own)])
-        key = (one.dispatch.to_agent, one.verdict)
+        # `worker-8f3a91c2` and `worker-77b0e1d4` are one receiver, as in issues.
+        key = (folded(one.dispatch.to_agent), one.verdict)
         self._there[key] += 1
         id_ = f"{one.trace.id}\t{one.dispatch.id}"
         digest = hashlib.blake2b(f"{self._seed}\t{id_}".encode(errors="replace"), digest_size=8)
         # Negative, as a heap gives its smallest first, and the largest hash is what goes.
-        entry = (-int.from_bytes(digest.digest()), id_, one)
+        order = -int.from_bytes(digest.digest())
         heap = self._kept[key]
         if id_ in self._ids:  # the same run, recorded in two ways
             return
-        if len(heap) < _SPARE * self._count:
-            heapq.heappush(heap, entry)
-        elif entry[:2] > heap[0][:2]:
+        is_full = len(heap) >= _SPARE * self._count
+        if is_full and (order, id_) <= heap[0][:2]:
+            return
+        entry = (order, id_, self._candidate(one))
+        if is_full:
             self._ids.discard(heapq.heapreplace(heap, entry)[1])
         else:
-            return
+            heapq.heappush(heap, entry)
         self._ids.add(id_)
+
+    def _candidate(self, one: Chosen) -> _Candidate:
+        if self._written is None or self._written[0] is not one.trace:
+            at = self._traces.seek(0, 2)
+            self._traces.write(msgspec.msgpack.encode(one.trace))
+            self._written = one.trace, at, self._traces.tell()
+        _, at, end = self._written
+        prompt = one.dispatch.prompt.plain() if one.dispatch.prompt is not None else ""
+        # Without all that they say, which may be a megabyte.
+        failures = [
+            msgspec.structs.replace(each, says=each.says[:_SAID], evidence=[])
+            for each in one.failures
+        ]
+        return _Candidate(at, end, one.dispatch.id, mask(prompt), failures)
+
+    def _read(self, one: _Candidate) -> Chosen:
+        self._traces.seek(one.at)
+        trace = msgspec.msgpack.decode(self._traces.read(one.end - one.at), type=Trace)
+        made = next(
+            made for turn in trace.turns for made in turn.dispatches if made.id == one.dispatch
+        )
+        return Chosen(trace, made, one.failures)
 
     def _is_member(self, failure: Failure, issue: str) -> bool:
         if self._members is not None and id_of(failure) not in self._members:
@@ -194,7 +243,7 @@ class Pool:
             {agent for agent, own in self._there if self._issue is None or own == "failing"}
         )
         sizes = {a: self._there[a, "green"] + self._there[a, "failing"] for a in agents}
-        distinct: dict[tuple[str, Verdict], list[Chosen]] = {}
+        distinct: dict[tuple[str, Verdict], list[_Candidate]] = {}
         duplicates = 0
         for key, heap in sorted(self._kept.items()):
             ordered = [one for _, _, one in sorted(heap, key=lambda entry: (-entry[0], entry[1]))]
@@ -213,7 +262,7 @@ class Pool:
             least = quotas[agent] - len(failing)
             most = min(len(green), max(wanted, least))
             taken = [*green[:most], *failing[: quotas[agent] - most]]
-            chosen += taken
+            chosen += map(self._read, taken)
             strata.append(
                 Stratum(
                     agent=agent,
@@ -259,13 +308,12 @@ def share_out(traffic: Mapping[str, int], there: Mapping[str, int], count: int) 
     return quotas
 
 
-def _distinct(ordered: Iterable[Chosen]) -> list[Chosen]:
+def _distinct(ordered: Iterable[_Candidate]) -> list[_Candidate]:
     """Leave out what asks for the same as an earlier one, and went wrong in the same way."""
-    kept: list[Chosen] = []
+    kept: list[_Candidate] = []
     words: list[tuple[frozenset[str], frozenset[str | None]]] = []
     for one in ordered:
-        prompt = one.dispatch.prompt.plain() if one.dispatch.prompt is not None else ""
-        own = words_of(prompt)
+        own = frozenset(one.prompt.casefold().split())
         faults = frozenset(failure.fault for failure in one.failures)
         if not any(faults == theirs and alike_words(own, other) for other, theirs in words):
             kept.append(one)
@@ -278,9 +326,9 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(mask(text).casefold().split())
 
 
-def _in_turn(members: Sequence[Chosen]) -> list[Chosen]:
+def _in_turn(members: Sequence[_Candidate]) -> list[_Candidate]:
     """Order members so that each of the things that they say comes in turn."""
-    said: defaultdict[str, list[Chosen]] = defaultdict(list)
+    said: defaultdict[str, list[_Candidate]] = defaultdict(list)
     for one in members:
         said[mask(one.failures[0].says)].append(one)
     rounds = zip_longest(*said.values())

@@ -1,8 +1,9 @@
 """Issues: failures with one signature, with their rate, their members and their state.
 
 Failures are read once, one after the other, in any order; what is kept does not grow with them:
-counts, and of each issue the members whose hashes are smallest. So the same data gives the same
-issues with the same members, whatever order it comes in.
+counts, and of each issue the members whose hashes are smallest. Signatures, members, edges and
+minutes have limits, and what is over them is said (:class:`Limits`). So the same data gives the
+same issues with the same members, whatever order it comes in.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,6 +42,22 @@ MANY = 30
 _KEPT_LETTERS, _KEPT_IDS = 2_000, 100
 """How much is kept of what a member says, and of its evidence: an answer that is quoted may have a
 megabyte, and 10,000 members are kept."""
+SIGNATURES = 10_000
+"""Signatures of one fault. Nobody reads a list of thousands, and an agent that makes up a tool for
+each call (`search_berlin`, `search_rome`, ...) would fill the memory. Beyond it what the fault is
+about no longer tells its issues apart, and when they are still too many, nor do the agents."""
+KEPT_MEMBERS = 50_000
+"""Members of all issues together, of 600 bytes to 3 kB. Beyond it fewer are kept of each issue."""
+_FEWEST_MEMBERS = 25
+EDGES = 10_000
+"""Edges whose dispatches are counted; the rates of others are not known."""
+NAMES = 50
+"""Versions and models of a receiver that have a rate."""
+MINUTES = 100_000
+"""How many counts of five minutes are kept, one for each signature that failed in them: a week of
+100 failures in five minutes, a year of one. Bursts are looked for in the newest."""
+MANY_SUBJECTS, MANY_AGENTS = "many", "many agents"
+"""What the signature of issues says that are put together as there are too many."""
 _BURST_SECONDS = 300.0
 """An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
 one "failure mode" was an outage that hit 15 agents at once."""
@@ -151,6 +169,97 @@ class Edge(NamedTuple):
     receiver: str
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What was too much to be kept; nothing usually.
+
+    Attributes:
+        together: faults with more than ``SIGNATURES`` signatures, whose issues are put together.
+        members: the most members that are kept of an issue, where it is fewer than usual.
+        edges: whether there are edges whose dispatches are not counted.
+        bursts_since: from when on bursts were looked for, in seconds since the epoch.
+    """
+
+    together: list[str] = []
+    members: int | None = None
+    edges: bool = False
+    bursts_since: float | None = None
+
+    def said(self) -> Iterator[str]:
+        """Yield what a user is told, a sentence each."""
+        for fault in self.together:
+            yield (
+                f"`{fault}` has more than {SIGNATURES:,} different issues: those between the same "
+                "agents, or all of them, are put together"
+            )
+        if self.members is not None:
+            yield f"at most {self.members:,} failures are kept of an issue, as there are so many"
+        if self.edges:
+            yield (
+                f"dispatches are counted of {EDGES:,} pairs of agents; the rates of issues between "
+                "others are not known"
+            )
+        if self.bursts_since is not None:
+            since = datetime.fromtimestamp(self.bursts_since, UTC)
+            yield f"bursts over many agents are looked for from {since:%Y-%m-%d %H:%M} UTC on"
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class _Bounded(Generic[_Key]):
+    """Counts by key, of at most ``most`` keys: those with the smallest hashes, in any order."""
+
+    def __init__(self, most: int) -> None:
+        self.counts: dict[_Key, int] = {}
+        self.is_full = False
+        self._most = most
+        self._heap: list[tuple[int, _Key]] = []
+
+    def add(self, key: _Key, times: int = 1) -> _Key | None:
+        """Count a key; returns the one that is not counted any more, if that is so."""
+        if key in self.counts:
+            self.counts[key] += times
+            return None
+        entry = (_order_of(repr(key)), key)
+        gone = None
+        if len(self._heap) < self._most:
+            heapq.heappush(self._heap, entry)
+        else:
+            self.is_full = True
+            if entry[0] <= self._heap[0][0]:
+                return key
+            gone = heapq.heapreplace(self._heap, entry)[1]
+            del self.counts[gone]
+        self.counts[key] = times
+        return gone
+
+    def take_in(self, other: _Bounded[_Key]) -> None:
+        """Count what another one counted as well."""
+        for key, times in other.counts.items():
+            self.add(key, times)
+
+    def first(self, other: _Bounded[_Key]) -> list[_Key]:
+        """Return the keys of both that are counted exactly in each: those with smallest hashes."""
+        both = self.counts.keys() | other.counts.keys()
+        if len(both) <= self._most:
+            return list(both)
+        return sorted(both, key=lambda key: -_order_of(repr(key)))[: self._most]
+
+
+def _order_of(text: str) -> int:
+    """Return a place in an order that no input chooses.
+
+    Negative, as a heap has its smallest first, and the largest hash is what goes.
+    """
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8)
+    return -int.from_bytes(digest.digest())
+
+
+_Entry = tuple[int, str, int, Member]
+_KINDS = ("agent", "model")
+"""Of what the rates by version and by model are."""
+
+
 class Counted(msgspec.Struct):
     """What is known of a signature while failures are read."""
 
@@ -162,10 +271,20 @@ class Counted(msgspec.Struct):
     first: float | None = None
     last: float | None = None
     evaluators: set[str] = msgspec.field(default_factory=set)
-    versions: Counter[str] = msgspec.field(default_factory=Counter)
-    models: Counter[str] = msgspec.field(default_factory=Counter)
-    slots: Counter[int] = msgspec.field(default_factory=Counter)
-    members: list[tuple[int, str, Member]] = msgspec.field(default_factory=list)
+    names: dict[str, _Bounded[str]] = msgspec.field(default_factory=dict)
+    members: list[_Entry] = msgspec.field(default_factory=list)
+
+    def take_in(self, other: Counted) -> None:
+        """Count what another one counted as well."""
+        self.failed += other.failed
+        self.dispatches += other.dispatches
+        self.judged += other.judged
+        self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
+        self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
+        self.evaluators |= other.evaluators
+        for kind, names in other.names.items():
+            self.names.setdefault(kind, _Bounded(NAMES)).take_in(names)
+        self.members += other.members
 
 
 class Collector:
@@ -178,10 +297,15 @@ class Collector:
     def __init__(self, project: str = "") -> None:
         self.project = project
         self.failures = 0
-        self._edges: Counter[Edge] = Counter()
-        self._versions: defaultdict[tuple[Edge, str], Counter[str]] = defaultdict(Counter)
+        self._edges: _Bounded[Edge] = _Bounded(EDGES)
+        self._versions: dict[tuple[Edge, str], _Bounded[str]] = {}
         self._counted: dict[Signature, Counted] = {}
-        self._slots: defaultdict[int, Slot] = defaultdict(Slot)
+        self._minutes = _Minutes()
+        # How coarse the signatures of a fault are: 0 is exact.
+        self._levels: dict[str, int] = {}
+        self._of_fault: Counter[str] = Counter()
+        # Members that are kept in all, and how often the most of an issue was halved.
+        self._members = self._halved = 0
 
     def see(self, trace: Trace, versions: dict[str, str] | None = None) -> None:
         """Count the dispatches of a trace, by edge, version and model; failures are told apart."""
@@ -207,27 +331,96 @@ class Collector:
         model: str | None = None,
     ) -> None:
         """Count dispatches of an edge."""
-        self._edges[edge] += times
-        for kind, name in (("agent", version), ("model", model)):
-            if name is not None:
-                self._versions[edge, kind][name] += times
+        gone = self._edges.add(edge, times)
+        if gone is not None:
+            for kind in _KINDS:
+                self._versions.pop((gone, kind), None)
+        if edge in self._edges.counts:
+            for kind, name in zip(_KINDS, (version, model), strict=True):
+                if name is not None:
+                    self._versions.setdefault((edge, kind), _Bounded(NAMES)).add(name, times)
         if at is not None:
-            self._slots[slot_of(at)].dispatches += times
+            self._minutes.dispatched(slot_of(at), times)
 
     def add(self, failures: Iterable[Failure]) -> None:
         """Take failures; those of one trace come together."""
-        for signature, failure, evaluators in each_once(failures, self.project):
+        for exact, failure, evaluators in each_once(failures, self.project):
             self.failures += len(evaluators)
+            signature = self._coarse(exact)
             counted = self._counted.get(signature)
             if counted is None:
-                counted = self._counted[signature] = Counted(signature, failure.fault is not None)
+                counted = self._new(signature, proven=failure.fault is not None)
             counted.evaluators.update(evaluators)
             _count(counted, failure)
+            self._members += self._keep(counted, failure)
+            while self._members > KEPT_MEMBERS and self._most(counted) > _FEWEST_MEMBERS:
+                self._halve()
             if failure.at is not None:
-                slot = self._slots[slot_of(failure.at)]
-                if is_outage(signature.fault):
-                    slot.failed += 1
-                    slot.agents.add(failure.receiver or UNTOLD)
+                self._minutes.failed(exact, slot_of(failure.at), failure.receiver or UNTOLD)
+
+    def _new(self, signature: Signature, *, proven: bool) -> Counted:
+        """Begin to count a signature; of a fault that has too many, some become one."""
+        fault = signature.fault
+        counted = self._counted[signature] = Counted(signature, proven)
+        self._of_fault[fault] += 1
+        while self._of_fault[fault] > SIGNATURES and self._levels.get(fault, 0) < 2:
+            self._levels[fault] = self._levels.get(fault, 0) + 1
+            for each in [each for each in self._counted if each.fault == fault]:
+                own = self._counted.pop(each)
+                coarse = self._coarse(each)
+                there = self._counted.get(coarse)
+                if there is None:
+                    self._counted[coarse] = msgspec.structs.replace(own, signature=coarse)
+                else:
+                    there.take_in(own)
+            together = [each for each in self._counted.values() if each.signature.fault == fault]
+            self._members -= sum(_cut(each, self._most(each)) for each in together)
+            self._of_fault[fault] = len(together)
+            counted = self._counted[self._coarse(signature)]
+        return counted
+
+    def _coarse(self, signature: Signature) -> Signature:
+        level = self._levels.get(signature.fault, 0)
+        if level == 0:
+            return signature
+        about = MANY_SUBJECTS if signature.about else ""
+        if level == 1:
+            return signature._replace(about=about)
+        return signature._replace(sender=UNTOLD, receiver=MANY_AGENTS, about=MANY_SUBJECTS)
+
+    def _most(self, counted: Counted) -> int:
+        """Return how many members are kept of a signature."""
+        most = MEMBERS if counted.proven else TEXTS
+        return max(most >> self._halved, _FEWEST_MEMBERS)
+
+    def _keep(self, counted: Counted, failure: Failure) -> int:
+        """Keep the members with the smallest hashes: a sample that no order of reading changes."""
+        most = self._most(counted)
+        order = _order_of(failure.id)
+        if len(counted.members) >= most and order <= counted.members[0][0]:
+            return 0
+        # A failure that is read twice is there twice: two entries never compare their members.
+        entry = (order, failure.id, self.failures, _as_member(failure))
+        if len(counted.members) < most:
+            heapq.heappush(counted.members, entry)
+            return 1
+        heapq.heapreplace(counted.members, entry)
+        return 0
+
+    def _halve(self) -> None:
+        self._halved += 1
+        self._members -= sum(_cut(each, self._most(each)) for each in self._counted.values())
+
+    @property
+    def limits(self) -> Limits:
+        """What was too much to be kept."""
+        since = self._minutes.since
+        return Limits(
+            together=sorted(self._levels),
+            members=max(MEMBERS >> self._halved, _FEWEST_MEMBERS) if self._halved else None,
+            edges=self._edges.is_full,
+            bursts_since=None if since is None else since * _BURST_SECONDS,
+        )
 
     def issues(self, groups: Groups | None = None) -> list[Issue]:
         """Return the issues, the most frequent first, equal ones by their keys.
@@ -239,23 +432,20 @@ class Collector:
         Raises:
             InputError: ``groups`` are asked for, and scikit-learn is not installed.
         """
-        bursts = bursts_of(
-            self._slots,
-            sum(slot.dispatches for slot in self._slots.values()),
-            sum(slot.failed for slot in self._slots.values()),
-        )
+        bursts: Counter[Signature] = Counter()
+        for exact, times in self._minutes.bursts().items():
+            bursts[self._coarse(exact)] += times
         found: list[Issue] = []
         for counted in self._counted.values():
-            issue = self._issue(counted, bursts)
+            issue = self._issue(counted, bursts[counted.signature])
             found += [issue] if groups is None else by_text(issue, groups)
         for issue in found:
             del issue.members[MEMBERS:]
         return sorted(found, key=lambda issue: (-issue.count, issue.key))
 
-    def _issue(self, counted: Counted, bursts: set[int]) -> Issue:
+    def _issue(self, counted: Counted, burst: int) -> Issue:
         signature = counted.signature
         edge = Edge(signature.sender, signature.receiver)
-        burst = sum(times for slot, times in counted.slots.items() if slot in bursts)
         subtype = subtype_with(signature.fault, counted.failed, burst)
         return Issue(
             key=signature.key,
@@ -273,19 +463,20 @@ class Collector:
             count=counted.failed,
             first=counted.first,
             last=counted.last,
-            rate=rate_of(counted.dispatches, self._edges[edge]),
-            by_version=self._rates(edge, "agent", counted.versions),
-            by_model=self._rates(edge, "model", counted.models),
+            rate=rate_of(counted.dispatches, self._edges.counts.get(edge, 0)),
+            by_version=self._rates(edge, "agent", counted),
+            by_model=self._rates(edge, "model", counted),
             infrastructure=burst,
-            members=[member for _, _, member in sorted(counted.members, reverse=True)],
+            members=[member for *_, member in sorted(counted.members, reverse=True)],
         )
 
-    def _rates(self, edge: Edge, kind: str, failed: Counter[str]) -> dict[str, Rate]:
+    def _rates(self, edge: Edge, kind: str, counted: Counted) -> dict[str, Rate]:
         """Return the rate for each version or model that had dispatches, failures or none."""
-        there = self._versions.get((edge, kind), Counter[str]())
+        there: _Bounded[str] = self._versions.get((edge, kind)) or _Bounded(NAMES)
+        failed = counted.names.get(kind) or _Bounded(NAMES)
         return {
-            name: rate_of(failed[name], there[name])
-            for name in sorted(there.keys() | failed.keys())
+            name: rate_of(failed.counts.get(name, 0), there.counts.get(name, 0))
+            for name in sorted(there.first(failed))
         }
 
 
@@ -306,11 +497,77 @@ def each_once(
 
 
 class Slot(msgspec.Struct):
-    """Some minutes: how many dispatches there were, and which of them failed as in an outage."""
+    """Some minutes: how many dispatches there were, and which of them failed as in an outage.
+
+    ``agents`` are some of those whose dispatches failed so, ``by`` has all that failed.
+    """
 
     dispatches: int = 0
     failed: int = 0
-    agents: set[str] = msgspec.field(default_factory=set)
+    agents: tuple[str, ...] = ()
+    by: dict[Signature, int] | None = None
+
+    def hit(self, agent: str) -> None:
+        """Note that a dispatch of an agent failed; a few agents are enough to know a burst."""
+        if len(self.agents) < _BURST_AGENTS and agent not in self.agents:
+            self.agents += (agent,)
+
+
+class _Minutes:
+    """What happened in each five minutes, as far back as there is room for."""
+
+    def __init__(self) -> None:
+        self.since: int | None = None
+        self._slots: dict[int, Slot] = {}
+        self._numbers: list[int] = []
+        self._counts = self._dispatches = self._outages = 0
+
+    def dispatched(self, number: int, times: int) -> None:
+        self._dispatches += times
+        slot = self._slot(number)
+        if slot is not None:
+            slot.dispatches += times
+
+    def failed(self, signature: Signature, number: int, agent: str) -> None:
+        outage = is_outage(signature.fault)
+        self._outages += outage
+        slot = self._slot(number)
+        if slot is None:
+            return
+        if outage:
+            slot.failed += 1
+            slot.hit(agent)
+        if slot.by is None:
+            slot.by = {}
+        if signature not in slot.by:
+            self._counts += 1
+        slot.by[signature] = slot.by.get(signature, 0) + 1
+        self._forget()
+
+    def _slot(self, number: int) -> Slot | None:
+        if self.since is not None and number < self.since:
+            return None
+        slot = self._slots.get(number)
+        if slot is None:
+            slot = self._slots[number] = Slot()
+            heapq.heappush(self._numbers, number)
+            self._counts += 1
+            self._forget()
+        return self._slots.get(number)
+
+    def _forget(self) -> None:
+        """Forget the oldest: which those are in the end does not depend on the order of reading."""
+        while self._counts > MINUTES and self._numbers:
+            oldest = heapq.heappop(self._numbers)
+            self._counts -= 1 + len(self._slots.pop(oldest).by or ())
+            self.since = oldest + 1
+
+    def bursts(self) -> Counter[Signature]:
+        """Return how many failures of each signature came while many agents failed at once."""
+        found: Counter[Signature] = Counter()
+        for number in bursts_of(self._slots, self._dispatches, self._outages):
+            found.update(self._slots[number].by or {})
+        return found
 
 
 def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[int]:
@@ -374,26 +631,17 @@ def _count(counted: Counted, failure: Failure) -> None:
     counted.judged += failure.judged
     if failure.dispatch is not None:
         counted.dispatches += 1
-    for name, counter in (("agent", counted.versions), ("model", counted.models)):
-        if name in failure.versions:
-            counter[failure.versions[name]] += 1
+    for kind in _KINDS:
+        if kind in failure.versions:
+            counted.names.setdefault(kind, _Bounded(NAMES)).add(failure.versions[kind])
     if failure.at is not None:
-        counted.slots[slot_of(failure.at)] += 1
         counted.first = failure.at if counted.first is None else min(counted.first, failure.at)
         counted.last = failure.at if counted.last is None else max(counted.last, failure.at)
-    _keep(counted.members, failure)
 
 
-def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
-    """Keep the members with the smallest hashes: a sample that no order of reading changes."""
-    id_ = failure.id
-    # Negative, as a heap gives its smallest first, and the largest hash is what goes.
-    order = -int(id_of(failure), 16)
-    most = TEXTS if failure.fault is None else MEMBERS
-    if len(members) >= most and order <= members[0][0]:
-        return
-    member = Member(
-        id=f"{-order:016x}",
+def _as_member(failure: Failure) -> Member:
+    return Member(
+        id=id_of(failure),
         conversation=failure.conversation,
         dispatch=failure.dispatch,
         evidence=failure.evidence[:_KEPT_IDS],
@@ -402,17 +650,19 @@ def _keep(members: list[tuple[int, str, Member]], failure: Failure) -> None:
         versions=failure.versions,
         judged=failure.judged,
     )
-    entry = (order, id_, member)
-    if len(members) < most:
-        heapq.heappush(members, entry)
-    else:
-        heapq.heapreplace(members, entry)
+
+
+def _cut(counted: Counted, most: int) -> int:
+    """Keep fewer members, those with the smallest hashes; returns how many went."""
+    before = len(counted.members)
+    counted.members = heapq.nlargest(most, counted.members)
+    heapq.heapify(counted.members)
+    return before - len(counted.members)
 
 
 def id_of(failure: Failure) -> str:
     """Return what a member goes by: 16 hex digits of a hash."""
-    digest = hashlib.blake2b(failure.id.encode(errors="replace"), digest_size=8)
-    return digest.hexdigest()
+    return f"{-_order_of(failure.id):016x}"
 
 
 def slot_of(at: float) -> int:

@@ -525,7 +525,7 @@ class Changes:
         by_agent = by_agent.where(mine, issue_slot.c.outages > 0, issue_slot.c.slot != EVERY_SLOT)
         by_agent = by_agent.group_by(issue_slot.c.slot, issue_slot.c.agent)
         for slot, agent, count in self._connection.execute(by_agent):
-            agents[slot].agents.add(agent)
+            agents[slot].hit(agent)
             agents[slot].failed += int(count)
         several = {slot: each for slot, each in agents.items() if len(each.agents) > 1}
         totals = issue_slot.c.issue == 0

@@ -139,6 +139,8 @@ class Opened:
             collector.add(failures_of(found.trace, result.scores))
         if unread:
             self.note(f"{counted(unread, 'result')} left out, as the trace is missing")
+        for each in collector.limits.said():
+            self.note(each)
         issues = _in_groups(collector, Path(groups), self.note)
         there = {issue.key for issue in issues}
         quiet = [
