@@ -141,7 +141,7 @@ def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
                 page.click("text=Show the result", timeout=60_000)
             page.wait_for_selector("#outcome .status:not(.running)")
             outcome: str = page.inner_text("#outcome")
-            return outcome.split()[-1]
+            return outcome.rsplit(maxsplit=1)[-1]
 
         def run_all(agent: str) -> str:
             """Start an evaluation on the page of the dataset, and follow the link to it."""
