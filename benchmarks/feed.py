@@ -6,7 +6,8 @@
 
 Stability: the texts are grouped again and again, from samples of 70 of 100 of them, and each pair
 of groupings is compared on the texts that both hold, by the adjusted Rand index (1: the same
-groups, 0: as by chance).
+groups, 0: as by chance). "In a row" is as issues are grouped: each time with the groups that there
+were before. "Each anew" forgets them.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 
 from accuracy.recordings import SOURCES
 
 import baton
 from baton.feed.failures import Failure
-from baton.feed.groups import group_texts
+from baton.feed.groups import group_texts, keep_names
 from baton.feed.issues import Collector, Edge
 from baton.model import Trace
 from baton.readers import iter_traces
@@ -136,15 +138,35 @@ def groups() -> None:
     print(f"groups: {TEXTS} texts in {seconds:.1f} s (aim 30), {max(labels) + 1} groups")
 
 
-def rand_index(texts: Sequence[str], seed: int = 3) -> float:
-    """Return the mean adjusted Rand index of pairs of groupings of 70 % samples."""
+class Stability(NamedTuple):
+    """Mean adjusted Rand indices, and the share of texts in no group."""
+
+    successive: float
+    all_pairs: float
+    ungrouped: float
+
+
+def rand_index(texts: Sequence[str], *, in_a_row: bool, seed: int = 3) -> Stability:
+    """Group 70 % samples, with or without the groups of the last one, and compare them."""
     from sklearn.metrics import adjusted_rand_score
 
     drawn = random.Random(seed)
     fits: list[dict[int, int]] = []
+    before: dict[int, str] = {}
     for _ in range(SAMPLES):
         chosen = sorted(drawn.sample(range(len(texts)), int(KEPT * len(texts))))
-        labels = group_texts([texts[place] for place in chosen])
+        old = [before.get(place) for place in chosen] if in_a_row else []
+        labels = group_texts([texts[place] for place in chosen], old)
+        ids = [
+            [f"{place}" for place, label in zip(chosen, labels, strict=True) if label == group]
+            for group in range(max(labels, default=-1) + 1)
+        ]
+        known = {
+            name: [f"{place}" for place, of in before.items() if of == name]
+            for name in before.values()
+        }
+        names = keep_names(known, ids).names
+        before = {int(id_): name for name, group in zip(names, ids, strict=True) for id_ in group}
         # What is of no group is a group of its own.
         alone = iter(range(-1, -len(texts) - 1, -1))
         fits.append(
@@ -153,22 +175,31 @@ def rand_index(texts: Sequence[str], seed: int = 3) -> float:
                 for p, label in zip(chosen, labels, strict=True)
             }
         )
-    pairs = [
-        ([one[place] for place in both], [two[place] for place in both])
-        for one, two in combinations(fits, 2)
-        for both in [sorted(one.keys() & two.keys())]
-    ]
-    return float(mean(adjusted_rand_score(first, second) for first, second in pairs))
+
+    def alike(one: dict[int, int], two: dict[int, int]) -> float:
+        both = sorted(one.keys() & two.keys())
+        return float(adjusted_rand_score([one[at] for at in both], [two[at] for at in both]))
+
+    return Stability(
+        mean(alike(one, two) for one, two in pairwise(fits)),
+        mean(alike(one, two) for one, two in combinations(fits, 2)),
+        mean(sum(label < 0 for label in fit.values()) / len(fit) for fit in fits),
+    )
 
 
 def stability(texts: Sequence[str] = ()) -> None:
     """Group samples of texts, and compare what became of them."""
-    if texts:
-        print(f"stability: {rand_index(texts):.2f} over {len(texts)} texts (aim 0.9)")
-        return
-    for count in (60, 125, 500):
-        found = rand_index(complaints(count, count))
-        print(f"stability: {found:.2f} over {count} made complaints (aim 0.9)")
+    sets = {f"{len(texts)} texts": texts}
+    if not texts:
+        counts = (60, 125, 500)
+        sets = {f"{count} made complaints": complaints(count, count) for count in counts}
+    for name, some in sets.items():
+        row, anew = rand_index(some, in_a_row=True), rand_index(some, in_a_row=False)
+        print(
+            f"stability: {name}, in a row {row.successive:.2f} from one to the next and "
+            f"{row.all_pairs:.2f} of all pairs, {row.ungrouped:.0%} in no group (aim 0.9); each "
+            f"anew {anew.all_pairs:.2f}, {anew.ungrouped:.0%} in no group"
+        )
 
 
 def claims() -> None:

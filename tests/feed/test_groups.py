@@ -136,3 +136,32 @@ def test_the_text_in_the_middle_stands_for_its_group() -> None:
         == "the reply is rude"
     )
     assert middle_of([]) == ""
+
+
+def test_groups_that_there_were_keep_their_members_when_most_texts_change() -> None:
+    texts = [text for said in COMPLAINTS.values() for text in said]
+    names: list[str | None] = [name for name, said in COMPLAINTS.items() for _ in said]
+    labels = group_texts([*ODD, *texts], [*[None] * len(ODD), *names])[len(ODD) :]
+    by_name = {(name, label) for name, label in zip(names, labels, strict=True)}
+    assert len(by_name) == len(COMPLAINTS) == len({label for _, label in by_name})
+    again = group_texts([*texts[::-1], *ODD], [*names[::-1], *[None] * len(ODD)])
+    assert again[: len(texts)] == labels[::-1]
+
+
+def test_a_group_of_which_two_are_left_is_still_that_group() -> None:
+    texts = ["the reply is rude", "a rude reply it is", "the wrong city was searched"]
+    assert group_texts(texts) == [-1, -1, -1]
+    assert group_texts(texts, ["tone", "tone", None]) == [0, 0, -1]
+
+
+def test_a_group_that_says_two_things_comes_apart() -> None:
+    two = [*COMPLAINTS["refund"], *COMPLAINTS["tone"]]
+    labels = group_texts(two, ["one"] * len(two))
+    assert sorted(set(labels) - {-1}) == [0, 1]
+
+
+def test_groups_that_say_the_same_are_put_together() -> None:
+    said = ["The tone of the reply is rude and dismissive"] * 3
+    texts = [f"{text} to customer {letter}" for text in said for letter in "abcdef"]
+    names = ["one" if place % 2 else "two" for place in range(len(texts))]
+    assert set(group_texts(texts, names)) == {0}

@@ -27,6 +27,10 @@ _ALIKE = 0.12
 them, complaints about different things 0.00 to 0.05. From 0.15 on, wordings of one complaint fall
 apart; with 0.05, texts that share a common word come together. 0.12 gives more nearly the same
 groups from samples of the texts than 0.1 (`benchmarks/feed.py stability`)."""
+_KEEP = 0.75
+"""How much less alike than that what was one group may be before it is several, and, the other way
+round, how much more alike two groups have to be before they are one. With one limit for both,
+groups near it come apart and together again with every few failures."""
 _ALL_PAIRS = 2_000
 """Texts of which all pairs are compared: 32 MB of similarities."""
 _UNITS = 4_000
@@ -44,10 +48,16 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
 
 
-def group_texts(texts: Sequence[str]) -> list[int]:
+def group_texts(texts: Sequence[str], before: Sequence[str | None] = ()) -> list[int]:
     """Return the group of each text, counted from 0 by size; -1 is of none.
 
     Ids and numbers are masked first, so that texts that differ only in these are equal.
+
+    Args:
+        texts: in any order.
+        before: the name of the group that each of them had, ``None`` for one that is new or had
+            none. What was a group stays one, new texts come to it, and only what is clearly the
+            same, or clearly several things, is put together or taken apart.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -55,19 +65,29 @@ def group_texts(texts: Sequence[str]) -> list[int]:
     masked = [mask(text).casefold() for text in texts]
     # In the order of the alphabet: the groups do not depend on the order of the texts.
     distinct = sorted(set(masked))
-    label_of = dict(zip(distinct, _labels(distinct), strict=True))
+    had: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for text, name in zip(masked, before, strict=False):
+        if name is not None:
+            had[text][name] += 1
+    old = [
+        min(had[text], key=lambda name, of=had[text]: (-of[name], name)) if text in had else None
+        for text in distinct
+    ]
+    label_of = dict(zip(distinct, _labels(distinct, old), strict=True))
     labels = [label_of[text] for text in masked]
     sizes = Counter(labels)
     first: dict[int, str] = {}
     for label, text in zip(labels, masked, strict=True):
         first[label] = min(first.get(label, text), text)
-    large = [label for label in sizes if sizes[label] >= LEAST and label != -1]
+    # A group whose members went one by one is still the group that people know.
+    known = {label_of[text] for text, name in zip(distinct, old, strict=True) if name is not None}
+    large = [each for each in sizes if (sizes[each] >= LEAST or each in known) and each != -1]
     ordered = sorted(large, key=lambda label: (-sizes[label], first[label]))
     place = {label: number for number, label in enumerate(ordered)}
     return [place.get(label, -1) for label in labels]
 
 
-def _labels(texts: Sequence[str]) -> list[int]:
+def _labels(texts: Sequence[str], before: Sequence[str | None]) -> list[int]:
     """Return a label for each of distinct texts; -1 where it has no word that counts."""
     try:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
@@ -86,7 +106,8 @@ def _labels(texts: Sequence[str]) -> list[int]:
         return [-1] * len(texts)
     filled = [place for place in range(len(texts)) if vectors[place].nnz]
     labels = [-1] * len(texts)
-    for place, label in zip(filled, _linked(vectors[filled]), strict=True):
+    old = [before[place] for place in filled]
+    for place, label in zip(filled, _linked(vectors[filled], old), strict=True):
         labels[place] = label
     return labels
 
@@ -99,17 +120,19 @@ def _stem(word: str) -> str:
     return word
 
 
-def _linked(vectors: Any) -> list[int]:
+def _linked(vectors: Any, before: Sequence[str | None]) -> list[int]:
     """Return the group of each vector; a vector that is like no other is a group of its own."""
     import numpy as np
 
     count = vectors.shape[0]
     unit = np.arange(count) if count <= _ALL_PAIRS else _nearly_same(vectors)
-    single = np.bincount(unit)[unit] == 1
+    old = _old_units(vectors, before)
+    unit = np.where(old >= 0, int(unit.max()) + 1 + old, unit)
+    single = (np.bincount(unit)[unit] == 1) & (old < 0)
     several = count - int(single.sum())
     linked = ~single if single.sum() + several > _UNITS and several else np.ones(count, bool)
     labels = np.full(count, -1)
-    labels[linked] = _average_linkage(vectors[linked], unit[linked])
+    labels[linked] = _average_linkage(vectors[linked], unit[linked], old[linked] >= 0)
     left = np.flatnonzero(~linked)
     free = int(labels.max()) + 1
     means = _means(vectors[linked], labels[linked]) if left.size else None
@@ -121,6 +144,33 @@ def _linked(vectors: Any) -> list[int]:
             labels[place] = best if row[best] >= _ALIKE else free
             free += int(row[best] < _ALIKE)
     return [int(label) for label in labels]
+
+
+def _old_units(vectors: Any, before: Sequence[str | None]) -> Any:
+    """Number the groups that there were, each with what is still alike in it; -1 is of none.
+
+    One that says several things by now is several: parts of ``LEAST`` texts or more that are less
+    alike than ``_KEEP`` asks for.
+    """
+    import numpy as np
+
+    units = np.full(len(before), -1)
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(before):
+        if name is not None:
+            members[name].append(place)
+    number = 0
+    for _, places in sorted(members.items()):
+        parts = np.zeros(len(places), int)
+        if 2 * LEAST <= len(places) <= _ALL_PAIRS:
+            own = np.arange(len(places))
+            parts = _average_linkage(vectors[places], own, own < 0, _ALIKE * _KEEP)
+            large = np.flatnonzero(np.bincount(parts) >= LEAST)
+            if large.size < 2:
+                parts[:] = 0
+        units[places] = number + parts
+        number = int(units.max()) + 1
+    return units
 
 
 def _nearly_same(vectors: Any) -> Any:
@@ -139,20 +189,30 @@ def _nearly_same(vectors: Any) -> Any:
     return unit
 
 
-def _average_linkage(vectors: Any, unit: Any) -> Any:
-    """Join units, the most alike first, as long as their texts are alike on average."""
+def _average_linkage(vectors: Any, unit: Any, old: Any, alike: float = _ALIKE) -> Any:
+    """Join units, the most alike first, as long as their texts are alike on average.
+
+    Args:
+        vectors: one for each text.
+        unit: the number of the unit that each is in.
+        old: whether that is a group that there was: two of these have to be more alike.
+        alike: how alike what is joined has to be.
+    """
     import numpy as np
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    numbers, unit = np.unique(unit, return_inverse=True)
+    numbers, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     if numbers.size < 2:
         return unit
     means = _means(vectors, unit)
-    distance = 1.0 - np.asarray((means @ means.T).todense())
+    similar = np.asarray((means @ means.T).todense())
+    known = old[first]
+    similar[np.ix_(known, known)] *= _KEEP
+    distance = 1.0 - similar
     np.fill_diagonal(distance, 0.0)
     joined = linkage(squareform(np.clip(distance, 0.0, 1.0), checks=False), "average")
-    return fcluster(joined, 1.0 - _ALIKE, "distance")[unit] - 1
+    return fcluster(joined, 1.0 - alike, "distance")[unit] - 1
 
 
 def _means(vectors: Any, unit: Any) -> Any:

@@ -704,7 +704,9 @@ def by_text(issue: Issue, kept: Groups) -> list[Issue]:
     """
     if not can_be_grouped(issue):
         return [issue]
-    labels = group_texts([member.says for member in issue.members])
+    had = {id_: name for name, ids in kept.get(issue.key, {}).items() for id_ in ids}
+    texts = [member.says for member in issue.members]
+    labels = group_texts(texts, [had.get(member.id) for member in issue.members])
     parts: defaultdict[int, list[Member]] = defaultdict(list)
     for member, label in zip(issue.members, labels, strict=True):
         parts[label].append(member)
