@@ -65,6 +65,7 @@ def issues_command(
     steps: Annotated[Whole | None, WORK] = None,
     condense_model: Annotated[str | None, WORK] = None,
     dry_run: Annotated[Flag, WORK] = False,
+    embeddings: Annotated[str | None, LATER] = None,
     all: Flag = False,
     most: Whole = 20,
     json: Flag = False,
@@ -118,6 +119,8 @@ def issues_command(
         With --investigate, a cheaper model that condenses long steps.
     dry_run
         With --investigate, print what it would cost; ask nobody.
+    embeddings
+        Compare reasons of judges by vectors of this model, as in openai:text-embedding-3-small.
     all
         Also list muted and fixed issues.
     most
@@ -145,7 +148,7 @@ def issues_command(
     if len(named) > 1:
         raise InputError(f"{', '.join(f'--{name}' for name in named)}: give one of them")
     if server is not None:
-        if sources or evaluators or config is not None:
+        if sources or evaluators or config is not None or embeddings is not None:
             raise InputError("--server shows what the server found: name no recordings beside it")
         asked_server = connect(server, project=project)
         found = issues_of_server(asked_server)
@@ -164,6 +167,8 @@ def issues_command(
         return 0
     if project is not None:
         raise InputError("--project goes with --server")
+    if embeddings is not None and any(given.values()):
+        raise InputError("--embeddings goes with the list of issues, which keeps its groups")
     work = _Work(
         agent=agent,
         changes=changes,
@@ -189,7 +194,7 @@ def issues_command(
         elif promote is not None:
             done = work.promote(promote, sources, wanted, asked)
         else:
-            found = find_issues(sources, wanted, **asked)
+            found = find_issues(sources, wanted, embeddings=embeddings, **asked)
     if any(given.values()):
         return done(json)
     if mark is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ _ALIKE = 0.12
 them, complaints about different things 0.00 to 0.05. From 0.15 on, wordings of one complaint fall
 apart; with 0.05, texts that share a common word come together. 0.12 gives more nearly the same
 groups from samples of the texts than 0.1 (`benchmarks/feed.py stability`)."""
+_ALIKE_EMBEDDED = 0.3
+"""The same for vectors of an API, after what all texts have in common was taken out."""
 _KEEP = 0.75
 """How much less alike than that what was one group may be before it is several, and, the other way
 round, how much more alike two groups have to be before they are one. With one limit for both,
@@ -45,10 +47,14 @@ are, from which on it is of its group. Two wordings of one complaint share 0.4 t
 complaints 0.0 to 0.25."""
 # Words of two letters or more: masks (`#`, `<id>`) are in nearly all texts and tell nothing.
 _WORD = re.compile(r"[^\W\d_]{2,}")
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+"""Gives a vector for each of some texts."""
 _ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
 
 
-def group_texts(texts: Sequence[str], before: Sequence[str | None] = ()) -> list[int]:
+def group_texts(
+    texts: Sequence[str], before: Sequence[str | None] = (), embed: Embed | None = None
+) -> list[int]:
     """Return the group of each text, counted from 0 by size; -1 is of none.
 
     Ids and numbers are masked first, so that texts that differ only in these are equal.
@@ -58,6 +64,7 @@ def group_texts(texts: Sequence[str], before: Sequence[str | None] = ()) -> list
         before: the name of the group that each of them had, ``None`` for one that is new or had
             none. What was a group stays one, new texts come to it, and only what is clearly the
             same, or clearly several things, is put together or taken apart.
+        embed: gives vectors of texts, in the place of those of their words; the texts are masked.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -69,11 +76,10 @@ def group_texts(texts: Sequence[str], before: Sequence[str | None] = ()) -> list
     for text, name in zip(masked, before, strict=False):
         if name is not None:
             had[text][name] += 1
-    old = [
-        min(had[text], key=lambda name, of=had[text]: (-of[name], name)) if text in had else None
-        for text in distinct
-    ]
-    label_of = dict(zip(distinct, _labels(distinct, old), strict=True))
+    # Where equal texts were of several groups, that of most of them counts.
+    usual = {text: min((-count, name) for name, count in of.items())[1] for text, of in had.items()}
+    old = [usual.get(text) for text in distinct]
+    label_of = dict(zip(distinct, _labels(distinct, old, embed), strict=True))
     labels = [label_of[text] for text in masked]
     sizes = Counter(labels)
     first: dict[int, str] = {}
@@ -87,22 +93,16 @@ def group_texts(texts: Sequence[str], before: Sequence[str | None] = ()) -> list
     return [place.get(label, -1) for label in labels]
 
 
-def _labels(texts: Sequence[str], before: Sequence[str | None]) -> list[int]:
+def _labels(texts: Sequence[str], before: Sequence[str | None], embed: Embed | None) -> list[int]:
     """Return a label for each of distinct texts; -1 where it has no word that counts."""
     try:
-        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+        import sklearn  # noqa: F401 - also what groups vectors of others
     except ImportError:
         raise InputError(
             f"groups of texts need scikit-learn: {install(requirement('feed'))}"
         ) from None
-
-    def words(text: str) -> list[str]:
-        return [_stem(word) for word in _WORD.findall(text) if word not in ENGLISH_STOP_WORDS]
-
-    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
-    try:
-        vectors: Any = vectorizer.fit_transform(texts)
-    except ValueError:  # no text has a word that counts
+    vectors: Any = _of_words(texts) if embed is None else _embedded(embed(texts))
+    if vectors is None:  # no text has a word that counts
         return [-1] * len(texts)
     filled = [place for place in range(len(texts)) if vectors[place].nnz]
     labels = [-1] * len(texts)
@@ -110,6 +110,40 @@ def _labels(texts: Sequence[str], before: Sequence[str | None]) -> list[int]:
     for place, label in zip(filled, _linked(vectors[filled], old), strict=True):
         labels[place] = label
     return labels
+
+
+def _of_words(texts: Sequence[str]) -> Any:
+    """Return TF-IDF vectors, sparse and of length 1; ``None`` where no text has a word."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+
+    def words(text: str) -> list[str]:
+        return [_stem(word) for word in _WORD.findall(text) if word not in ENGLISH_STOP_WORDS]
+
+    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
+    try:
+        return vectorizer.fit_transform(texts)
+    except ValueError:
+        return None
+
+
+def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
+    """Return vectors of an API as those of words are: unrelated texts have a cosine of about 0.
+
+    All texts about agents are alike to an embedding (cosines of 0.2 to 0.5 between complaints about
+    different things), so what they have in common is taken out, and what is left is scaled so that
+    one limit holds for both.
+    """
+    import numpy as np
+    from scipy.sparse import csr_matrix
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    dense = normalize(np.asarray(vectors, dtype=float))
+    dense = dense - dense.mean(axis=0)
+    size = min(_DIMENSIONS, dense.shape[0] - 1, dense.shape[1] - 1)
+    if size > 0 and size < dense.shape[1]:
+        dense = TruncatedSVD(size, random_state=0).fit_transform(dense)
+    return csr_matrix(normalize(dense) * np.sqrt(_ALIKE / _ALIKE_EMBEDDED))
 
 
 def _stem(word: str) -> str:

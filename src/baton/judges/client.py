@@ -396,3 +396,60 @@ def _bound(client: Any, limits: Limits) -> None:
 def _key(endpoint: Endpoint) -> str | None:
     """Return the key to use; an address of one's own does not get the provider's usual one."""
     return endpoint.api_key or ("none" if endpoint.base_url else None)
+
+
+class Embedded(msgspec.Struct, frozen=True, kw_only=True):
+    """Vectors of texts, in their order, and how many tokens were read for them."""
+
+    vectors: list[list[float]]
+    input_tokens: int
+
+
+class EmbeddingClient:
+    """Asks OpenAI, or with an address what speaks like it, for vectors of texts."""
+
+    def __init__(self, endpoint: Endpoint, settings: JudgeSettings) -> None:
+        """Open nothing yet."""
+        self.endpoint, self.settings = endpoint, settings
+        self._model: Any = None
+        self._entered = AsyncExitStack()
+
+    async def embed(self, texts: list[str]) -> Embedded:
+        """Send texts once; raises CallError where that does not give a vector for each."""
+        if self._model is None:
+            await self._open()
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                given = await self._model.embed(texts, input_type="document")
+        except TimeoutError:
+            late = f"`{self.endpoint.model}` took longer than {self.settings.timeout:g} s"
+            raise CallError("timeout", late, again=True) from None
+        except Exception as error:
+            raise call_error(error, self.endpoint) from error
+        vectors = [list(map(float, each)) for each in given.embeddings]
+        widths = {len(each) for each in vectors}
+        finite = all(math.isfinite(number) for each in vectors for number in each)
+        if len(vectors) != len(texts) or len(widths) != 1 or not finite or widths == {0}:
+            message = f"`{self.endpoint.model}` did not answer with a vector for each text"
+            raise CallError("outage", message, again=True)
+        return Embedded(vectors=vectors, input_tokens=given.usage.input_tokens)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self._model = None
+        await self._entered.aclose()
+
+    async def _open(self) -> None:
+        try:
+            from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+
+            provider, _, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
+            self._model = OpenAIEmbeddingModel(self.endpoint.name, provider=provider)
+        except ImportError as error:
+            message = f"install `baton-evals[judge]` to ask `{self.endpoint.model}`: {error}"
+            raise InputError(Problem(path="embeddings", message=message)) from error
+        except Exception as error:
+            raise call_error(error, self.endpoint) from error
+        await self._entered.enter_async_context(provider)
+        if http is not None:
+            self._entered.push_async_callback(http.aclose)

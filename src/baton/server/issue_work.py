@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from baton.feed.lookup import Shelf
 from baton.feed.promote import Run, input_of, marks_by_cases
 from baton.judges.client import LlmClient
 from baton.judges.network import Connect
-from baton.model import InputError, Status, Trace
+from baton.model import InputError, JudgeError, Status, Trace
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueWork
 from baton.store import rows_of
@@ -198,6 +198,40 @@ def _investigate(
             spend(store, taken.project, BUDGET, budget, judge.spent, now)
     caller = Caller(taken.project, taken.by, frozenset({"run"}))
     keep_progress(store, caller, taken.key, Progress(investigation=found, fix=found.fix))
+
+
+def vectors_within(
+    store: Store,
+    settings: Settings,
+    project: int,
+    texts: Sequence[str],
+    now: float,
+    cache: Path | None,
+) -> Sequence[Sequence[float]]:
+    """Return vectors of texts by `embeddings:`, within what `trials:` allows.
+
+    Raises:
+        JudgeError: the model cannot be asked, or the budget is used up.
+    """
+    from baton.judges.embeddings import Embeddings
+
+    model = settings.embedding_settings
+    assert model is not None  # noqa: S101 - asked for only where it is stated
+    budget = settings.trials
+    left = budget.cost_usd - spent(store, project, BUDGET, budget, now)
+    if left <= 0:
+        raise JudgeError("budget", f"the budget of `trials:` is used up (${budget.cost_usd:g})")
+    try:
+        limit = min(left, model.max_cost or left)
+        asked = Embeddings(model, cache=cache, max_cost=limit)
+    except InputError:
+        # One without a price cannot be held to a cost. What else is wrong is said again here.
+        asked = Embeddings(model, cache=cache)
+    try:
+        return run_anywhere(asked.of(texts))
+    finally:
+        if asked.spent > 0:
+            spend(store, project, BUDGET, budget, asked.spent, now)
 
 
 def _shelf(store: Store, taken: _Taken) -> Shelf:

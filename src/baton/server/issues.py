@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
 from baton.feed.failures import Failure, failures_of
-from baton.feed.groups import LEAST, Members
+from baton.feed.groups import LEAST, Embed, Members
 from baton.feed.issues import (
     MEMBERS,
     TEXTS,
@@ -36,7 +37,7 @@ from baton.feed.issues import (
     title_of,
 )
 from baton.feed.signature import UNTOLD, Signature
-from baton.model import Evidence, Score, Trace
+from baton.model import Evidence, JudgeError, Score, Trace
 from baton.model.score import JudgeUse
 from baton.plugins import is_installed
 
@@ -623,7 +624,11 @@ def ask_for_regrouping(store: Store, project: int) -> None:
             connection.execute(insert(issue_regroup).values(row))
 
 
-def regroup_due(store: Store, now: float) -> bool:
+EmbedOf = Callable[[int, Sequence[str]], Sequence[Sequence[float]]]
+"""Gives vectors for texts of a project."""
+
+
+def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
     """Group the texts of a project anew whose turn it is; tells whether there was one.
 
     Without scikit-learn nothing is grouped.
@@ -645,16 +650,17 @@ def regroup_due(store: Store, now: float) -> bool:
                 connection.execute(gone)
                 row = {"project": project, "done": now, "asked": False}
                 connection.execute(insert(issue_regroup).values(row))
-            regroup(store, project, now)
+            regroup(store, project, now, None if embed is None else partial(embed, project))
             return True
     return False
 
 
-def regroup(store: Store, project: int, now: float) -> None:
+def regroup(store: Store, project: int, now: float, embed: Embed | None = None) -> None:
     """Tell apart what the texts of issues say, by :mod:`baton.feed.groups`.
 
     Where only an evaluator says so, each group is an issue; groups that there were keep their
-    names. Of proven faults, the groups are noted.
+    names. Of proven faults, the groups are noted. With ``embed``, vectors of texts are compared in
+    the place of their words, as long as there are any.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -668,10 +674,17 @@ def regroup(store: Store, project: int, now: float) -> None:
         enough = query.having(func.sum(issue.c.count) >= LEAST).order_by(issue.c.signature)
         signatures = connection.execute(enough).all()
     for key, proven in signatures:
-        _regroup_one(store, project, key, proven=bool(proven), now=now)
+        try:
+            _regroup_one(store, project, key, proven=bool(proven), now=now, embed=embed)
+        except JudgeError as error:
+            LOG.warning("texts of issues are compared by their words: no embeddings: %s", error)
+            embed = None
+            _regroup_one(store, project, key, proven=bool(proven), now=now, embed=None)
 
 
-def _regroup_one(store: Store, project: int, key: str, *, proven: bool, now: float) -> None:
+def _regroup_one(
+    store: Store, project: int, key: str, *, proven: bool, now: float, embed: Embed | None
+) -> None:
     mine = (issue_member.c.project == project) & (issue_member.c.signature == key)
     with store.read() as connection:
         query = select(issue_member).where(mine).order_by(issue_member.c.id)
@@ -686,7 +699,7 @@ def _regroup_one(store: Store, project: int, key: str, *, proven: bool, now: flo
         if group is not None:
             kept[key][group].append(each["id"])
     base = next(iter(rows.values()))
-    parts = by_text(_as_issue(base, key, members, proven=proven), kept)
+    parts = by_text(_as_issue(base, key, members, proven=proven), kept, embed)
     with store.write() as connection:
         if not alone(connection):
             return

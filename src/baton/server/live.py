@@ -13,7 +13,8 @@ from baton.model.subjects import Origin
 from .alerts import check_alerts, deliver
 from .conversations import Recorded, record_of
 from .issue_notices import note_events, tell_of_issues
-from .issue_work import work_on_issues
+from .issue_work import vectors_within, work_on_issues
+from .issues import regroup_due
 from .judging import judge_waiting
 from .results import send_results
 from .rows import Row, State
@@ -91,6 +92,15 @@ class Live:
     def investigate(self, now: float) -> bool:
         """Investigate an issue that somebody asked for; tells whether there was one."""
         return work_on_issues(self._store, self._settings, now, cache=self._cache)
+
+    def regroup(self, now: float) -> bool:
+        """Group texts of issues whose turn it is; tells whether there were any."""
+
+        def embed(project: int, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+            return vectors_within(self._store, self._settings, project, texts, now, self._cache)
+
+        asks = self._settings.embeddings is not None
+        return regroup_due(self._store, now, embed if asks else None)
 
     def alert(self, now: float) -> bool:
         """Look at new scores, and send messages that are due; tells whether there was anything."""

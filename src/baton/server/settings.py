@@ -19,7 +19,8 @@ from baton.config.load import interpolate
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.spelling import snake
-from baton.judges.settings import JudgeSettings
+from baton.judges.settings import JudgeSettings, refuse_written_keys
+from baton.judges.settings import read_settings as read_model
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
@@ -78,11 +79,13 @@ class Settings(_Strict, dict=True):
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
     `baton submit`, and talked to in pages; ``rubrics`` is a folder with rubrics of one's own,
     ``datasets`` are folders with cases that pages show and change. Paths start where this file is.
-    Trying rubrics may cost what ``trials`` says, in each project. ``backend`` computes rescores, as
-    that of a config computes scores: one process of this machine if nothing is stated. Where other
-    machines reach the server, pages run agents and change files only with ``allow_run``. Results go
-    to the OpenTelemetry endpoint ``otlp``, with ``otlp_headers``. Without ``rules`` what the record
-    proves is scored. ``file`` is that of the settings, where paths in rules start.
+    Trying rubrics may cost what ``trials`` says, in each project; so may vectors of ``embeddings``
+    (a model, or settings as of a judge), by which reasons of judges are grouped if it is there.
+    ``backend`` computes rescores, as that of a config computes scores: one process of this machine
+    if nothing is stated. Where other machines reach the server, pages run agents and change files
+    only with ``allow_run``. Results go to the OpenTelemetry endpoint ``otlp``, with
+    ``otlp_headers``. Without ``rules`` what the record proves is scored. ``file`` is that of the
+    settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -109,6 +112,7 @@ class Settings(_Strict, dict=True):
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     rubrics: str | None = None
     trials: Budget = Budget(cost_usd=1.0)
+    embeddings: str | dict[str, Any] | None = None
     backend: str | dict[str, Any] | None = None
     datasets: list[str] = msgspec.field(default_factory=list)
     allow_run: bool = False
@@ -178,6 +182,14 @@ class Settings(_Strict, dict=True):
     def judge_settings(self) -> dict[str, JudgeSettings]:
         """The judges that rules name, by name."""
         return read_judges(self.judges or None)
+
+    @property
+    def embedding_settings(self) -> JudgeSettings | None:
+        """The model whose vectors are compared; raises InputError for settings with faults."""
+        if self.embeddings is None:
+            return None
+        given = self.embeddings
+        return read_model({"model": given} if isinstance(given, str) else given, ("embeddings",))
 
     @property
     def access(self) -> AccessSettings:
@@ -269,6 +281,7 @@ def load_settings(
     if file is not None:
         settings.datasets = [str(file.parent / each) for each in settings.datasets]
     written = value if isinstance(value, dict) else {}
+    refuse_written_keys(written.get("embeddings"), ("embeddings",))
     try:
         addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
     except InputError as error:
@@ -299,6 +312,7 @@ def load_settings(
         ("redact", lambda: settings.redaction),
         ("trusted_proxies", lambda: [network_of(text) for text in settings.trusted_proxies]),
         ("backend", lambda: settings.rescore_backend),
+        ("embeddings", lambda: settings.embedding_settings),
     ):
         try:
             check()

@@ -27,7 +27,7 @@ from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
 from .inbox import Inbox, Item
 from .issue_work import follow_cases
-from .issues import index_issues, regroup_due
+from .issues import index_issues
 from .jobs import Jobs
 from .live import Live
 from .proofs import Proofs
@@ -555,7 +555,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     # alerts nor reading wait for them.
     talks = [
         Task("investigating", 1.0, live.investigate),
-        Task("groups of issues", 30.0, lambda now: regroup_due(store, now)),
+        Task("groups of issues", 30.0, live.regroup),
     ]
     beside = [
         threading.Thread(target=loop, args=(some, stop), name=name, daemon=True)

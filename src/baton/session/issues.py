@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import msgspec
 
+from baton.config.judge import JudgeConfig, JudgeFlags
 from baton.feed.failures import failures_of
+from baton.feed.groups import Embed
 from baton.feed.issues import (
     STATES,
     Collector,
@@ -27,12 +29,22 @@ from baton.feed.progress import Progress
 from baton.feed.promote import Run, marks_by_cases
 from baton.formats.evaluation_folder import HEADER, Header, is_evaluation, read_header
 from baton.formats.own_files import make_folder, naming, open_own
-from baton.model import CaseResult, InputError, Problem, Status, Trace, counted, suggestion
+from baton.model import (
+    CaseResult,
+    InputError,
+    JudgeError,
+    Problem,
+    Status,
+    Trace,
+    counted,
+    suggestion,
+)
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
 from baton.store import FoundTrace, latest_evaluation, read_evaluation, rows_of
 
+from .file_kinds import config_of
 from .prepare import Note, PathLike, ScoreOptions, log_note
 from .report import STORED
 from .score import score
@@ -75,6 +87,7 @@ def find_issues(
     marks: PathLike = MARKS,
     groups: PathLike = GROUPS,
     progress: PathLike = PROGRESS,
+    embeddings: str | Mapping[str, Any] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Found:
     """Group what failed into issues.
@@ -86,6 +99,9 @@ def find_issues(
         marks: the file with the states of issues.
         groups: the file with the groups of texts; it is written anew.
         progress: the folder with what was done about issues.
+        embeddings: the model whose vectors of judges' reasons are compared, in the place of their
+            words: ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if
+            that is of OpenAI as well), or settings as of a judge. What is sent is masked.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
             ``note`` takes what was left out.
@@ -93,8 +109,9 @@ def find_issues(
     Raises:
         InputError: an option or file with faults, or nothing that could be read.
     """
+    embed = None if embeddings is None else embedder(embeddings, options)
     opened = Opened(sources, evaluators, stored=stored, **options)
-    return opened.issues(marks=marks, groups=groups, progress=progress)
+    return opened.issues(marks=marks, groups=groups, progress=progress, embed=embed)
 
 
 class Opened:
@@ -123,7 +140,12 @@ class Opened:
                 yield result, found.trace
 
     def issues(
-        self, *, marks: PathLike = MARKS, groups: PathLike = GROUPS, progress: PathLike = PROGRESS
+        self,
+        *,
+        marks: PathLike = MARKS,
+        groups: PathLike = GROUPS,
+        progress: PathLike = PROGRESS,
+        embed: Embed | None = None,
     ) -> Found:
         """Group what failed into issues; see :func:`find_issues`."""
         known = Marks(Path(marks)).read()
@@ -141,7 +163,7 @@ class Opened:
             self.note(f"{counted(unread, 'result')} left out, as the trace is missing")
         for each in collector.limits.said():
             self.note(each)
-        issues = _in_groups(collector, Path(groups), self.note)
+        issues = _in_groups(collector, Path(groups), self.note, embed)
         there = {issue.key for issue in issues}
         quiet = [
             msgspec.structs.replace(
@@ -195,7 +217,40 @@ def issues_of_server(server: Server) -> Found:
     return Found(issues, sum(issue.count for issue in issues), None, 0)
 
 
-def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
+def embedder(embeddings: str | Mapping[str, Any], options: ScoreOptions) -> Embed:
+    """Return what gives vectors of texts, within the budget of a run and with its cache.
+
+    Raises:
+        InputError: a model that cannot be asked, or settings with faults.
+    """
+    from baton.judges.embeddings import Embeddings
+    from baton.judges.settings import read_settings, replaced
+    from baton.runner.loop import run_anywhere
+
+    judge = options.get("judge")
+    flags = judge if isinstance(judge, JudgeFlags) else JudgeFlags()
+    named = options.get("config")
+    config = config_of(named) if isinstance(named, str | os.PathLike) else named
+    judging = config.judging if config is not None else JudgeConfig()
+    path = ("embeddings",)
+    if not isinstance(embeddings, str):
+        settings = read_settings(embeddings, path)
+    elif judging.options.get("model"):
+        settings = replaced(read_settings(judging.options), {"model": embeddings}, path)
+    else:
+        settings = read_settings({"model": embeddings}, path)
+    made = Embeddings(
+        settings,
+        cache=judging.cache if flags.cached else None,
+        max_cost=flags.max_cost,
+        prices=None if config is None else config.plan.prices,
+    )
+    return lambda texts: run_anywhere(made.of(texts))
+
+
+def _in_groups(
+    collector: Collector, path: Path, note: Note, embed: Embed | None = None
+) -> list[Issue]:
     """Return the issues with their groups, which keep the names that a file has for them."""
     if not is_installed("sklearn"):
         found = collector.issues()
@@ -204,7 +259,12 @@ def _in_groups(collector: Collector, path: Path, note: Note) -> list[Issue]:
         return found
     groups = _read_groups(path)
     before = msgspec.json.encode(groups, order="deterministic")
-    issues = collector.issues(groups)
+    try:
+        issues = collector.issues(groups, embed)
+    except JudgeError as error:
+        note(f"there are no embeddings, so reasons are compared by their words: {error}")
+        groups = _read_groups(path)
+        issues = collector.issues(groups)
     after = msgspec.json.encode(groups, order="deterministic")
     if after != before:
         with naming(path):
