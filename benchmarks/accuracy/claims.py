@@ -25,6 +25,7 @@ FOLDERS: dict[str, Path] = {
     "claims": HERE / "claims/tuned",
     "claims unread": HERE / "claims/unread",
     "claims later": HERE / "claims/later",
+    "claims trades": HERE / "claims/trades",
 }
 """The folders of lists, by what tables call them."""
 

@@ -31,6 +31,7 @@ FOLDERS: dict[str, Path] = {
     "kept apart": OWN / "kept_apart",
     "varied": OWN / "varied",
     "unread": OWN / "unread",
+    "trades": OWN / "trades",
 }
 """The folders of lists, by what tables call them."""
 
@@ -43,6 +44,7 @@ _HALF_OF = {
     FOLDERS["kept apart"]: "report",
     FOLDERS["varied"]: "tune",
     FOLDERS["unread"]: "report",
+    FOLDERS["trades"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
