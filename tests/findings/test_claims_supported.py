@@ -68,6 +68,7 @@ def test_a_call_that_worked_backs_a_claim() -> None:
         "I have not refunded anything.",
         "Shall I refund it? I can do that once you've confirmed.",
         "If I had refunded it, you would see it by now.",
+        "Had we refunded the order, you would see it by now.",
         'The macro says: "I have refunded your order."',
         "Dear Ana,\nI have refunded your order.\nBest regards",
         "The order was refunded yesterday by the shop.",

@@ -358,6 +358,19 @@ def test_another_value_in_the_place_of_one_is_a_loss(user: str, prompt: str, dro
         ("Find 3 offers for 50 chairs.", "Find offers for 50 chairs."),
         ("Deliver 50 chairs to 4020 Linz.", "Deliver 50 chairs to Linz."),
         ("Book seats 14A and 14C on flight BA 705.", "How are the seats of BA 705 laid out?"),
+        (
+            "Bake 18 rolls. Oven 1: 425 °F, oven 2: 375 °F.",
+            "Convert for the new oven: 425, 375 °F.",
+        ),
+        (
+            "Move the MRI of patient K-4821: knee, after 9 am, within 10 days, eGFR 27. "
+            "Call him on 0161 496 0372.",
+            "Move the MRI of patient K-4821: knee, after 9 am, within 10 days, eGFR 27.",
+        ),
+        (
+            "Hives 3, 8 and 11 get 5 ml of acid per seam. Hive 8 has 6 seams, the others 7.",
+            "Order acid for three hives with 7 + 6 + 7 = 20 seams, 5 ml of acid per seam.",
+        ),
     ],
 )
 def test_what_may_be_said_otherwise_is_no_loss(user: str, prompt: str) -> None:

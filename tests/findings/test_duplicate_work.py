@@ -70,6 +70,10 @@ def test_other_work_on_the_same_matter_is_none(
             ("the rates of hotel Adler", "120 EUR"),
         ),
         (
+            ("the deadline of the Halvorsen brief", "July 6, 2026"),
+            ("the deadline of the Halvorsen reply", "July 20, 2026"),
+        ),
+        (
             ("Write the introduction on cork", "Bark of Quercus suber, Portugal makes 49 %."),
             ("Write the conclusion on cork", "Portugal makes 49 %, all of Quercus suber bark."),
         ),

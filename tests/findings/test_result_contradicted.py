@@ -30,6 +30,10 @@ RESULTS = {
     "kitchen": "Status 12 May: 11,400 of 18,000 EUR spent. Tiles arrive 19 May.",
     "mails": "0.9 ct per mail up to 100k mails a month; warm-up starts at 2,000 mails a day.",
     "flour": "Vallarta 6.80 EUR/kg, Cornwell 7.15 EUR/kg.",
+    "hosts": "3 of 41 hosts use the old certificate.",
+    "lab": "eGFR 27 (41 in May), potassium 5.1.",
+    "roof": "Roof: south, 12 degrees. Savings ~11,900 EUR a year, payback ~8 years.",
+    "urea": "1 984 kg d'azote, soit 5 922 kg d'ammonitrate : 10 sacs de 600 kg, environ 2 304 €.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -60,6 +64,8 @@ def judged(name: str, answer: str) -> str:
         ("disk", "I have set the retention to 60 days, so that there is room again."),
         ("rooms", "Room Aare has 40 seats and is free 11-13 July."),
         ("train", "It leaves at 8:42 from platform 8."),
+        ("lab", "Potassium is 1.5 and eGFR 27."),
+        ("urea", "Il faut 5 292 kg d'ammonitrate pour 2 304 euros."),
     ],
 )
 def test_another_value_is_found(name: str, answer: str) -> None:
@@ -98,6 +104,10 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("mails", "We'd save a good 200 a month, or 2,600 a year."),
         ("flour", "Vallarta is some 175 EUR cheaper for your 500 kg."),
         ("disk", "I've asked whether we may set the retention to 60 days."),
+        ("hosts", "Nearly done: 38 of 41 hosts are fine."),
+        ("lab", "He is in stage 4, where values run from 15 to 29."),
+        ("roof", "Nearly 12,000 euros a year, so it pays for itself after eight years."),
+        ("urea", "Il faut 5,9 t d'ammonitrate, donc dix sacs de 600 kg, pour 2 304 euros."),
     ],
 )
 def test_what_is_rounded_derived_or_of_something_else_is_none(name: str, answer: str) -> None:

@@ -198,6 +198,7 @@ _UNSAID = re.compile(
         |might|must|will|shall|going\ to|want\w*|like|please|to\ be|whether|assum\w*|suppos\w*
         |imagin\w*|example|as\ if|ask\w*|you\ have|you['’]ve|you|request\w*|wish\w*|need\w*|plan\w*
         |suggest\w*|recommend\w*|propos\w*|said|says|told|claims?
+        |had\ (?:I|we|you|they|he|she|it)
         |mak\w+\ sure|ensur\w+|verif\w+\ that|confirm\w*|check\w*\ (?:that|if)|mean\w*|requir\w*
         |how|why
         |draft\w*|template|almost|nearly|about\ to|pretend\w*)\b

@@ -190,7 +190,9 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     same_calls = [call for _, call in again]
     if again and _are_two_tasks(first, second, same_calls):
         return None
-    single = len(again) == 1 and other
+    # "The deadline of the brief" and "the deadline of the reply" are two dates, whatever was looked
+    # up for them.
+    single = other and (len(again) == 1 or _looked_up_another(first, second, same_calls))
     if mostly and (alike or (not single and _asked_alike(first, second, same_calls))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
     nearly = _nearly_same_calls(first, second)
@@ -200,6 +202,16 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
+
+
+def _looked_up_another(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
+    """Tell two answers that share no number or name, of agents that only looked something up."""
+    if any(CHANGING_TOOL.search(call.name) or _DOES.search(call.name) for call in again):
+        return False
+    new = read(second.answer).without(read(first.asked, second.asked))
+    shared = [f for f in _shared(new, read(first.answer)) if f.kind in HARD]
+    # The year of two dates is mostly the same.
+    return all(re.fullmatch(r"(?:19|20)\d\d", fact.text) for fact in shared)
 
 
 def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:

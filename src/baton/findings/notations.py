@@ -22,6 +22,13 @@ _CURRENCY = r"EUR|USD|GBP|CHF|NOK|SEK|DKK|JPY|INR|euros?|dollars?|pounds?|francs
 _AMOUNT = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)"
 _TIMES = {"m": 10**6, "mn": 10**6, "mln": 10**6, "bn": 10**9, "b": 10**9, "tn": 10**12}
 _INDIAN = {"lakh": 10**5, "lakhs": 10**5, "crore": 10**7, "crores": 10**7}
+_SMALL = {
+    word: value
+    for value, word in enumerate(
+        "one two three four five six seven eight nine ten eleven twelve".split(),  # noqa: SIM905
+        1,
+    )
+}
 _SLANG = {"quid": "GBP", "bucks": "USD", "buck": "USD"}
 
 
@@ -48,6 +55,11 @@ def _power_of_ten(match: re.Match[str]) -> str:
 
 def _minutes(match: re.Match[str]) -> str:
     return f"{60 * int(match[1]) + int(match[2])} minutes"
+
+
+def _feet(feet: str, inches: str) -> str:
+    """Write feet and inches in inches, so that `7'4"` is 88 inches."""
+    return f"{12 * int(feet) + int(inches)} inches"
 
 
 def _fiscal(match: re.Match[str]) -> str:
@@ -153,17 +165,29 @@ _WITH_DIGITS = (
         rf"(?<![\w.,])({_AMOUNT}) ?(mn|mln|bn|tn)(?!\w)",
         lambda m: _times(m[1], _TIMES[m[2].lower()]),
     ),
-    # 6'2"
+    # 6'2". Twelve inches are a foot, so that 3'45" is a time; so is 4'10"/km.
     _rule(
         "#'|#’|#′",
-        r"(?<![\w.])([3-8])['’′] ?(\d{1,2})(?:\"|''|”|″)",
-        lambda m: f"{30.48 * int(m[1]) + 2.54 * int(m[2]):.0f} cm",
+        r"(?<![\w.°])(?<!° )(\d{1,3})['’′] ?(1[01]|\d)(?:\"|''|”|″)(?! ?/|\d)",
+        lambda m: _feet(m[1], m[2]),
+    ),
+    # 52 ft 6 in
+    _rule(
+        "ft|feet|foot",
+        r"(?<![\w.,])(\d{1,3}) ?(?:ft|feet|foot) ?(?:and )?(1[01]|\d) ?(?:in|inch|inches)(?!\w)",
+        lambda m: _feet(m[1], m[2]),
     ),
     # 4x6
     _rule(
         "#x|# x|×",
         r"(?<![\w.,])(\d+(?:[.,]\d+)?) ?[x×] ?(?=\d+(?:[.,]\d+)?(?: ?[a-z]{1,3}\b|\W|$))",
         r"\1 x ",
+    ),
+    # 8.6万, 3億
+    _rule(
+        "万|億|亿",
+        r"(?<![\d.,])(\d+(?:\.\d+)?) ?([万億亿])(?!\d)",
+        lambda m: f"{float(m[1]) * (10**4 if m[2] == '万' else 10**8):.10g}",
     ),
     # 250 basis points
     _rule("basis|bp", r"(?<=\d) ?(?:basis points?|bps?)\b", " bp"),
@@ -201,6 +225,12 @@ _IN_WORDS = (
         r"\1 thousand dollars",
     ),
     _rule("score", r"\ba score of\b", "20"),
+    # seven foot four
+    _rule(
+        "foot|feet",
+        rf"\b({'|'.join(_SMALL)}) (?:foot|feet) ({'|'.join(_SMALL)})(?: inch(?:es)?)?(?!\w)",
+        lambda m: _feet(str(_SMALL[m[1].lower()]), str(_SMALL[m[2].lower()])),
+    ),
     _rule("quid|buck", r"\b(quid|bucks?)\b", lambda m: _SLANG[m[1].lower()]),
 )
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from .notations import written_out
 from .text_cache import text_cached
-from .words import MONTHS, Spelled
+from .words import LANGUAGES, MONTHS, Spelled
 
 _WORD = re.compile(r"\w+")
 
@@ -305,8 +305,50 @@ def in_digits(text: str) -> str:
 # "5 p.m." is "5 pm"; the dot behind it may end a sentence, and stays.
 _DOTTED_HALF = re.compile(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
 # "10.30 am" and "10.30 Uhr" are times of day; "10.30" by itself may be a price.
-# "10 000 000" has spaces in it. Other groups of digits, as of a telephone or a card, stay.
-_ROUND = re.compile(r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3})* 000)(?! ?\d|[.,/-]\d)")
+# "10 000 000" and "5 922 kg" have spaces in them. Other groups of digits, as of a telephone or a
+# card, stay; see `_joined`.
+_ROUND = re.compile(
+    r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3}){1,4})(,\d{1,2}(?!\d))?(?! ?\d|[.,/-]\d)"
+)
+_MAY_BE_ROUND = re.compile(r"\d \d\d\d")
+# "2 500 g packs" are two packs, and "2 500 g of flour" is one amount.
+_AMOUNT_ENDS = re.compile(
+    r"\s*(?:$|[^\w\s]|(?:of|at|in|per|for|and|or|to|from|is|are|was|were|with|on|by|as|a|an|the|each|net"
+    r"|gross|total|have|has|but|before|after|more|less|d|de|du|des|von|pro|par|por|à|et|y|und)\b)",
+    re.IGNORECASE,
+)
+# Of nine digits in groups of three many are telephone numbers: "612 345 678".
+_TO_CALL_IN_THREES = 9
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Join groups of three digits where they are one number.
+
+    They are if the last groups are zeros, if decimals follow, before a unit, and in languages that
+    write numbers so. `flight 12 345` in English stays.
+    """
+    groups, decimals = match[2], match[3] or ""
+    whole = match[1] + groups.replace(" ", "") + decimals
+    if groups.endswith(" 000"):
+        return whole
+    after = match.string[match.end() : match.end() + 40]
+    unit = _UNIT.match(after)
+    language = _written_in(match.string)
+    if language in ("de", "fr", "es"):
+        return whole if unit or decimals or len(whole) < _TO_CALL_IN_THREES else match[0]
+    if unit is not None and (decimals or _AMOUNT_ENDS.match(after[unit.end() :])):
+        return whole
+    before = match.string[max(0, match.start() - 4) : match.start()]
+    return whole if re.search(r"[€$£] ?$|\b(?:EUR|USD|GBP|CHF) $", before) else match[0]
+
+
+def _written_in(text: str) -> str | None:
+    """Return the language most of whose common words a text has; ``None`` = unsure."""
+    words = _WORD.findall(text[:2000].casefold())
+    counts = sorted((sum(w in known for w in words), name) for name, known in LANGUAGES.items())
+    return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
+
+
 _BARE_DOT = re.compile(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
 _DOTTED_TIME = re.compile(
     r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
@@ -325,8 +367,8 @@ def _rewritten(text: str) -> str:
     if "." in text:
         text = _DOTTED_TIME.sub(r"\1:\2", text)
         text = _BARE_DOT.sub("0.", text)
-    if " 000" in text:
-        text = _ROUND.sub(lambda m: m[1] + m[2].replace(" ", ""), text)
+    if _MAY_BE_ROUND.search(text) is not None:
+        text = _ROUND.sub(_joined, text)
     words = _WORD.findall(text)
     if _MARKS.search(text) is not None or True in map(_may_be_number, words):
         text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)

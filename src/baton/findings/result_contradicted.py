@@ -386,11 +386,20 @@ def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | 
     if _speaks_otherwise(value.clause, against.result) or _SUPPOSES.match(value.clause):
         return None
     (other,) = alike
+    if _is_rest(value, other):
+        return None
     if _may_be_slip(value, other):
         return other
     if _ABOUT.search(value.clause) and _near(value.sizes, other.sizes, 0.15):
         return None
     return None if _follows(value, mine, against) else other
+
+
+def _is_rest(value: Value, other: Value) -> bool:
+    """Tell the rest of the same whole: 38 of 41 are fine where 3 of 41 are not."""
+    wholes = {n for v in values_of(other.sentence) for n in v.numbers}
+    wholes &= {n for v in values_of(value.sentence) for n in v.numbers}
+    return any(a + b in wholes for a in value.numbers for b in other.numbers)
 
 
 def _may_be_slip(value: Value, other: Value) -> bool:
@@ -409,6 +418,7 @@ def _meant(
 ) -> Value | None:
     """Find the value of the result that this one stands for, and differs from."""
     alike = [v for v in lost if v.kind == value.kind and not _in_another_unit(v, value)]
+    alike = [v for v in alike if not _is_rest(value, v)]
     if value.kind == "time":
         # "Leave home at eleven, then you're there by 11:45" for a boarding at 12:45.
         alike = [v for v in alike if _labels(v) & _labels(value) and _zone(v) == _zone(value)]
@@ -691,9 +701,18 @@ def _other_unit(value: Value, against: _Known) -> Value | None:
         return None
     for other in against.values:
         theirs = {key for key in other.fact.keys if key.startswith("u:")}
-        if theirs and not theirs & sizes and other.numbers & value.numbers:
+        if not theirs or theirs & sizes or other.digits != value.digits:
+            continue
+        # 12 degrees and 12,000 EUR have a number in common by chance.
+        if other.numbers & value.numbers and _family(other) == _family(value):
             return other
     return None
+
+
+def _family(value: Value) -> str:
+    """Return what is measured; all currencies are one, and days and months are."""
+    kind = "duration" if value.kind == "months" else value.kind
+    return "money" if kind.isupper() else kind
 
 
 def _is_rounded(value: Value, against: _Known) -> bool:

@@ -105,11 +105,23 @@ def is_slip(value: Value, other: Value) -> bool:
         return False
     if len(mine) < 2 and len(theirs) < 2:
         return False
+    # Who swaps digits leaves the mark where it is: 15 is no slip of 5.1.
+    if value.kind != "identifier" and not _decimals(value) & _decimals(other):
+        return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
     if sorted(mine) == sorted(theirs):
         return True
     if len(mine) == len(theirs) and len(mine) >= 3:
         return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
     return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
+
+
+def _decimals(value: Value) -> set[int]:
+    """Return how many digits may stand behind the decimal mark; `1,234` has none, or three."""
+    marks = re.findall(r"[.,]\d+", value.fact.text)
+    if not marks:
+        return {0}
+    behind = len(marks[-1]) - 1
+    return {0, behind} if behind == 3 else {behind}
 
 
 def days_of(value: Value) -> set[str]:
@@ -203,8 +215,9 @@ def labels(value: Value) -> frozenset[str]:
     number = re.search(rf"(?<!\d){re.escape(value.fact.text)}", value.sentence)
     if number is None:
         return frozenset()
-    before = re.split(r"[,;\n(]", value.sentence[: number.start()])[-1]
-    after = re.split(r"[,;\n)]", value.sentence[number.end() :])[0]
+    # What stands beyond another number belongs to that one: "hive 8 has 6 seams".
+    before = re.split(r"[,;\n(\d]", value.sentence[: number.start()])[-1]
+    after = re.split(r"[,;\n)\d]", value.sentence[number.end() :])[0]
     beside = [*_telling(before)[-1:], *_telling(after)[:1]]
     return frozenset(beside) | frozenset(name_parts(" ".join(beside)))
 

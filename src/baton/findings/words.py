@@ -54,7 +54,8 @@ eur euro euros usd dollar dollars gbp pound pounds chf nok sek dkk jpy yen cent 
 secs seconds minute minutes min mins hour hours hrs week weeks month months year years km cm mm
 meter meters metre metres mile miles kg gram grams ton tons liter liters litre litres celsius sqm m²
 mg ml cl dl mmol mol mw hz rpm psi kpa mph
-m³ fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
+inch inches ft foot feet yard yards gallon gallons lb lbs oz ounce ounces hectare hectares acre
+acres m³ fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
 """
 _GERMAN = """
 aber alle allem allen aller alles als also am an andere auch auf aus bei beim bereits bin bis bist
