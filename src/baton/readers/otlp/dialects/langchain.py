@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -439,8 +439,13 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
             senders = before.get(key, [])
             if senders and not any(id(sender) in around for sender in senders):
                 answers: dict[str, list[str]] = {_node_name(sender): [] for sender in senders}
-                agent.follows = functools.partial(dict, answers)
+                agent.follows = functools.partial(_stated, answers)
             node.says = agent
+
+
+def _stated(answers: dict[str, list[str]], _: Collection[str]) -> dict[str, list[str]]:
+    """Return the nodes that a node follows by the edges of its graph, whatever was answered."""
+    return dict(answers)
 
 
 def _before(graph: _Graph) -> dict[int, list[Node]]:
