@@ -16,12 +16,15 @@ from baton.feed.progress import Fix, Investigation
 from baton.model import InputError
 from baton.model.filter import Filter
 from baton.server.access import create_key
-from baton.server.issue_list import issues
+from baton.server.issue_list import issues, one_issue
+from baton.server.issues import regroup
 from baton.server.schema import issue, issue_count, issue_edge, issue_regroup
 from baton.server.store import Store
 
 from .serving import api
-from .test_issues import NOW, OUTSIDE, Scored, a_day, arrive, fails, of
+from .test_issues import NOW, OUTSIDE, Scored, a_day, arrive, fails, judged, of, passes
+
+EVERY = Filter()
 
 
 def some(count: int = 4) -> Iterable[Scored]:
@@ -55,7 +58,7 @@ def test_the_list_goes_on_after_a_cursor_and_takes_filters(
 
 def test_one_issue_has_rates_by_version_and_model_members_and_events(store: Store) -> None:
     bad, good = of("bad", model="m1"), of("good", model="m2")
-    arrive(store, [(bad, fails(bad, OUTSIDE)), (good, [])], versions={"refunds": "v1"})
+    arrive(store, [(bad, fails(bad, OUTSIDE)), (good, passes(good))], versions={"refunds": "v1"})
     with api(store) as url:
         server = baton.connect(url)
         (one,) = server.issues()
@@ -126,6 +129,44 @@ def test_no_issue_of_another_project_is_seen_or_changed(store: Store) -> None:
             server.mark_issue(there["key"], "muted")
         with pytest.raises(InputError, match="there is none"):
             server.keep_progress(there["key"], fix=Fix(kind="tool_list", why="x"))
+
+
+def test_rates_are_estimated_over_what_was_scored(store: Store) -> None:
+    made = [of(f"t{n}") for n in range(200)]
+    scored = []
+    for n, each in enumerate(made):
+        # One in four is in the sample, and one in ten of these fails. Beyond it, 25 that another
+        # rule failed were scored as well.
+        own = fails(each, OUTSIDE) if n % 40 == 0 or n % 8 == 1 else passes(each)
+        scored.append((each, own if n % 4 == 0 or n % 8 == 1 else []))
+    arrive(store, scored, beyond={f"t{n}" for n in range(200) if n % 4})
+    (one,) = issues(store, 1, EVERY).items
+    assert (one.count, one.scored) == (30, 0.25)
+    assert (one.rate.failed, one.rate.dispatches) == (5, 50)
+    assert one.rate.per_1000 is not None
+    assert one.rate.per_1000.value == 100.0
+    record = one_issue(store, 1, one.key).issue
+    assert record.rate == one.rate
+    assert record.by_model["m1"] == one.rate
+    # A rescore of all of them.
+    arrive(store, [(each, scores or passes(each)) for each, scores in scored])
+    (one,) = issues(store, 1, EVERY).items
+    assert (one.scored, one.rate.failed, one.rate.dispatches) == (None, 30, 200)
+
+
+def test_what_is_left_of_a_signature_is_said_to_be_the_rest(store: Store) -> None:
+    pytest.importorskip("sklearn")
+    said = ["the reply is rude", "a rude reply", "rude it is", "how rude"] * 3
+    texts = [*said, "nine", "The link points to a staging page", "Wrong unit of the parcel"]
+    made = [of(f"t{n}") for n in range(len(texts))]
+    arrive(store, [(one, judged(one, text)) for one, text in zip(made, texts, strict=True)])
+    (before,) = issues(store, 1, EVERY).items
+    assert not before.is_rest
+    regroup(store, 1, NOW)
+    rude, rest = issues(store, 1, EVERY).items
+    assert (rude.is_rest, rest.is_rest, rude.count, rest.count) == (False, True, 12, 3)
+    assert rest.title == f"{before.title}: other reasons"
+    assert one_issue(store, 1, rest.key).issue.title == rest.title
 
 
 def test_texts_are_grouped_anew_where_somebody_asks(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +54,13 @@ def fails(record: Trace, *faults: dict[str, str], by: str = "dispatch_scope") ->
     ]  # fmt: skip
 
 
+def passes(record: Trace, by: str = "dispatch_scope") -> list[Score]:
+    """A score of its first dispatch that passed."""
+    subject = [record.turns[0].dispatches[0].id]
+    return [Score(evaluator=by, type=by, version="1", unit="dispatch", subject=subject,
+                  status="passed", value=1.0)]  # fmt: skip
+
+
 def judged(record: Trace, reason: str) -> list[Score]:
     """A score of its first dispatch that a judge gave."""
     use = JudgeUse(model="test", rubric_version="1", samples=1)
@@ -99,8 +106,9 @@ def arrive(
     now: float = NOW,
     versions: dict[str, str] | None = None,
     index: bool = True,
+    beyond: Collection[str] = (),
 ) -> None:
-    """Keep conversations as the worker does; issues follow."""
+    """Keep conversations as the worker does; issues follow. Scores ``beyond`` are of no sample."""
     listed = list(scored)
     places = store.bodies.put(day_of(now), [encode(record) for record, _ in listed])
     readings = [
@@ -112,7 +120,9 @@ def arrive(
             spans=3,
             seen=now,
             agent_versions=versions or {},
-            scores=[row_of(record, each) for each in scores],
+            scores=[
+                {**row_of(record, each), "sampled": record.id not in beyond} for each in scores
+            ],
         )
         for (record, scores), place in zip(listed, places, strict=True)
     ]
@@ -181,13 +191,15 @@ def a_day() -> list[Scored]:
         scores: list[Score] = []
         if n % 12 == 0:
             scores += fails(record, OUTSIDE, DEAD)
+        else:
+            scores += passes(record)
         if n % 30 == 0:
             scores += fails(record, OUTSIDE, by="scope_fidelity")  # two say the same fault
-        made.append((record, scores))
+        made.append((record, [*scores, *passes(record, "dispatch_completed")]))
     for n in range(40):
         to = ("refunds", "billing", "search", "mail")[n % 4]
         record = of(f"out{n}", to, at=NOW - 43_200 + n)
-        made.append((record, fails(record, DEAD, by="dispatch_completed")))
+        made.append((record, [*passes(record), *fails(record, DEAD, by="dispatch_completed")]))
     return made
 
 

@@ -121,6 +121,7 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
         infrastructure: number of failures that happened while many agents failed at once.
         group: the group of texts that it is, where only reasons tell failures apart. Its figures
             are then estimated from ``TEXTS`` members, if there are more.
+        is_rest: whether others of its signature say something in common, and these do not.
         groups: clusters of the members' messages, where there are many that differ.
         members: some of the failures.
         state: given by a person; ``note``, ``by`` and ``since`` belong to it.
@@ -147,6 +148,7 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
     infrastructure: int = 0
     group: str | None = None
     says: str | None = None
+    is_rest: bool = False
     groups: list[TextGroup] = []
     members: list[Member]
     state: State = "new"
@@ -730,7 +732,15 @@ def by_text(issue: Issue, kept: Groups, embed: Embed | None = None) -> list[Issu
         _part(issue, part, key=f"{issue.key}-{name}", group=name, says=example)
         for name, part, example in zip(names, ordered, examples, strict=True)
     ]
-    return found + ([_part(issue, rest)] if rest else [])
+    if rest:
+        left = _part(issue, rest)
+        found.append(msgspec.structs.replace(left, title=rest_title(left.title), is_rest=True))
+    return found
+
+
+def rest_title(title: str) -> str:
+    """Name what is left of a signature when most of its members are issues by what they say."""
+    return f"{title}: other reasons"
 
 
 def _part(

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 from sqlalchemy import ColumnElement, Connection, func, insert, select, tuple_, update
 
-from baton.feed.issues import MEMBERS, Member, Rate, State, TextGroup, rate_of
+from baton.feed.issues import MEMBERS, Member, Rate, State, TextGroup, rate_of, rest_title
 from baton.feed.progress import Fix, Investigation, Promotion
 from baton.feed.signature import UNTOLD
 from baton.feed.taxonomy import CATEGORIES, subtype_named
@@ -23,7 +23,17 @@ from .issues import DAY, clean
 from .paging import at_of, cursor_after, read_cursor
 from .queries import Condition
 from .review import person
-from .schema import issue, issue_count, issue_edge, issue_event, issue_member, issue_progress
+from .rows import narrow
+from .schema import (
+    issue,
+    issue_count,
+    issue_edge,
+    issue_event,
+    issue_member,
+    issue_progress,
+    rollup,
+    score,
+)
 from .store import Store
 
 Order = Literal["count", "last"]
@@ -100,9 +110,8 @@ def issues(
             query = query.where(tuple_(by, issue.c.id) < tuple_(*after))
         query = query.order_by(by.desc(), issue.c.id.desc()).limit(limit + 1)
         rows = [dict(row) for row in connection.execute(query).mappings()]
-        edges = _edges(connection, project)
-        days = _days(connection, project, [row["id"] for row in rows[:limit]], now)
-    items = [_row_as(row, edges, days) for row in rows[:limit]]
+        known = _known(connection, project, rows[:limit], now)
+    items = [_row_as(row, known) for row in rows[:limit]]
     last = rows[limit - 1] if len(rows) > limit else None
     return Page(items=items, next=None if last is None else cursor_after([last[order], last["id"]]))
 
@@ -172,20 +181,136 @@ _AS_THEY_ARE = (
 )
 
 
-def _row_as(row: Mapping[str, Any], edges: _Edges, days: _Days, **more: Any) -> IssueRow:
+class _Sample(NamedTuple):
+    """What the evaluators of an issue scored of its edge.
+
+    ``scored`` of its ``dispatches``; ``failed`` is the share of its failures that is among those.
+    """
+
+    scored: int
+    dispatches: int
+    failed: float
+
+
+class _Known(NamedTuple):
+    """What is looked up for all issues of a list together."""
+
+    edges: _Edges
+    days: _Days
+    split: frozenset[str]
+    samples: Mapping[int, _Sample]
+
+
+def _known(
+    connection: Connection, project: int, rows: Sequence[Mapping[str, Any]], now: float | None
+) -> _Known:
+    query = select(issue.c.signature).where(
+        issue.c.project == project,
+        issue.c.signature.in_([row["signature"] for row in rows if row["text_group"] is None]),
+        issue.c.text_group.is_not(None),
+        issue.c.count > 0,
+    )
+    edges = _edges(connection, project)
+    return _Known(
+        edges,
+        _days(connection, project, [row["id"] for row in rows], now),
+        frozenset(connection.scalars(query)),
+        _samples(connection, project, rows, edges),
+    )
+
+
+_NEARLY_ALL = 0.98
+"""The share of dispatches from which on all are scored: the last ones wait for a worker."""
+_LOOKED_AT = 5_000
+"""Failures of an issue of which it is looked up whether they are in the sample."""
+
+
+def _samples(
+    connection: Connection, project: int, rows: Sequence[Mapping[str, Any]], edges: _Edges
+) -> dict[int, _Sample]:
+    """Return what was scored of issues' edges, where that is not all of it."""
+    names = {row["id"]: msgspec.json.decode(row["evaluators"], type=list[str]) for row in rows}
+    query = select(
+        rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator, func.sum(rollup.c.count)
+    ).where(
+        rollup.c.project == project,
+        rollup.c.evaluator.in_({narrow(name) for own in names.values() for name in own}),
+        rollup.c.to_agent.in_({row["receiver"] for row in rows if row["dispatched"]}),
+    )
+    query = query.group_by(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator)
+    counts = {(a, b, name): int(count) for a, b, name, count in connection.execute(query)}
+    samples: dict[int, _Sample] = {}
+    for row in rows:
+        evaluators = names[row["id"]]
+        edge = row["sender"], row["receiver"]
+        dispatches = edges.get(edge, 0)
+        scored = max((counts.get((*edge, narrow(each)), 0) for each in evaluators), default=0)
+        if row["dispatched"] and 0 < scored < _NEARLY_ALL * dispatches:
+            found = _in_sample(connection, project, row["id"], evaluators)
+            if found is not None:
+                rules, failed = found
+                samples[row["id"]] = _Sample(round(scored / rules), dispatches, failed)
+    return samples
+
+
+def _in_sample(
+    connection: Connection, project: int, id_: int, evaluators: Sequence[str]
+) -> tuple[int, float] | None:
+    """Return how many rules found an issue, and which share of its failures is in their samples.
+
+    What is beyond a sample was scored as another rule failed there: it would make rates too high.
+    ``None`` where none of its failures is kept, or where its scores are of no dispatch.
+    """
+    which = (
+        (score.c.project == issue_member.c.project)
+        & (score.c.conversation == issue_member.c.conversation)
+        & (score.c.dispatch == issue_member.c.place)
+    )
+    query = (
+        select(issue_member.c.id, score.c.rule, score.c.sampled)
+        .join(score, which)
+        .where(
+            issue_member.c.project == project,
+            issue_member.c.issue == id_,
+            score.c.unit == "dispatch",
+            score.c.status == "failed",
+            score.c.evaluator.in_(evaluators),
+            score.c.replaced_by.is_(None),
+        )
+        .order_by(issue_member.c.id)
+        .limit(_LOOKED_AT)
+    )
+    rules: set[str] = set()
+    members: dict[str, bool] = {}
+    for member, rule, sampled in connection.execute(query):
+        rules.add(rule)
+        members[member] = members.get(member, False) or sampled
+    return (len(rules), sum(members.values()) / len(members)) if members else None
+
+
+def _row_as(row: Mapping[str, Any], known: _Known, **more: Any) -> IssueRow:
     subtype = subtype_named(row["subtype"])
-    dispatches = edges.get((row["sender"], row["receiver"]), 0)
+    rate = rate_of(row["dispatched"], known.edges.get((row["sender"], row["receiver"]), 0))
+    sample = known.samples.get(row["id"])
+    if sample is not None:
+        rate = rate_of(round(row["dispatched"] * sample.failed), sample.scored)
+    is_rest = row["text_group"] is None and not row["proven"] and row["signature"] in known.split
+    told = {name: row[name] for name in _AS_THEY_ARE}
+    if is_rest:
+        told["title"] = rest_title(row["title"])
     return IssueRow(
-        **{name: row[name] for name in _AS_THEY_ARE},
+        **told,
         mast=[] if subtype is None else list(subtype.mast),
         sender=None if row["sender"] == UNTOLD else row["sender"],
         receiver=None if row["receiver"] == UNTOLD else row["receiver"],
         evaluators=msgspec.json.decode(row["evaluators"]),
-        rate=rate_of(row["dispatched"], dispatches),
+        rate=rate,
+        scored=None if sample is None else sample.scored / sample.dispatches,
+        is_rest=is_rest,
         group=row["text_group"],
         groups=msgspec.json.decode(row["groups"], type=list[TextGroup]),
         went_into=row["went_into"],
-        trend=days.of(row["id"]),
+        trend=known.days.of(row["id"]),
         **{"members": [], **more},
     )  # fmt: skip
 
@@ -228,13 +353,14 @@ def one_issue(
             for each in connection.execute(query).mappings()
         ]
         kept = _progress(connection, project, id_)
+        known = _known(connection, project, [row], now)
+        sample = known.samples.get(id_)
         of = _row_as(
             row,
-            _edges(connection, project),
-            _days(connection, project, [id_], now),
+            known,
             members=listed,
-            by_version=_rates(failed["agent"], dispatched["agent"]),
-            by_model=_rates(failed["model"], dispatched["model"]),
+            by_version=_rates(failed["agent"], dispatched["agent"], sample),
+            by_model=_rates(failed["model"], dispatched["model"], sample),
         )
     return IssueRecord(
         issue=of,
@@ -296,10 +422,18 @@ def _by_kind(connection: Connection, project: int, row: Mapping[str, Any]) -> tu
     return dispatched, failed
 
 
-def _rates(failed: Counter[str], dispatches: Counter[str]) -> dict[str, Rate]:
+def _rates(
+    failed: Counter[str], dispatches: Counter[str], sample: _Sample | None
+) -> dict[str, Rate]:
     # Empty is unknown, and no version.
     names = sorted((set(failed) | set(dispatches)) - {""})
-    return {name: rate_of(failed[name], dispatches[name]) for name in names}
+    if sample is None:
+        return {name: rate_of(failed[name], dispatches[name]) for name in names}
+    share = sample.scored / sample.dispatches
+    return {
+        name: rate_of(round(failed[name] * sample.failed), round(dispatches[name] * share))
+        for name in names
+    }
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

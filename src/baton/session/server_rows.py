@@ -477,9 +477,13 @@ class IssueRow(Issue, kw_only=True, omit_defaults=True):
         trend: failures of each of the last 14 days (UTC), today last.
         went_into: the key of the issue that its members are in now, after its texts were grouped
             anew.
+        scored: the share of its edge's dispatches that its evaluators scored, where that is not
+            all, as by a rule with a ``sample``: rates are estimated over those. ``count`` has all
+            failures, also those beyond the sample.
     """
 
     trend: list[int] = msgspec.field(default_factory=list)
+    scored: float | None = None
     went_into: str | None = None
 
 
