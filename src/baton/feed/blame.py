@@ -28,10 +28,10 @@ from baton.model import (
     JudgeRequest,
     Trace,
 )
+from baton.replays.steps import Place, Shown, places_of, shown_steps
 
 from .failures import Failure, causes
 from .fixes import FORMS
-from .steps import Place, Shown, places_of, shown_steps
 from .taxonomy import OTHER, SUBTYPES, Category, subtype_named, subtype_of
 
 How = Literal["proven", "judged", "can't tell"]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from baton.judges.prompts import neutral
 from baton.model import AgentRun, Dispatch, InputError, Trace, known
+from baton.replays.steps import shown_steps
 
 from .issues import Issue, Member
 from .progress import Progress, Quote
-from .steps import shown_steps
 
 LONG = 3_000
 """Characters of a step from which on it is condensed, or read in pieces."""

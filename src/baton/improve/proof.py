@@ -24,7 +24,7 @@ from baton.stats.comparison import (
     compare_pairs,
     drop_of_passes,
 )
-from baton.store import row_of
+from baton.store import IndexRow, row_of
 
 from .result import Outcome, Proof
 
@@ -65,16 +65,19 @@ def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = 
         text: the component's text in these plays.
         silent: cases that say nothing of what should happen: passing them tells nothing.
     """
+    listed = [each for each in results if each.case_id not in silent]
+    costs = [each.efficiency.cost_usd for each in listed if each.efficiency is not None]
+    return side_of_rows(map(row_of, listed), text, costs)
+
+
+def side_of_rows(rows: Iterable[IndexRow], text: str, costs: Iterable[float | None]) -> Side:
+    """Return results in short as a side; ``costs`` are those of the plays, where they are known."""
     builder = SnapshotBuilder()
-    costs = []
-    for result in results:
-        if result.case_id in silent:
-            continue
-        builder.add(row_of(result))
-        if result.efficiency is not None and result.efficiency.cost_usd is not None:
-            costs.append(result.efficiency.cost_usd)
+    for row in rows:
+        builder.add(row)
+    spent = [cost for cost in costs if cost is not None]
     cases = {each.id: each.values() for each in builder.cases()}
-    return Side(cases, text, fmean(costs) if costs else None)
+    return Side(cases, text, fmean(spent) if spent else None)
 
 
 def prove(

@@ -11,7 +11,7 @@ The unchanged play is made once for all changes of the same moments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -33,7 +33,7 @@ from baton.model import (
 )
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
-from baton.runner.live import evaluate_in_memory
+from baton.runner.live import OnResult, evaluate_in_memory
 from baton.runner.loop import entered
 from baton.runner.plan import Plan, RunOptions
 from baton.runner.recorded import score_in_memory
@@ -184,7 +184,7 @@ class Moments:
         Raises:
             InputError: there are none; with what to do.
         """
-        texts, _ = await self._known()
+        texts, _ = await self.known()
         return texts
 
     async def check(self, changed: Mapping[str, str]) -> list[ChangedText]:
@@ -197,24 +197,41 @@ class Moments:
             await self._check_tools()
         if not changed:
             return []
-        texts, tools = await self._known()
+        texts, tools = await self.known()
         return changes_of(texts, changed, tools)
 
     async def play(self, changed: Mapping[str, str]) -> Evaluation:
         """Play and score all cases with some texts changed; the unchanged play is made once."""
         if not changed and self._unchanged is not None:
             return self._unchanged
+        played = await self._play(changed, self.dataset, lambda _: None)
+        if not changed:
+            self._unchanged = played
+        return played
+
+    async def play_some(
+        self, changed: Mapping[str, str], cases: Collection[str], on_result: OnResult
+    ) -> Sequence[CaseResult]:
+        """Play and score some of the cases, by id, with some texts changed; nothing is kept.
+
+        ``on_result`` is told each result when it is there.
+        """
+        chosen = [case for case in self.dataset if case.id in cases]
+        dataset = Dataset(chosen, name=self.dataset.name)
+        return (await self._play(changed, dataset, on_result)).results
+
+    async def _play(
+        self, changed: Mapping[str, str], dataset: Dataset, on_result: OnResult
+    ) -> Evaluation:
         limit = self.options.max_agent_cost
         left = None if limit is None else max(limit - self.spent, 0.0)
         options = msgspec.structs.replace(self.options, max_agent_cost=left)
         provider = self.make(changed)
         played = await evaluate_in_memory(
-            self.plan, provider, self.dataset, options, self.dataset.name
+            self.plan, provider, dataset, options, dataset.name, on_result
         )
         costs = (each.efficiency.cost_usd for each in played.results if each.efficiency is not None)
         self.spent += sum(cost for cost in costs if cost is not None)
-        if not changed:
-            self._unchanged = played
         return played
 
     def scored(self) -> dict[int, CaseResult]:
@@ -232,7 +249,8 @@ class Moments:
                 self._scored = {each.position: each for each in found}
         return self._scored
 
-    async def _known(self) -> tuple[dict[str, str], set[str]]:
+    async def known(self) -> tuple[dict[str, str], set[str]]:
+        """Return the texts that may be changed, and the names of tools; raises InputError."""
         if self._texts is None:
             texts, tools = await texts_of(self.make({}))
             self._texts = texts, tools | answered_tools(self.cases)

@@ -50,15 +50,24 @@ def check_playable(plan: Plan, provider: Provider, dataset: Dataset) -> None:
 
 
 async def evaluate_in_memory(
-    plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, name: str
+    plan: Plan,
+    provider: Provider,
+    dataset: Dataset,
+    options: RunOptions,
+    name: str,
+    on_result: OnResult = lambda _: None,
 ) -> Evaluation:
-    """Play and score a dataset, and keep all results, in the order of the dataset."""
+    """Play and score a dataset, and keep all results, in the order of the dataset.
+
+    ``on_result`` is told each result when it is there.
+    """
     plan = _priced(plan, options)
     check_playable(plan, provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     results = MemoryResults(plan, len(dataset) * options.repeat)
     async with entered(provider), entered(plan.context.judge):
-        outcome = await play_all(plan, provider, dataset, options, results)
+        announced = _Announced(results, on_result)
+        outcome = await play_all(plan, provider, dataset, options, announced)
     results.note(outcome.notes, stopped=outcome.stopped)
     return results.evaluation(name, [*notices_of(provider), *notes])
 

@@ -1,0 +1,247 @@
+"""The journal of an improvement: every play and every proposal, a line each, as they come.
+
+An improvement that was killed is made again from its seed, and whatever the journal has is not
+played or asked again. So nothing else has to be kept of a search, and any moment is as good as
+another to be killed at: a line that was torn is cut off, and what it said is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import msgspec
+
+from baton.formats.own_files import make_folder
+from baton.model import InputError, Problem
+from baton.store import IndexRow
+
+JOURNAL = "journal.jsonl"
+IN_USE = "another process is improving with this folder: wait for it, or end it"
+
+
+class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
+    """One case played once.
+
+    Args:
+        texts: the hash of all texts that were changed (:func:`hash_of`).
+        row: the result in short.
+        error: why it broke.
+        told: what proposers are shown of it, by component; empty for cases that they never see.
+        cost_usd: of agents and judges, as far as prices are known.
+    """
+
+    texts: str
+    row: IndexRow
+    error: str | None = None
+    told: dict[str, str] = msgspec.field(default_factory=dict)
+    cost_usd: float | None = None
+
+
+class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal"):
+    """What a model answered to a question of a strategy.
+
+    Args:
+        study: the component.
+        number: of the question, counted from 0 in its study.
+        value: the answer, of the question's schema.
+        requests: how many requests it took.
+        cost_usd: what they cost, as far as prices are known.
+    """
+
+    study: str
+    number: int
+    value: dict[str, Any]
+    requests: int = 0
+    cost_usd: float | None = None
+
+
+class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
+    """The first line: what must not have changed when it is resumed, by name."""
+
+    about: dict[str, str]
+
+
+_Line = _Begun | Play | Proposal
+_DECODER = msgspec.json.Decoder(_Line)
+_ENCODER = msgspec.json.Encoder()
+
+
+def hash_of(texts: Mapping[str, str]) -> str:
+    """Return a short hash of changed texts, by which plays are found; empty without any."""
+    if not texts:
+        return ""
+    encoded = msgspec.json.encode(texts, order="deterministic")
+    return sha256(encoded).hexdigest()[:16]
+
+
+class Journal:
+    """Plays and proposals of one improvement; made by :meth:`begin` or :meth:`resume`.
+
+    Leave it with ``with`` or :meth:`close`.
+    """
+
+    def __init__(self, file: BinaryIO | None, lines: list[_Line]) -> None:
+        self._file = file
+        self._plays: dict[tuple[str, str, int], Play] = {}
+        self._proposals: dict[tuple[str, int], Proposal] = {}
+        self._asked = 0
+        self._cost: float | None = None
+        for line in lines:
+            self._take(line)
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Return one that is kept nowhere."""
+        return cls(None, [])
+
+    @classmethod
+    def begin(cls, folder: Path, about: Mapping[str, str]) -> Self:
+        """Begin a journal in a folder, which is made; raises InputError if it cannot be."""
+        try:
+            make_folder(folder)
+            file = (folder / JOURNAL).open("xb", buffering=0)
+        except OSError as error:
+            message = f"no improvement can be kept here: {error.strerror}"
+            raise InputError(Problem(file=str(folder), message=message)) from None
+        _lock(file, folder)
+        made = cls(file, [])
+        made._write(_Begun(about=dict(about)))
+        return made
+
+    @classmethod
+    def resume(cls, folder: Path, about: Mapping[str, str]) -> Self:
+        """Open the journal of a folder again.
+
+        A torn last line is cut off. Errors at its end are forgotten, so that what a server that
+        was down has made of the last plays is played again.
+
+        Raises:
+            InputError: there is no journal, it is damaged, somebody else writes it, or what it is
+                of has changed: the message says which.
+        """
+        path = folder / JOURNAL
+        try:
+            file = path.open("r+b", buffering=0)
+        except OSError:
+            message = "is no folder of an improvement: it has no journal"
+            raise InputError(Problem(file=str(folder), message=message)) from None
+        try:
+            _lock(file, folder)
+            lines = _read(file, path)
+            if not lines:  # killed within its first line
+                made = cls(file, [])
+                made._write(_Begun(about=dict(about)))
+                return made
+            known = lines[0].about if isinstance(lines[0], _Begun) else {}
+            changed = [name for name, value in about.items() if known.get(name) != value]
+            if changed:
+                raise InputError(
+                    Problem(
+                        file=str(folder),
+                        message=f"cannot be resumed: {_listed(changed)} changed since "
+                        "it was begun; go back, or begin a new one",
+                    )
+                )
+        except BaseException:
+            file.close()
+            raise
+        return cls(file, lines)
+
+    def play(self, texts: str, case: str, repeat: int) -> Play | None:
+        """Return a play that was made before."""
+        return self._plays.get((texts, case, repeat))
+
+    def proposal(self, study: str, number: int) -> Proposal | None:
+        """Return the answer to a question that was asked before."""
+        return self._proposals.get((study, number))
+
+    def add(self, line: Play | Proposal) -> None:
+        """Take a play or a proposal; it is on its way to the disk when this returns.
+
+        Raises:
+            InputError: the disk is full, for example.
+        """
+        self._write(line)
+        self._take(line)
+
+    def _take(self, line: _Line) -> None:
+        if not isinstance(line, _Begun) and line.cost_usd is not None:
+            self._cost = (self._cost or 0.0) + line.cost_usd
+        if isinstance(line, Play):
+            self._plays[line.texts, line.row.case_id, line.row.repeat] = line
+        elif isinstance(line, Proposal):
+            self._proposals[line.study, line.number] = line
+            self._asked += line.requests
+
+    def _write(self, line: _Line) -> None:
+        if self._file is None:
+            return
+        # One write a line: a process that is killed leaves a whole line, or the beginning of one.
+        data = _ENCODER.encode(line) + b"\n"
+        try:
+            while data:
+                data = data[self._file.write(data) or 0 :]
+        except OSError as error:
+            message = f"the journal cannot be written: {error.strerror}"
+            raise InputError(Problem(file=JOURNAL, message=message)) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def sums(self) -> tuple[int, int, float | None]:
+        """Return how many plays it has, how many requests were made, and what all of it cost."""
+        return len(self._plays), self._asked, self._cost
+
+
+def _read(file: BinaryIO, path: Path) -> list[_Line]:
+    """Read the lines of a journal, and cut off what does not count."""
+    data = file.read()
+    lines: list[_Line] = []
+    ends = [0]
+    for number, text in enumerate(data.splitlines(keepends=True), 1):
+        if not text.endswith(b"\n"):
+            break  # torn
+        try:
+            lines.append(_DECODER.decode(text))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            message = f"is damaged: {error}; begin a new improvement"
+            raise InputError(Problem(file=str(path), line=number, message=message)) from None
+        ends.append(ends[-1] + len(text))
+    while len(lines) > 1 and isinstance(last := lines[-1], Play) and last.row.status == "error":
+        lines.pop()
+        ends.pop()
+    file.truncate(ends[-1])
+    file.seek(ends[-1])
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _lock(file: BinaryIO, folder: Path) -> None:
+    """Keep other processes out as long as the file is open; raises InputError if one is in it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody is kept out
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(Problem(file=str(folder), message=IN_USE)) from None
+    except OSError:
+        return  # some network file systems have no locks

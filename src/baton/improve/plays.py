@@ -1,0 +1,173 @@
+"""Playing cases for an improvement: within its budgets, and never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from time import perf_counter
+
+import msgspec
+
+from baton.model import CaseResult, InputError, counted
+from baton.model.option_names import option
+from baton.replays.play import Moments
+from baton.store import row_of
+
+from .journal import Journal, Play, hash_of
+from .reflect import told
+from .result import Split, Strategy
+
+CANDIDATES = 40
+"""Candidates of a study: with them a search of the demo finds what helps in most runs; each costs
+its plays and a request or three."""
+
+
+class StoppedError(Exception):
+    """The improvement cannot go on: a budget is used up, or agents or models are down."""
+
+
+class BudgetError(StoppedError):
+    """A budget is used up. It ends a search, and what was found until then is still proven."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How an improvement is made.
+
+    Args:
+        strategy: how candidates are proposed.
+        seed: of everything that is drawn.
+        candidates: the most candidates of a study, the text as it is apart.
+        max_calls: the most plays, all studies together; a play is one case, once.
+        max_cost: the most that plays and proposals may cost, in USD.
+        agents: study the instructions of these agents, whatever the failures say.
+        components: study these components.
+        aimed: the axis that has to get better; the one that fails most if not given.
+        judged: the axes, by name, that a judge alone decides.
+        witnesses: axes, by name, that have to agree with a judge's.
+        lower_is_better: axes of which less is better.
+        pointed: failures by agent that blame and issues tell of.
+        most_words: the longest text; worked out from the text as it is if not given.
+    """
+
+    strategy: Strategy = "gepa"
+    seed: int = 0
+    candidates: int = CANDIDATES
+    max_calls: int | None = None
+    max_cost: float | None = None
+    agents: list[str] = []
+    components: list[str] = []
+    aimed: str | None = None
+    judged: frozenset[str] = frozenset()
+    witnesses: list[str] = []
+    lower_is_better: frozenset[str] = frozenset()
+    pointed: dict[str, int] = {}
+    most_words: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check numbers; raises InputError."""
+        for name, value in (("candidates", self.candidates), ("max_calls", self.max_calls)):
+            if value is not None and value < 1:
+                raise InputError(f"{option(name)} is at least 1, got {value}")
+        if self.max_cost is not None and not self.max_cost >= 0:
+            raise InputError(f"{option('max_cost')} is in USD, at least 0; got {self.max_cost:g}")
+
+
+class Plays:
+    """Plays cases with changed texts; what the journal has is not played again."""
+
+    def __init__(self, moments: Moments, journal: Journal, options: Options, split: Split) -> None:
+        self.moments, self.journal, self.options = moments, journal, options
+        self.train = frozenset(split.train)
+        self.cases = {case.id: case for case in moments.cases}
+        self.components: list[str] = []
+        self.reserve = 0
+        """Plays that are kept back for held-out cases."""
+        self.waited = 0.0
+        self._broken = 0
+
+    async def of(self, texts: Mapping[str, str], cases: Collection[str]) -> dict[str, list[Play]]:
+        """Return the plays of cases, all repeats, by id.
+
+        Raises:
+            StoppedError: a budget is used up, or no play can be made any more.
+        """
+        name = hash_of(texts)
+        repeats = range(self.moments.options.repeat)
+        missing = [
+            id_ for id_ in cases if any(self.journal.play(name, id_, n) is None for n in repeats)
+        ]
+        if missing:
+            await self._play(name, texts, missing)
+        found = {}
+        for id_ in cases:
+            own = [self.journal.play(name, id_, number) for number in repeats]
+            found[id_] = [play for play in own if play is not None]
+        return found
+
+    async def _play(self, name: str, texts: Mapping[str, str], missing: list[str]) -> None:
+        self.within_budget(len(missing) * self.moments.options.repeat)
+
+        def keep(result: CaseResult) -> None:
+            self.journal.add(self._short(name, result))
+
+        began = perf_counter()
+        try:
+            results = await self.moments.play_some(texts, missing, keep)
+        finally:
+            self.waited += perf_counter() - began
+        errors = [each for each in results if each.status == "error"]
+        if len(errors) < len(results):
+            self._broken = 0
+            return
+        # One text may break everything that it is played on. Two in a row, or the text as it is,
+        # are no fault of a text.
+        self._broken += 1
+        if self._broken > 1 or not texts:
+            why = next((each.error for each in errors if each.error), "nothing could be scored")
+            raise StoppedError(f"none of {counted(len(results), 'play')} could be made: {why}")
+
+    def within_budget(self, plays: int = 0) -> None:
+        """Check that so many plays may be made; raises StoppedError."""
+        made, _, spent = self.journal.sums()
+        limits, wanted = self.options, plays + self.reserve
+        if limits.max_calls is not None and made + wanted > limits.max_calls:
+            raise BudgetError(
+                f"the budget of {counted(limits.max_calls, 'play')} ({option('max_calls')}) is "
+                f"used up: {made} were made"
+                + (f", and {self.reserve} are kept for held-out cases" if self.reserve else "")
+            )
+        if limits.max_cost is not None and spent is not None:
+            # What the plays to come cost is not known; those before tell about it.
+            needed = spent + wanted * spent / made if made else spent
+            if needed > limits.max_cost or spent >= limits.max_cost:
+                raise BudgetError(
+                    f"the budget of {limits.max_cost:g} USD ({option('max_cost')}) is used up: "
+                    f"{spent:.4g} USD were spent"
+                )
+
+    def unplayed(self, texts: Mapping[str, str], cases: Collection[str]) -> int:
+        """Return how many plays of cases the journal does not have."""
+        name, repeats = hash_of(texts), range(self.moments.options.repeat)
+        return sum(self.journal.play(name, id_, n) is None for id_ in cases for n in repeats)
+
+    def _short(self, name: str, result: CaseResult) -> Play:
+        id_ = result.case_id
+        # Only train cases are told of: what proposers never see cannot get into a text.
+        shown = self.components if id_ in self.train else []
+        costs = [each.judge.cost_usd for each in result.scores if each.judge is not None]
+        if result.efficiency is not None:
+            costs.append(result.efficiency.cost_usd)
+        known = [cost for cost in costs if cost is not None]
+        return Play(
+            texts=name,
+            row=row_of(result),
+            error=_why(result),
+            told={each: told(self.cases[id_], result, each) for each in shown},
+            cost_usd=sum(known) if known else None,
+        )
+
+
+def _why(result: CaseResult) -> str | None:
+    if result.status != "error":
+        return None
+    reasons = [score.reason for score in result.scores if score.status == "error"]
+    return result.error or next(iter(reasons), None)

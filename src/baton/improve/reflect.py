@@ -1,0 +1,214 @@
+"""What a model is shown when it proposes texts, and how it is asked.
+
+Of a play it sees what concerns the component alone: of an agent's instructions, the dispatches to
+and from that agent and what its runs did; of a description, who was handed work; of a tool's text,
+its calls. With it go the findings, failed scores, reasons of judges and labels of people. All of
+that is anybody's text: it is fenced as data, and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.judges.prompts import clip, fenced
+from baton.model import Case, CaseResult, HandedOff, JudgeRequest, Score, ToolCall, Trace
+from baton.replays.steps import Shown, places_of, shown_steps
+
+Shows = Literal["text", "new", "moments", "history", "notes"]
+_STEP = 400
+"""Characters of a step: what was asked and answered shows in its beginning and its end."""
+_STEPS = 12
+"""Steps of a play: the first and the last ones, where more concern the component."""
+_VERDICTS = 6
+_REASON = 500
+_MOMENT = 4_000
+"""Characters of a play."""
+MOMENTS = 8
+"""Plays that a model is shown at once: with 4,000 characters each they are about 8,000 tokens."""
+HISTORY = 20
+"""Texts of the history: the best and the worst."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question of ``reflection.yaml``: what goes with it, and whether a list is answered."""
+
+    shows: list[Shows]
+    task: str
+    answer: Literal["text", "list"] = "text"
+
+
+class _Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: str
+    rules: str
+    questions: dict[str, Question]
+
+
+@cache
+def _words() -> _Words:
+    file = Path(__file__).with_name("reflection.yaml")
+    document = Document(str(file), read_bytes(file), "yaml")
+    return document.convert(document.value(), _Words)
+
+
+def question(name: str) -> Question:
+    """Return a question by its name."""
+    return _words().questions[name]
+
+
+class Material(NamedTuple):
+    """What a question may show.
+
+    Args:
+        text: the text that is to get better.
+        new: a text that was just written.
+        moments: what :func:`told` said of plays.
+        history: texts that were tried, with their scores.
+        notes: what was answered to a question before this one.
+    """
+
+    text: str
+    new: str = ""
+    moments: Sequence[str] = ()
+    history: Sequence[tuple[str, float]] = ()
+    notes: Sequence[str] = ()
+
+
+def request(name: str, component: str, most_words: int, material: Material) -> JudgeRequest:
+    """Return a question as a model is asked it.
+
+    Args:
+        name: of the question.
+        component: what is changed, as in ``agent:desk``.
+        most_words: what the new text may have.
+        material: what there is to show.
+    """
+    asked = question(name)
+    words = _words()
+    kind, _, _ = component.partition(":")
+    what, subject = _WHAT[kind]
+    rules = words.rules.replace("{what}", what).replace("{words}", str(most_words)).strip()
+    task = asked.task.replace("{subject}", subject).strip()
+    return JudgeRequest(
+        rubric=f"improve {name}",
+        version=words.version,
+        instructions=f"{task}\n\n{rules}",
+        content=fenced(_blocks(asked.shows, material)),
+        schema=_SCHEMAS[asked.answer],
+    )
+
+
+_WHAT = {
+    "agent": ("the instructions of an AI agent", "the agent"),
+    "description": ("what other agents read of an agent when they choose whom to ask", "the agent"),
+    "tool": ("what AI agents read of a tool", "an agent that uses the tool"),
+    "examples": ("a choice of examples for an AI agent", "the agent"),
+}
+
+
+def _schema(name: str, kind: Mapping[str, Any]) -> dict[str, Any]:
+    # What a model writes first is what it thinks about before it answers.
+    properties = {"thinking": {"type": "string"}, name: dict(kind)}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+_SCHEMAS = {
+    "text": _schema("text", {"type": "string"}),
+    "list": _schema("list", {"type": "array", "items": {"type": "string"}}),
+}
+
+
+def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, str]]:
+    if "text" in shows:
+        yield "The text as it is", material.text
+    if "new" in shows:
+        yield "The new text", material.new
+    if "notes" in shows:
+        yield "Notes", "\n".join(f"- {clip(each, _REASON).text}" for each in material.notes)
+    if "moments" in shows:
+        for number, each in enumerate(material.moments[:MOMENTS], 1):
+            yield f"Moment {number}", each
+    if "history" in shows:
+        ranked = sorted(material.history, key=lambda tried: -tried[1])
+        kept = ranked if len(ranked) <= HISTORY else [*ranked[:12], *ranked[12 - HISTORY :]]
+        for number, (text, score) in enumerate(kept, 1):
+            yield f"Text {number}, score {score:.2f}", text
+
+
+def told(case: Case, result: CaseResult, component: str) -> str:
+    """Say what one play shows of a component, with what was found of it.
+
+    Args:
+        case: what was played.
+        result: what came of it, with its trace.
+        component: as in ``agent:desk``.
+    """
+    lines = [f"{result.status}: {clip(_asked(case), _STEP, ' ').text}"]
+    trace = result.trace
+    if result.error is not None:
+        lines.append(f"it broke: {clip(result.error, _REASON, ' ').text}")
+    if trace is not None:
+        steps = [f"{one.agent} {_cut(one.text)}" for one in _concerned(trace, component)]
+        if len(steps) > _STEPS:
+            left = len(steps) - _STEPS
+            half = _STEPS // 2
+            steps = [*steps[:half], f"... {left} more steps ...", *steps[-half:]]
+        lines += steps
+    verdicts = [score for score in result.scores if _is_about(score, result, component)]
+    lines += [_verdict(score) for score in verdicts[:_VERDICTS]]
+    lines += [f"a person says: {name} is {value}" for name, value in case.labels.items()]
+    return clip("\n".join(lines), _MOMENT).text
+
+
+def _cut(text: str) -> str:
+    return clip(text, _STEP, " ").text
+
+
+def _asked(case: Case) -> str:
+    return " / ".join(" ".join(turn.input.plain().split()) for turn in case.turns)
+
+
+def _concerned(trace: Trace, component: str) -> list[Shown]:
+    """Return the steps that concern a component, in their order."""
+    kind, _, name = component.partition(":")
+    shown = shown_steps(trace)
+    if kind in ("agent", "examples"):
+        to_it = f"handed to {name}: "
+        return [one for one in shown.values() if one.agent == name or one.text.startswith(to_it)]
+    places = places_of(trace)
+    if kind == "tool":
+        return [
+            one
+            for id_, one in shown.items()
+            if isinstance(step := places[id_].step, ToolCall) and step.name == name
+        ]
+    return [one for id_, one in shown.items() if isinstance(places[id_].step, HandedOff)]
+
+
+def _is_about(score: Score, result: CaseResult, component: str) -> bool:
+    """Tell whether a verdict is feedback on a component.
+
+    One that is about a whole turn or conversation is: any agent in it may have caused it.
+    """
+    if score.status != "failed":
+        return False
+    kind, _, name = component.partition(":")
+    placed = [result.places[id_] for id_ in score.subject if id_ in result.places]
+    if not placed or kind in ("tool", "description"):
+        return True
+    return any(name in (place.agent, place.sender) for place in placed)
+
+
+def _verdict(score: Score) -> str:
+    by = " by a judge" if score.judge is not None else ""
+    return f"{score.evaluator} failed{by}: {clip(score.reason, _REASON, ' ').text}"

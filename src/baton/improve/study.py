@@ -1,0 +1,658 @@
+"""One improvement: cases are split, and the text of one component after the other is studied.
+
+Each study begins with what was proven before it. Candidates are tried on train cases, ranked on
+select cases, and the winner is played once on held-out cases. Plays and answers of models go
+through the journal, so that an improvement that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from statistics import fmean
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+from baton.components import are_examples, chosen, faults_of_change
+from baton.gate.baseline import SnapshotBuilder
+from baton.model import Case, InputError, Judge, JudgeError, counted
+from baton.replays.play import Moments
+from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
+
+from .choice import Chosen, choose, pointing
+from .journal import Journal, Play, Proposal, hash_of
+from .plays import BudgetError, Options, Plays, StoppedError
+from .proof import Decided, Side, prove, side_of_rows
+from .reflect import MOMENTS, Material, question, request
+from .result import Candidate, Improvement, Study
+from .split import Leaks, draw, texts_of, units_of
+from .strategies import (
+    WAYS,
+    Asking,
+    Choosing,
+    Ended,
+    Proposed,
+    Proposer,
+    Scored,
+    search,
+    with_rules,
+)
+
+T = TypeVar("T")
+
+BATCH = 8
+"""Train cases that a child is tried on beside its parent, half of them failing ones: of 8, a text
+that helps half of the failing cases is seen to be better in 15 of 16 tries."""
+_ROUNDS = 5
+"""Rounds of the engine for each candidate: rounds whose children are all refused end at some time,
+too."""
+_LOST = 0.01
+"""The chance below which a candidate counts as worse than the best so far on the same cases, so
+that the rest of the select cases is not played. It is low as it is looked at after every third."""
+_LONGER = 2, 150
+"""How much longer a text may get: so many times its words, or so many words more, whichever is
+more. Each word is paid for in every request, and what grew past that was seen to be a list of
+cases."""
+_FALSE_GAINS = 0.05
+"""The chance of a false gain in a whole run. The studies share it; the share of one that is proven
+goes to those after it (the fallback procedure: B. L. Wiens, 2003)."""
+
+
+OnStep = Callable[[str], None]
+"""Is told what happens, in a line each."""
+
+
+class Progress(NamedTuple):
+    """What goes on while an improvement is made."""
+
+    step: OnStep = lambda _: None
+    studied: Callable[[Improvement], None] = lambda _: None
+
+
+async def improve_texts(
+    moments: Moments,
+    judge: Judge,
+    journal: Journal,
+    options: Options,
+    *,
+    id_: str = "improvement",
+    target: str = "",
+    progress: Progress = Progress(),  # noqa: B008 - two functions that do nothing
+) -> Improvement:
+    """Improve the texts of agents, one component after the other.
+
+    Args:
+        moments: the cases, who plays them, what scores them, how often each is played.
+        judge: the model that proposes; in ``with``.
+        journal: what was done before, and where it is kept.
+        options: how it is made.
+        id_: the name of the run's folder.
+        target: the agent, as it was named.
+        progress: is told what goes on.
+
+    Raises:
+        InputError: too few cases, nothing that fails, no such component, agents without texts.
+    """
+    return await _Run(moments, judge, journal, options, id_, target, progress).improve()
+
+
+class _Run:
+    """One improvement on its way."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        judge: Judge,
+        journal: Journal,
+        options: Options,
+        id_: str,
+        target: str,
+        progress: Progress,
+    ) -> None:
+        self.options, self.journal, self.judge, self.progress = options, journal, judge, progress
+        left_out = moments.silent
+        self.cases = {case.id: case for case in moments.cases if case.id not in left_out}
+        drawn = draw(units_of(self.cases.values()), options.seed)
+        self.split, self.groups = drawn.split, drawn.groups
+        notes = list(drawn.notes)
+        if left_out:
+            notes.append(
+                f"{counted(len(left_out), 'case')} left out: they say nothing of what should happen"
+            )
+        self.plays = Plays(moments, journal, options, self.split)
+        self.result = Improvement(
+            id=id_, target=target, studies=[], split=self.split, seed=options.seed, notes=notes
+        )
+        self.moments = moments
+        planned = moments.plan.all_evaluators
+        self.types = {name: each.evaluator.type for name, each in planned.items()}
+
+    async def improve(self) -> Improvement:
+        began = perf_counter()
+        try:
+            await self._improve()
+        except StoppedError as stopped:
+            self.result.stopped = str(stopped)
+        result = self.result
+        result.seconds = perf_counter() - began
+        result.own_seconds = max(0.0, result.seconds - self.plays.waited)
+        self._sum_up()
+        return result
+
+    async def _improve(self) -> None:
+        texts = await self.moments.texts()
+        plays = self.plays
+        plays.components = [name for name in texts if name.startswith("agent:")]
+        plays.components += [each for each in self.options.components if each in texts]
+        open_ids = [*self.split.train, *self.split.select]
+        self.progress.step(f"{counted(len(open_ids), 'case')} played as they are")
+        before = await plays.of({}, open_ids)
+        chosen_ = choose(
+            (play.row for own in before.values() for play in own),
+            self.types,
+            texts,
+            agents=self.options.agents,
+            named=self.options.components,
+            aimed=_axis_named(self.options.aimed),
+            pointed=self.options.pointed,
+        )
+        proven: dict[str, str] = {}
+        share = open_share = _FALSE_GAINS / len(chosen_)
+        for chosen_one in chosen_:
+            study = _Search(self, chosen_one, texts, proven, open_share)
+            try:
+                made = await study.make()
+            except StoppedError as stopped:
+                made = study.ended("stopped", str(stopped))
+                self.result.studies.append(made)
+                self._sum_up()
+                raise
+            self.result.studies.append(made)
+            self._sum_up()
+            self.progress.studied(self.result)
+            if study.cut is not None:
+                raise StoppedError(study.cut)
+            if made.after is not None:
+                proven[made.component] = made.after
+                open_share += share
+            else:
+                open_share = share
+
+    def _sum_up(self) -> None:
+        result = self.result
+        result.plays, result.asked, result.cost_usd = self.journal.sums()
+
+
+def _axis_named(name: str | None) -> Axis | None:
+    if name is None:
+        return None
+    axis, of, agent = name.partition(" of ")
+    return Axis(axis, agent if of else None)
+
+
+def _values(plays: Mapping[str, Sequence[Play]]) -> dict[str, CaseValues]:
+    builder = SnapshotBuilder()
+    for own in plays.values():
+        for play in own:
+            builder.add(play.row)
+    return {case.id: case.values() for case in builder.cases()}
+
+
+def _means(values: CaseValues) -> dict[Axis, float]:
+    return {axis: fmean(own) for axis, own in values.values.items() if own}
+
+
+class _Search:
+    """The study of one component; implements :class:`baton.improve.strategies.Search`."""
+
+    def __init__(
+        self,
+        run: _Run,
+        chosen_: Chosen,
+        texts: Mapping[str, str],
+        proven: Mapping[str, str],
+        false_gains: float,
+    ) -> None:
+        self._run, self._plays, self._options = run, run.plays, run.options
+        self.component, self._why, self._aimed = chosen_
+        self._before = texts[self.component]
+        self._proven = dict(proven)
+        self._false_gains = false_gains
+        self._candidates = [_candidate(0, self._before, "as it is")]
+        self._numbers = {self._before: 0}
+        self._seen: defaultdict[int, dict[str, CaseValues]] = defaultdict(dict)
+        self._questions = 0
+        self._rounds = self._tries = 0
+        self._loop = asyncio.get_running_loop()
+        self._draw = random.Random(f"{run.options.seed} {self.component}")  # noqa: S311
+        known = [text for id_ in run.split.train for text in texts_of(run.cases[id_])]
+        held = [text for id_ in run.split.held_out for text in texts_of(run.cases[id_])]
+        self._leaks = Leaks(held, [*known, *texts.values()])
+        times, more = _LONGER
+        words = len(self._before.split())
+        self._most_words = run.options.most_words or max(times * words, words + more)
+        self._tools: set[str] = set()
+        self._best: int | None = None
+        self._closed = False
+        self.cut: str | None = None
+        """Why the search ended before its time."""
+
+    # What happens in the study.
+
+    async def make(self) -> Study:
+        run, options = self._run, self._options
+        _, self._tools = await run.moments.known()
+        train, select = run.split.train, run.split.select
+        way = WAYS[options.strategy]
+        self._proposer = await self._proposer_of()
+        run.progress.step(f"{self.component}: {options.strategy}, {self._why}")
+        base = await self._plays.of(self._texts(self._before), [*train, *select])
+        self._seen[0] = _values(base)
+        name = self.component.partition(":")[2]
+        self._at_it = {
+            id_
+            for id_, own in base.items()
+            for play in own
+            if any(agent == name for agent, _ in pointing(play.row, run.types))
+        }
+        self._base_select = [self._score(0, id_) for id_ in select]
+        self._candidates[0].train = self._mean(0, train)
+        self._candidates[0].select = self._select_means(0)
+        seed = self._draw.randrange(2**31)
+        held_out = run.split.held_out
+        self._plays.reserve = self._plays.unplayed(self._texts(self._before), held_out)
+        self._plays.reserve += len(held_out) * run.moments.options.repeat
+        try:
+            await asyncio.to_thread(
+                _ended_as_error, search, self, way, self._before, train, select, seed
+            )
+        except BudgetError as error:
+            self.cut = str(error)
+        finally:
+            self._closed = True
+            self._plays.reserve = 0
+        self._best = self._winner()
+        if self._best is None:
+            return self.ended("no proven gain", self._why_none())
+        run.progress.step(f"{self.component}: candidate {self._best} is played on held-out cases")
+        decided = await self._decide(self._best)
+        study = self.ended(decided.outcome, decided.reason)
+        study.proof = decided.proof
+        return study
+
+    def ended(self, outcome: Any, reason: str) -> Study:
+        """Return the study as it came to its end."""
+        return Study(
+            component=self.component,
+            why=self._why,
+            strategy=self._options.strategy,
+            before=self._before,
+            candidates=self._candidates,
+            best=self._best,
+            outcome=outcome,
+            reason=reason,
+        )
+
+    async def _decide(self, best: int) -> Decided:
+        held_out = self._run.split.held_out
+
+        async def side(text: str) -> Side:
+            plays = await self._plays.of(self._texts(text), held_out)
+            listed = [play for own in plays.values() for play in own]
+            return side_of_rows((p.row for p in listed), text, (p.cost_usd for p in listed))
+
+        options = self._options
+        return prove(
+            await side(self._before),
+            await side(self._candidates[best].text),
+            self._aimed,
+            groups=self._run.groups,
+            judged=options.judged,
+            witnesses=[axis for name in options.witnesses if (axis := _axis_named(name))],
+            lower_is_better=options.lower_is_better,
+            confidence=1 - self._false_gains,
+        )
+
+    def _why_none(self) -> str:
+        tried = [each for each in self._candidates[1:] if each.refused is None]
+        cut = f"; {self.cut}" if self.cut is not None else ""
+        if not tried:
+            refused = [each.refused for each in self._candidates if each.refused]
+            last = f": {refused[-1]}" if refused else ""
+            return f"no candidate could be played{last}{cut}"
+        return (
+            f"none of {counted(len(tried), 'candidate')} is better than the text as it is on the "
+            f"select cases{cut}"
+        )
+
+    def _winner(self) -> int | None:
+        """Return the candidate that gains most on the select cases; ``None`` where none gains.
+
+        What another axis loses is taken off: it could not be proven, as it is worse somewhere.
+        """
+        whole = [each for each in self._candidates[1:] if each.select and not each.ended_early]
+        base = self._candidates[0].select
+
+        def gain(one: Candidate) -> float:
+            moved = {
+                name: (value - base[name]) * self._sign(name)
+                for name, value in one.select.items()
+                if name in base
+            }
+            lost = max(
+                [0.0, *(-value for name, value in moved.items() if name != str(self._aimed))]
+            )
+            return moved.get(str(self._aimed), 0.0) - lost
+
+        better = [each for each in whole if gain(each) > 1e-9]
+        if not better:
+            return None
+        return min(better, key=lambda each: (-round(gain(each), 9), each.words, each.number)).number
+
+    # What the engine asks, from its own thread.
+
+    def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
+        return self._wait(self._evaluate(text, cases))
+
+    def propose(self, parent: str, moments: Sequence[str]) -> str:
+        return self._wait(self._propose(parent, moments))
+
+    def batch(self) -> list[str]:
+        """Draw train cases, half of them failing ones as the text is: these can tell something.
+
+        A case that fails for another agent's fault tells nothing, however much better this one is.
+        """
+        train = self._run.split.train
+        failing = [id_ for id_ in train if self._score(0, id_) < 1]
+        failing = [id_ for id_ in failing if id_ in self._at_it] or failing
+        passing = [id_ for id_ in train if id_ not in failing]
+        size = min(BATCH, len(train))
+        most = min(len(failing), max(size // 2, size - len(passing)))
+        drawn = [*self._draw.sample(failing, most)]
+        drawn += self._draw.sample(passing, min(size - most, len(passing)))
+        return sorted(drawn)
+
+    def is_over(self) -> bool:
+        self._rounds += 1
+        limit = self._options.candidates
+        perfect = any(
+            each.select.get(str(self._aimed)) == self._perfect and not each.ended_early
+            for each in self._candidates
+        )
+        return perfect or self._tries >= limit or self._rounds > _ROUNDS * limit
+
+    @property
+    def _perfect(self) -> float:
+        return 1.0 if self._sign(self._aimed.name) > 0 else 0.0
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._closed:  # whoever waited for the engine was cancelled
+            work.close()
+            raise Ended(None)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except BaseException as error:
+            raise Ended(error) from error
+
+    async def _evaluate(self, text: str, cases: Sequence[str]) -> Scored:
+        number = self._numbers[text]
+        one = self._candidates[number]
+        if number and cases and cases[0] in self._run.split.select:
+            await self._race(one)
+        else:
+            await self._see(one, cases)
+            if one.number:
+                one.train = self._mean(number, self._seen[number].keys() & self._plays.train)
+        seen = self._seen[number]
+        is_unplayed = one.ended_early
+        scores = [
+            # It could not win whatever the rest gives: for the front it counts as nothing.
+            0.0 if is_unplayed and id_ not in seen else self._score(number, id_)
+            for id_ in cases
+        ]
+        axes = [
+            self._objectives(number, id_, score) for id_, score in zip(cases, scores, strict=True)
+        ]
+        return Scored(scores, axes, [self._told(text, id_) for id_ in cases])
+
+    async def _see(self, one: Candidate, cases: Collection[str]) -> None:
+        missing = [id_ for id_ in cases if id_ not in self._seen[one.number]]
+        plays = await self._plays.of(self._texts(one.text), missing)
+        self._seen[one.number] |= _values(plays)
+        if one.number:
+            one.plays += sum(map(len, plays.values()))
+            costs = [p.cost_usd for own in plays.values() for p in own if p.cost_usd is not None]
+            if costs:
+                one.cost_usd = (one.cost_usd or 0.0) + sum(costs)
+
+    async def _race(self, one: Candidate) -> None:
+        """Play the select cases by thirds, until the candidate cannot win any more.
+
+        It is given up when the best so far is ahead even if all that is left passes, or when it is
+        worse on the same cases than chance would have it.
+        """
+        select = list(self._run.split.select)
+        random.Random(f"{self._options.seed} {self.component} race").shuffle(select)  # noqa: S311
+        whole = [each for each in self._candidates if each.select and not each.ended_early]
+        best = max(whole, key=lambda each: (fmean(self._scores(each, select)), -each.number))
+        goal = fmean(self._scores(best, select))
+        third = -(-len(select) // 3)
+        for at in range(0, len(select), third):
+            await self._see(one, select[at : at + third])
+            seen = select[: at + third]
+            left = len(select) - len(seen)
+            if left and self._is_hopeless(one, best, seen, left, goal):
+                one.ended_early = True
+                break
+        one.select = self._select_means(one.number)
+
+    def _is_hopeless(
+        self, one: Candidate, best: Candidate, seen: Sequence[str], left: int, goal: float
+    ) -> bool:
+        mine, theirs = self._scores(one, seen), self._scores(best, seen)
+        if (sum(mine) + left) / (len(seen) + left) < goal - 1e-9:
+            return True
+        then, now = (
+            {id_: [value] for id_, value in zip(seen, own, strict=True)} for own in (theirs, mine)
+        )
+        found = compare_pairs(then, now)
+        return (
+            found is not None
+            and found.difference.value < 0
+            and found.p is not None
+            and found.p <= _LOST
+        )
+
+    async def _propose(self, parent: str, moments: Sequence[str]) -> str:
+        if self._tries >= self._options.candidates:
+            return parent
+        self._tries += 1
+        failing = [each for each in moments if each.startswith("failed")]
+        shown = [*failing, *(each for each in moments if each not in failing)][:MOMENTS]
+        history = [
+            (each.text, fmean(own))
+            for each in self._candidates
+            if (own := self._scores(each, self._seen[each.number].keys() & self._plays.train))
+        ]
+        cost_before = self._run.journal.sums()[2] or 0.0
+        proposed: Proposed = await self._proposer(parent, shown, history)
+        cost = (self._run.journal.sums()[2] or 0.0) - cost_before
+        text = proposed.text
+        known = self._numbers.get(text) if text is not None else None
+        if text is not None and known and not self._candidates[known].select:
+            # It was no better on the few cases of its first try: these are others.
+            self._candidates[known].cost_usd = (self._candidates[known].cost_usd or 0.0) + cost
+            return text
+        number = len(self._candidates)
+        made = _candidate(number, text if text is not None else parent, proposed.by)
+        made.parents = [self._numbers[parent]]
+        made.cost_usd = cost or None
+        self._candidates.append(made)
+        made.refused = "the model gave no usable answer" if text is None else self._fault(text)
+        if made.refused is not None or text is None:
+            return parent
+        self._numbers[text] = number
+        return text
+
+    def _fault(self, text: str) -> str | None:
+        """Say which rule a text breaks; ``None`` where it may be played."""
+        if text in self._numbers:
+            number = self._numbers[text]
+            return "it is the text as it is" if number == 0 else f"it is candidate {number} again"
+        if are_examples(self.component):
+            return self._leaks.fault(text)
+        faults = faults_of_change(self._before, text, self._tools)
+        words = len(text.split())
+        if words > self._most_words:
+            faults.append(f"it has {words} words, and may have {self._most_words}")
+        return "; ".join(faults) or self._leaks.fault(text)
+
+    async def _ask(self, name: str, material: Material) -> Any:
+        """Ask a question of the strategy; raises StoppedError where no model answers any more."""
+        number = self._questions
+        self._questions += 1
+        kept = self._run.journal.proposal(self.component, number)
+        if kept is None:
+            kept = await self._ask_anew(name, material, number)
+        answer = kept.value.get(question(name).answer)
+        return answer or None
+
+    async def _ask_anew(self, name: str, material: Material, number: int) -> Proposal:
+        self._plays.within_budget()
+        asked = request(name, self.component, self._most_words, material)
+        # The same question may come again, and is to bring something else then: so a sample is
+        # asked for by its number, and another seed gives other ones.
+        sample = (self._options.seed % 1_000_000) * 10_000 + number
+        began = perf_counter()
+        try:
+            response = await self._run.judge.ask(asked, sample=sample)
+        except JudgeError as error:
+            if error.kind in _NO_ANSWER:
+                made = Proposal(study=self.component, number=number, value={}, requests=1)
+                self._run.journal.add(made)
+                return made
+            if error.kind == "budget":
+                raise BudgetError(f"the budget is used up: {error.message}") from None
+            raise StoppedError(f"the model gave no answer: {error.message}") from None
+        finally:
+            self._plays.waited += perf_counter() - began
+        made = Proposal(
+            study=self.component,
+            number=number,
+            value=response.value,
+            requests=response.requests,
+            cost_usd=response.cost_usd,
+        )
+        self._run.journal.add(made)
+        return made
+
+    async def _proposer_of(self) -> Proposer:
+        strategy, seed = self._options.strategy, self._draw.randrange(2**31)
+        if are_examples(self.component):
+            if strategy != "bayesian":
+                raise InputError(
+                    f"`{self.component}` is a choice of cases: the strategy `bayesian` chooses"
+                )
+            pool = [id_ for id_ in self._run.split.train if _shows(self._run.cases[id_])]
+            cases = self._run.cases
+            return Choosing(
+                seed,
+                self._before,
+                None,
+                pool,
+                lambda _, ids: chosen([cases[id_] for id_ in ids]),
+                self._measured,
+            )
+        if strategy == "bayesian":
+            return Choosing(seed, self._before, self._ask, [], with_rules, self._measured)
+        return Asking(strategy, self._ask)
+
+    def _measured(self, text: str) -> float | None:
+        number = self._numbers.get(text)
+        if number is None:
+            return None
+        seen = self._seen[number].keys() & self._plays.train
+        if not seen:
+            return None
+        return fmean(self._score(number, id_) - self._score(0, id_) for id_ in seen)
+
+    # Numbers.
+
+    def _texts(self, text: str) -> dict[str, str]:
+        own = {} if text == self._before else {self.component: text}
+        return {**self._proven, **own}
+
+    def _sign(self, axis: str) -> int:
+        return -1 if axis.partition(" of ")[0] in self._options.lower_is_better else 1
+
+    def _score(self, number: int, id_: str) -> float:
+        """Return how well a case went on the aimed axis; more is better.
+
+        Without a value, as the play broke or the axis says nothing of it, it counts as it went
+        with the text as it is: an error is neither a gain nor a loss.
+        """
+        for each in (number, 0):
+            values = self._seen[each].get(id_)
+            own = values.values.get(self._aimed) if values is not None else None
+            if own:
+                mean = fmean(own)
+                return mean if self._sign(self._aimed.name) > 0 else 1 - mean
+        return 0.5
+
+    def _scores(self, one: Candidate, cases: Collection[str]) -> list[float]:
+        return [self._score(one.number, id_) for id_ in cases]
+
+    def _mean(self, number: int, cases: Collection[str]) -> float | None:
+        own = [self._score(number, id_) for id_ in cases if id_ in self._seen[number]]
+        return fmean(own) if own else None
+
+    def _select_means(self, number: int) -> dict[str, float]:
+        """Return the mean of each axis over the select cases that have a value now and before."""
+        seen, base = self._seen[number], self._seen[0]
+        sums: dict[str, list[float]] = {}
+        for id_ in self._run.split.select:
+            if id_ in seen and id_ in base:
+                now, then = _means(seen[id_]), _means(base[id_])
+                for axis, value in now.items():
+                    if axis in then:
+                        sums.setdefault(str(axis), []).append(value)
+        return {name: fmean(values) for name, values in sums.items()}
+
+    def _objectives(self, number: int, id_: str, score: float) -> dict[str, float]:
+        values = self._seen[number].get(id_)
+        means = _means(values) if values is not None else {}
+        other = {str(axis): value * self._sign(axis.name) for axis, value in means.items()}
+        return {**other, str(CASES_PASSED): means.get(CASES_PASSED, score), "aimed": score}
+
+    def _told(self, text: str, id_: str) -> str:
+        play = self._run.journal.play(hash_of(self._texts(text)), id_, 0)
+        return play.told.get(self.component, "") if play is not None else ""
+
+
+_NO_ANSWER = frozenset({"unparsable", "refusal", "truncated", "empty"})
+"""Kinds of errors that are about one question: the next one may well be answered."""
+
+
+def _shows(case: Case) -> bool:
+    """Tell whether a case can be an example: it says what should come of it."""
+    try:
+        chosen([case])
+    except InputError:
+        return False
+    return True
+
+
+def _candidate(number: int, text: str, by: str) -> Candidate:
+    return Candidate(number=number, text=text, by=by, words=len(text.split()))
+
+
+def _ended_as_error(work: Callable[..., None], *args: Any) -> None:
+    """Do the engine's work; raises what a study ended it with."""
+    try:
+        work(*args)
+    except Ended as ended:
+        (why,) = ended.args
+        if isinstance(why, BaseException):
+            raise why from None

@@ -1,0 +1,212 @@
+"""Texts of agents are improved one after the other, and a gain is proven on held-out cases."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from baton.improve.strategies import ALIASES, STRATEGIES, strategy_named
+from baton.model import Case, InputError, JudgeError, JudgeRequest
+from baton.testing.build import case, expect
+
+from .world import (
+    DESK,
+    HELPS,
+    REFUNDS,
+    Model,
+    broken,
+    down,
+    improve,
+    messages,
+    moments,
+    study_of,
+)
+
+
+def test_two_weaknesses_are_found_fixed_one_by_one_and_proven() -> None:
+    result = improve(candidates=25)
+    assert [study.component for study in result.studies] == ["agent:desk", "agent:refunds"]
+    for study in result.studies:
+        assert study.outcome == "proven", study.reason
+        assert study.after is not None
+        assert HELPS[study.component] in study.after
+        assert study.proof is not None
+        assert study.proof.worse == []
+    assert set(result.texts) == {"agent:refunds", "agent:desk"}
+    assert result.stopped is None
+    assert result.plays > 48
+    again = msgspec.json.decode(msgspec.json.encode(result), type=type(result))
+    assert again == result
+
+
+def test_proposers_see_train_cases_alone_and_only_what_concerns_the_component() -> None:
+    model = Model()
+    result = improve(model=model, components=["agent:refunds"], candidates=6)
+    shown = "\n".join(request.content for request in model.asked)
+    texts = {each.id: each.first_input for each in messages()}
+    for id_ in (*result.split.select, *result.split.held_out):
+        assert texts[id_] not in shown
+    assert any(texts[id_] in shown for id_ in result.split.train)
+    assert "response failed" in shown
+    assert "billing said" not in shown
+    assert all("⟦" in request.content for request in model.asked)
+
+
+def test_held_out_cases_are_played_for_the_winner_alone() -> None:
+    played: dict[str, set[str]] = {}
+
+    def note(case: Case, texts: Mapping[str, str]) -> None:
+        played.setdefault(case.id, set()).add(str(sorted(texts.items())))
+
+    result = improve(moments(on_play=note), components=["agent:refunds"])
+    assert {len(played[id_]) for id_ in result.split.held_out} == {2}
+
+
+def test_the_same_seed_gives_the_same_result_and_another_one_another_split() -> None:
+    one, two, other = improve(), improve(), improve(seed=4)
+    assert msgspec.to_builtins(one.studies) == msgspec.to_builtins(two.studies)
+    assert one.split != other.split
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_each_strategy_finds_what_helps(strategy: str) -> None:
+    result = improve(strategy=strategy, components=["agent:refunds"], candidates=60)
+    (study,) = result.studies
+    assert study.outcome == "proven", study.reason
+    assert study.strategy == strategy
+    assert all(each.parents for each in study.candidates[1:])
+
+
+def test_names_of_other_tools_are_aliases_and_a_misspelt_one_is_refused() -> None:
+    assert {strategy_named(name) for name in ALIASES} == set(STRATEGIES)
+    with pytest.raises(InputError, match="no strategy `geppa`"):
+        strategy_named("geppa")
+
+
+def test_shuffled_labels_give_no_gain() -> None:
+    # What is expected has nothing to do with the messages: no prompt can meet it.
+    gains = 0
+    for seed in range(20):
+        cases = messages(30)
+        stated = [(each.turns[0].dispatches, each.turns[0].response_contains) for each in cases]
+        random.Random(seed).shuffle(stated)
+        for each, (dispatches, response) in zip(cases, stated, strict=True):
+            each.turns[0].dispatches, each.turns[0].response_contains = dispatches, response
+        result = improve(moments(cases), seed=seed, candidates=6)
+        gains += any(study.outcome == "proven" for study in result.studies)
+    assert gains <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("You are the desk. Broken goods go to refunds.", "lacks the placeholder `{shop}`"),
+        (f"{DESK} " + "and so on " * 200, "it has 613 words, and may have 163"),
+        (f"{DESK} For order 40{{}} say yes.", "nothing fills the placeholder `{}`"),
+        (DESK, "it is the text as it is"),
+        ("  ", "the new text is empty"),
+    ],
+)
+def test_a_text_that_breaks_a_rule_is_refused_with_the_reason(text: str, reason: str) -> None:
+    if "{}" in text:
+        text, reason = f"{DESK} Say hello to {{customer}}.", "nothing fills the placeholder `{cus"
+    result = improve(model=Model(lambda _: text), components=["agent:desk"], candidates=2)
+    (study,) = result.studies
+    assert study.outcome == "no proven gain"
+    assert reason in str(study.candidates[1].refused)
+    assert reason in study.reason
+
+
+def test_held_out_text_in_a_candidate_is_refused() -> None:
+    cases = messages()
+    leaked = {id_: f"{DESK} {text}" for id_, text in ((c.id, c.first_input) for c in cases)}
+    held = improve(candidates=1).split.held_out[0]
+    model = Model(lambda _: leaked[held])
+    (study,) = improve(model=model, components=["agent:desk"], candidates=1).studies
+    assert "held out" in str(study.candidates[1].refused)
+
+
+def test_a_model_that_is_down_stops_the_run_with_the_reason() -> None:
+    result = improve(model=Model(down))
+    assert result.stopped == "the model gave no answer: connection refused"
+    assert result.studies[-1].outcome == "stopped"
+    assert result.texts == {}
+
+
+def test_an_answer_that_cannot_be_used_is_a_refused_candidate() -> None:
+    def refuse(_: JudgeRequest) -> str:
+        raise JudgeError("refusal", "I would rather not")
+
+    (study,) = improve(model=Model(refuse), components=["agent:desk"], candidates=3).studies
+    assert study.outcome == "no proven gain"
+    assert {each.refused for each in study.candidates[1:]} == {"the model gave no usable answer"}
+
+
+def test_agents_that_are_down_stop_the_run_with_the_reason() -> None:
+    result = improve(moments(on_play=broken))
+    assert "the agents cannot be reached" in str(result.stopped)
+    assert result.studies == []
+
+
+def test_errors_of_a_candidate_are_neither_gain_nor_loss() -> None:
+    def flaky(case: Case, texts: Mapping[str, str]) -> None:
+        if HELPS["agent:refunds"] in texts.get("agent:refunds", "") and case.id.endswith("1"):
+            broken(case, texts)
+
+    (study,) = improve(moments(on_play=flaky), components=["agent:refunds"], candidates=25).studies
+    assert study.best is not None
+    best = study.candidates[study.best]
+    assert best.select["response"] > study.candidates[0].select["response"]
+
+
+def test_a_budget_of_plays_ends_the_search_and_the_best_so_far_is_still_proven() -> None:
+    whole = improve(components=["agent:refunds"], candidates=60, strategy="random")
+    small = improve(components=["agent:refunds"], candidates=60, strategy="random", max_calls=170)
+    assert small.plays <= 170
+    assert "the budget of 170 plays" in str(small.stopped)
+    assert whole.stopped is None
+    (study,) = small.studies
+    assert study.outcome in ("proven", "no proven gain")
+
+
+def test_a_budget_that_does_not_even_do_for_the_start_stops_the_run() -> None:
+    result = improve(max_calls=5)
+    assert "the budget of 5 plays" in str(result.stopped)
+    assert result.plays == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"components": ["agent:refund"]}, "no component `agent:refund`; did you mean"),
+        ({"agents": ["boss"]}, "no component `agent:boss`"),
+        ({"candidates": 0}, "candidates` is at least 1|candidates is at least 1"),
+        ({"max_cost": -1.0}, "is in USD, at least 0"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        improve(**options)
+
+
+def test_cases_that_all_pass_and_those_that_state_nothing_are_refused() -> None:
+    passing = [each for each in messages(60) if each.turns[0].response_contains is None]
+    with pytest.raises(InputError, match="no train or select case fails"):
+        improve(moments(passing))
+    made = moments([case(expect(f"hello {n} there"), id=f"s{n}") for n in range(12)])
+    made.silent = {each.id for each in made.cases}
+    with pytest.raises(InputError, match="too few"):
+        improve(made)
+
+
+def test_hopeless_candidates_are_not_played_to_the_end() -> None:
+    result = improve(moments(messages(120)), strategy="random", candidates=30, seed=1)
+    ended = [each for study in result.studies for each in study.candidates if each.ended_early]
+    select = len(result.split.select)
+    for each in ended:
+        assert each.plays < select + 40
+    assert study_of(result, "agent:refunds").before == REFUNDS
