@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from baton.improve.result import Candidate, Improvement, Outcome, Split, Study
+from baton.improvements.result import Candidate, Improvement, Outcome, Split, Study
 from baton.model import InputError
 from baton.session.apply import IMPROVEMENT, apply_improvement
 

@@ -11,8 +11,8 @@ from baton.config.git import Branching, working_tree
 from baton.config.trust import Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import HOME
-from baton.improve.result import Improvement, Study
-from baton.improve.texts_in_files import Change, FileChange, changes_of_files, write_files
+from baton.improvements.result import Improvement, Study
+from baton.improvements.texts_in_files import Change, FileChange, changes_of_files, write_files
 from baton.model import InputError, Problem, counted
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
@@ -78,7 +78,7 @@ def apply_improvement(
     the agent's folder. Nothing of an agent is run to find them.
 
     Args:
-        improvement: what :func:`baton.improve` returned, or the folder of `baton improve`.
+        improvement: what :func:`baton.improvements` returned, or the folder of `baton improve`.
         target: the agent or config that was improved; as the improvement says when left out.
         app: the app of an ADK server.
         variant: which of a config's providers.

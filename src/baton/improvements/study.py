@@ -205,7 +205,7 @@ def _means(values: CaseValues) -> dict[Axis, float]:
 
 
 class _Search:
-    """The study of one component; implements :class:`baton.improve.strategies.Search`."""
+    """The study of one component; implements :class:`baton.improvements.strategies.Search`."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ _COLOURS: dict[Outcome, str] = {
 
 def page_of(improvement: Improvement) -> str:
     """Return the whole page; see ``docs/improve.md``."""
-    style = asset("theme.css") + files("baton.improve").joinpath("page.css").read_text("utf-8")
+    style = asset("theme.css") + files("baton.improvements").joinpath("page.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
     title = f"Improvement of {improvement.target}"

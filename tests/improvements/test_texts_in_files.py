@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from baton.improve.texts_in_files import Change, changes_of_files, write_files
+from baton.improvements.texts_in_files import Change, changes_of_files, write_files
 from baton.model import Example, InputError
 
 

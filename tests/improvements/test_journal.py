@@ -12,8 +12,8 @@ from textwrap import dedent
 import msgspec
 import pytest
 
-from baton.improve.journal import JOURNAL, Journal
-from baton.improve.result import Improvement
+from baton.improvements.journal import JOURNAL, Journal
+from baton.improvements.result import Improvement
 from baton.model import InputError, JudgeRequest
 
 from .world import Model, broken, down, improve, moments
@@ -132,10 +132,10 @@ def test_a_run_is_not_begun_in_a_folder_that_has_one(tmp_path: Path) -> None:
 LARGE = """
     import asyncio, sys
     from pathlib import Path
-    from baton.improve.journal import JOURNAL, Journal
-    from baton.improve.plays import Options, Plays
-    from baton.improve.result import Split
-    from tests.improve.world import messages, moments
+    from baton.improvements.journal import JOURNAL, Journal
+    from baton.improvements.plays import Options, Plays
+    from baton.improvements.result import Split
+    from tests.improvements.world import messages, moments
 
     folder = Path(sys.argv[1])
     cases = messages(50)

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from baton.improve.journal import Journal
-from baton.improve.plays import Options
-from baton.improve.result import Improvement, Study
-from baton.improve.study import improve_texts
+from baton.improvements.journal import Journal
+from baton.improvements.plays import Options
+from baton.improvements.result import Improvement, Study
+from baton.improvements.study import improve_texts
 from baton.model import Case, JudgeError, JudgeRequest, JudgeResponse, ProviderError, Trace, Usage
 from baton.providers.base import ConfiguredProvider, ProviderOptions, Surroundings
 from baton.replays.play import Moments

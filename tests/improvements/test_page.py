@@ -6,8 +6,8 @@ import random
 import re
 from html.parser import HTMLParser
 
-from baton.improve.page import page_of
-from baton.improve.result import Candidate, Improvement, Proof, Split, Study
+from baton.improvements.page import page_of
+from baton.improvements.result import Candidate, Improvement, Proof, Split, Study
 from baton.replays.new_text import NewText
 from baton.stats.comparison import PASSED, Axis, CaseValues, compare_all
 

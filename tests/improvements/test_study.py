@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.improve.strategies import ALIASES, STRATEGIES, strategy_named
+from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
 from baton.model import Case, InputError, JudgeError, JudgeRequest
 from baton.testing.build import case, expect
 
