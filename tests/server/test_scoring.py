@@ -23,15 +23,17 @@ def rules_of(*rules: str) -> list[Rule]:
     return list(made.rules)
 
 
-def conversation(*, id: str = "test", inside: bool = False) -> Trace:
+def conversation(
+    *, id: str = "test", inside: bool = False, words: str = "Refund order 42."
+) -> Trace:
     """A desk that sets `refunds` and `billing` to work; `refunds` uses a tool it may not."""
     allowed: dict[str, Any] = {"tools_allowed": ["lookup"], "tools_source": "definition"}
     return trace(
         turn(
-            "Refund order 42.",
+            words,
             run(
                 "desk",
-                delegate("refunds", "Refund order 42.", **allowed),
+                delegate("refunds", words, **allowed),
                 delegate("billing", "Look up order 42.", **allowed),
                 output="Done.",
             ),

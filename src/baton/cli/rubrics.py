@@ -12,8 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from baton.evaluators.judging.rubric import Rubric
+from baton.model import counted
+from baton.model.visible import visible_line
 from baton.reports.text import Console, Text, console_for, one_line
 from baton.session.file_kinds import config_of
+from baton.session.rubric_examples import keep_examples
 from baton.session.rubrics import (
     Answered,
     named_rubric,
@@ -138,6 +141,53 @@ def ask_examples(
         names, config=config, rubrics=rubrics, judge=judging.flags(), on_answer=show, note=note
     )
     return max(_CODES[each.outcome] for each in answers)
+
+
+@rubrics_command.command(name="examples", help_epilogue=examples_text(BELOW["rubrics examples"]))
+def keep_feedback(
+    name: str,
+    *files: str,
+    config: ConfigPath = None,
+    agents: Path | None = None,
+    traces: Annotated[tuple[Path, ...], Parameter(show_default=False)] = (),
+    project: str | None = None,
+    out: Path | None = None,
+) -> int:
+    """Keep labels against the judge, and failures that a proven fix confirms, as examples.
+
+    A judge is shown the nearest ones where the option `examples` of a rubric names the file.
+
+    Parameters
+    ----------
+    name
+        A rubric, or an evaluator of the config that asks one.
+    files
+        Labels, as of `baton label` or a dataset, and the evaluations they are of.
+    config
+        A config, with its own rubrics and options.
+    agents
+        Agent definitions, for traces that lie elsewhere.
+    traces
+        The recordings that evaluations were made of. May be given several times.
+    project
+        What the examples belong to; they are shown only where `project` says the same.
+    out
+        The file; NAME.examples.jsonl beside the rubric, or here for one of Baton's.
+    """
+    kept = keep_examples(
+        name,
+        files,
+        config=config,
+        agents=agents,
+        traces=traces,
+        project=project,
+        out=out,
+        note=note,
+    )
+    said = f"{counted(kept.against, 'label')} against the judge"
+    said += f", {counted(kept.fixes, 'failure')} of proven fixes: {kept.fresh} new or changed"
+    print(f"{visible_line(str(kept.file))}: {counted(kept.total, 'example')} ({said})")
+    return 0
 
 
 def calibrated(rubric: Rubric) -> str:

@@ -355,6 +355,12 @@ BELOW = {
             0,
         ),
     ),
+    "rubrics examples": (
+        Example(
+            "baton rubrics examples dispatch_correctness labels.jsonl .baton/evaluations/MINE",
+            "labels against the judge",
+        ),
+    ),
     "rubrics test": (
         Example("baton rubrics test --config baton.yaml", "your own, by the judge of a config"),
         Example("baton rubrics test result_integration --judge openai:gpt-4o-mini", "one of them"),

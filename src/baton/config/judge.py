@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.config.dialects.accelerator import model_of_label
+from baton.evaluators.user_defined import traits_of
 from baton.formats.document import Document
 from baton.formats.explain import Path as Place
 from baton.gate.rules import Gate, named
@@ -202,6 +203,11 @@ def ready(
                         msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
                         for problem in error.problems
                     ]
+    problems += [
+        Problem(message=f"`{planned.evaluator.name}`: {message}")
+        for planned in plan.every_evaluator
+        if (message := traits_of(planned.evaluator).lacks) is not None
+    ]
     if problems:
         raise InputError(problems)
     context = msgspec.structs.replace(plan.context, judge=judging)

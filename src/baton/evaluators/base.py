@@ -133,6 +133,11 @@ class EvaluatorTraits(ABC):
         """Whether a low value passes."""
         return False
 
+    @property
+    def lacks(self) -> str | None:
+        """What has to be named before it can score recorded runs; ``None`` where all is there."""
+        return None
+
     @abstractmethod
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
         """Return the options, by our names, that data may not set, as paths (`judge.base_url`)."""

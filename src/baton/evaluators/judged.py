@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -27,7 +28,8 @@ from baton.plugins import Origin, refused_options
 from .base import EvaluatorTraits, not_played, nothing_to_judge
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
-from .judging.load import checks_of, revised, rubric_text
+from .judging.labelled_examples import Examples, LabelledExample, examples_in
+from .judging.load import checks_of, names_of, revised, rubric_text
 from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.rubric import Rubric, RubricOptions
 from .judging.subject import Subject, subjects
@@ -61,7 +63,7 @@ class Judged(EvaluatorTraits):
     every_sample: ClassVar[bool] = False
     options_type: ClassVar[type[RubricOptions]] = RubricOptions
 
-    __slots__ = ("name", "options", "rubric", "shape")
+    __slots__ = ("examples", "name", "options", "rubric", "shape")
 
     def __init__(
         self, rubric: Rubric, name: str | None = None, options: Mapping[str, Any] | None = None
@@ -71,6 +73,10 @@ class Judged(EvaluatorTraits):
         self.name = name or rubric.name
         self.options = checked(dict(options or {}), RubricOptions, ("config",))
         self.rubric = revised(rubric, self.options)
+        asked = self.options.examples
+        self.examples = (
+            examples_in(asked, names_of(rubric), self.rubric.answer) if asked is not None else None
+        )
 
     @property
     def type(self) -> str:
@@ -79,8 +85,8 @@ class Judged(EvaluatorTraits):
 
     @property
     def version(self) -> str:
-        """The version of the rubric; it says so when options changed the question."""
-        return self.rubric.version
+        """The version of the rubric; it says so when options or examples change the question."""
+        return self.rubric.version + (f"+x{self.examples.version}" if self.examples else "")
 
     @property
     def unit(self) -> Unit:
@@ -90,7 +96,7 @@ class Judged(EvaluatorTraits):
     @property
     def scorer(self) -> Scorer:
         """What makes its scores."""
-        return Scorer(self.name, self.rubric)
+        return Scorer(self.name, msgspec.structs.replace(self.rubric, version=self.version))
 
     @property
     def threshold(self) -> float:
@@ -109,13 +115,20 @@ class Judged(EvaluatorTraits):
 
     @property
     def rubric_hash(self) -> str:
-        """The hash of the rubric, with what options changed in it."""
-        return digest(self.rubric)
+        """The hash of the rubric, with what options changed in it, and of examples."""
+        return digest(self.rubric if self.examples is None else [self.rubric, self.version])
 
     @property
     def lower_is_better(self) -> bool:
         """Whether a low value passes."""
         return self.rubric.direction == "lower"
+
+    @property
+    def lacks(self) -> str | None:
+        """That examples are asked for, and no file of them is named."""
+        if self.options.examples is None or self.examples is not None:
+            return None
+        return "`examples` needs a `file` here: `baton rubrics examples` writes one"
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
         """Return the options that data may not set."""
@@ -127,6 +140,15 @@ class Judged(EvaluatorTraits):
             return self
         given = {**msgspec.to_builtins(self.options), **override}
         return self.__class__(self.shape, self.name, given)
+
+    def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
+        """Return a copy that shows examples of a server's project, as far as options ask for it."""
+        if self.options.examples is None:
+            return self
+        made = copy.copy(self)
+        options = msgspec.structs.replace(self.options.examples, project=project)
+        made.examples = Examples(items, names_of(self.shape), self.rubric.answer, options)
+        return made
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Judge everything of the rubric's unit; what can't be judged says why."""
@@ -191,7 +213,8 @@ class Judged(EvaluatorTraits):
         if isinstance(items, Missing):
             return items
         sections = sections_of(rubric, inputs, evidence_pieces(answers))
-        return question_of(rubric, sections, items, text, self.options.max_chars)
+        examples = self.examples.nearest(sections, subject.trace.id) if self.examples else ()
+        return question_of(rubric, sections, items, text, self.options.max_chars, examples)
 
     async def judged(self, subject: Subject, context: EvalContext) -> Score:
         """Judge one thing; whatever keeps it from a verdict is in the score."""

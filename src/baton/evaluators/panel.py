@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
@@ -16,6 +17,7 @@ from baton.plugins import Alias, Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, describe
 from .judged import Judged, RubricEntry
+from .judging.labelled_examples import LabelledExample
 from .judging.rubric import RubricOptions
 from .judging.verdicts import JudgedDetails, details_of, summed, worst_first
 from .registry import evaluator_entry
@@ -131,6 +133,20 @@ class Panel(EvaluatorTraits):
     def lower_is_better(self) -> bool:
         """Whether a low value passes."""
         return self._first.lower_is_better
+
+    @property
+    def lacks(self) -> str | None:
+        """What its rubric lacks."""
+        return self._first.lacks
+
+    def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
+        """Return a copy whose models are shown examples, as far as options ask for it."""
+        made = copy.copy(self)
+        items = list(items)
+        made._members = {
+            model: member.with_examples(items, project) for model, member in self._members.items()
+        }
+        return made
 
     @property
     def members(self) -> tuple[Judged, ...]:

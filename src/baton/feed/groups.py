@@ -8,7 +8,6 @@ texts give the same groups in any order. It needs scikit-learn, which the extra 
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from baton.model import InputError
 from baton.plugins.origin import install, requirement
+from baton.stats.tfidf import fit, words
 
 from .signature import mask
 
@@ -45,11 +45,8 @@ _NEAREST = 0.35
 """The share of words that a new text and a member have in common, weighted by how rare the words
 are, from which on it is of its group. Two wordings of one complaint share 0.4 to 0.8, texts of two
 complaints 0.0 to 0.25."""
-# Words of two letters or more: masks (`#`, `<id>`) are in nearly all texts and tell nothing.
-_WORD = re.compile(r"[^\W\d_]{2,}")
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Gives a vector for each of some texts."""
-_ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
 
 
 def group_texts(
@@ -114,16 +111,18 @@ def _labels(texts: Sequence[str], before: Sequence[str | None], embed: Embed | N
 
 def _of_words(texts: Sequence[str]) -> Any:
     """Return TF-IDF vectors, sparse and of length 1; ``None`` where no text has a word."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    def words(text: str) -> list[str]:
-        return [_stem(word) for word in _WORD.findall(text) if word not in ENGLISH_STOP_WORDS]
-
-    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
-    try:
-        return vectorizer.fit_transform(texts)
-    except ValueError:
+    of_texts = [words(text, ENGLISH_STOP_WORDS) for text in texts]
+    weights = fit(of_texts)
+    if not weights.idf:
         return None
+    rows = [weights.vector(each) for each in of_texts]
+    places = [place for place, row in enumerate(rows) for _ in row]
+    columns = [number for row in rows for number in row]
+    values = [weight for row in rows for weight in row.values()]
+    return csr_matrix((values, (places, columns)), shape=(len(texts), len(weights.idf)))
 
 
 def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
@@ -144,14 +143,6 @@ def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
     if size > 0 and size < dense.shape[1]:
         dense = TruncatedSVD(size, random_state=0).fit_transform(dense)
     return csr_matrix(normalize(dense) * np.sqrt(_ALIKE / _ALIKE_EMBEDDED))
-
-
-def _stem(word: str) -> str:
-    """Cut the commonest endings off: `refunded` and `refunds` are `refund`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word[: -len(ending)]
-    return word
 
 
 def _linked(vectors: Any, before: Sequence[str | None]) -> list[int]:
@@ -357,7 +348,7 @@ class Members:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_stem(word) for word in _WORD.findall(mask(text).casefold()))
+    return frozenset(words(mask(text)))
 
 
 def middle_of(texts: Sequence[str]) -> str:

@@ -405,6 +405,7 @@ def _plan_one(
         refused = refused_options(maker.options_type, alias.renamed(spec.config), "file")
         _raise_refused(refused, "config", "file")
     options = {**alias.presets, **alias.translate(spec.config)}
+    options = _located(options, folder)
     try:
         if entry.runs_code and not own_code:
             # It runs code of the user's own, which stays unloaded; its options are checked.
@@ -477,3 +478,15 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_errors: NotNegative | None = None
     fail_fast: bool = False
     max_agent_cost: Money | None = None
+
+
+def _located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return options of a rubric with the files that they name as seen from a folder."""
+    found = dict(config)
+    for name in ("examples", "distilled"):
+        given = config.get(name)
+        if isinstance(given, Mapping) and isinstance(given.get("file"), str):
+            found[name] = {**given, "file": str(folder / given["file"])}
+    if isinstance(config.get("options"), Mapping):  # of a panel: those of its rubric
+        found["options"] = _located(config["options"], folder)
+    return found

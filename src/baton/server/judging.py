@@ -28,6 +28,7 @@ from baton.runner.loop import run_anywhere
 
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
+from .judge_examples import with_examples
 from .rows import Sums
 from .rules import Budget, Part, Rule, Rules, listed
 from .schema import conversation, judging, run, score, spending
@@ -113,7 +114,7 @@ def judge_waiting(
             continue
         work = [one for item in some if (one := _work(store, item, read, now)) is not None]
         if work:
-            asked = _ask(store, project, rule, work, now, cache, connect)
+            asked = _ask(store, project, rule, work, now, cache, connect, read)
             for one in work:
                 _keep(store, rules, rule, one, asked[one.item.id], now)
     return len(items)
@@ -224,6 +225,7 @@ def _ask(
     now: float,
     cache: Path | None,
     connect: Connect,
+    read: ReadRecord,
 ) -> dict[int, _Asked]:
     """Ask the judges of a rule about some conversations, one judge after the other."""
     asked = {one.item.id: _Asked([]) for one in work}
@@ -236,6 +238,7 @@ def _ask(
                     before = asked[one.item.id]
                     asked[one.item.id] = before._replace(budget=True, delayed=_used_up(rule, now))
                 continue
+        shown = with_examples(store, project, part, now, read)
         try:
             judge = _judge(part, left, cache, connect)
         except InputError as error:
@@ -243,7 +246,7 @@ def _ask(
                 asked[one.item.id] = asked[one.item.id]._replace(delayed=str(error))
             continue
         try:
-            answers = run_anywhere(_ask_all(rule, part, judge, work, now))
+            answers = run_anywhere(_ask_all(rule, shown, judge, work, now))
         finally:
             if rule.budget is not None and judge.spent > 0:
                 spend(store, project, rule.name, rule.budget, judge.spent, now)

@@ -349,6 +349,10 @@ def _planned(
     for index, each in enumerate(spec.evaluators):
         place = f"evaluators[{index}]"
         named = each.judge if isinstance(each, RuleEvaluator) else None
+        if _names_file_of_examples(_options_of(each)):
+            message = "a server shows the labels of the project: leave `file` and `project` out"
+            problems.append(Problem(path=f"{place}.config.examples", message=message))
+            continue
         try:
             some = make_plan([each], folder=folder).evaluators
         except InputError as error:
@@ -374,8 +378,22 @@ def _planned(
             problems.append(Problem(path=f"{place}.judge", message=f"`{name}` asks no judge"))
         planned.append(one)
         asked.append(judge)
-        options.append(each.config if isinstance(each, RuleEvaluator) else {})
+        options.append(_options_of(each))
     return planned, asked, options
+
+
+def _options_of(asked: str | RuleEvaluator) -> dict[str, Any]:
+    """Return the options of an evaluator, as they are written."""
+    return asked.config if isinstance(asked, RuleEvaluator) else {}
+
+
+def _names_file_of_examples(options: Mapping[str, Any]) -> bool:
+    nested = options.get("options")
+    for each in (options, nested if isinstance(nested, Mapping) else {}):
+        examples = each.get("examples")
+        if isinstance(examples, Mapping) and {"file", "project"} & examples.keys():
+            return True
+    return False
 
 
 def _made_by(one: PlannedEvaluator, options: Any, judge: JudgeSettings | None) -> str:

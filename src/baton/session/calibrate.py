@@ -52,7 +52,7 @@ from .server_rows import Conversation, Page
 from .server_source import is_server, source_of, with_servers_fetched
 
 
-class _Labels(NamedTuple):
+class GivenLabels(NamedTuple):
     """Labels, the file they are in, and the cases when that is a dataset; or their server."""
 
     labels: list[Label]
@@ -102,7 +102,7 @@ def calibrate(
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
-    labels, more = _read_labels(rubric, evaluator, some)
+    labels, more = labels_first(rubric, evaluator, some)
     rest = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
     stored = [path for path in rest if is_evaluation(path)]
     if not (rest or labels.server) or (stored and len(stored) < len(rest)):
@@ -122,7 +122,7 @@ def calibrate(
         things = _stored_verdicts(stored, recordings, agents, evaluator, context, note)
         report = calibration_report(evaluator, labels.labels, things, None, context.agent_names)
     else:
-        pairs = _labelled_traces(rest, labels, settings, agents, note)
+        pairs = labelled_traces(rest, labels, settings, agents, note)
         there = [one for pair in pairs for one in things_of(evaluator, *pair, context)]
         labelled = placed(labels.labels, there, context.agent_names)
         people(labelled, terms_of(evaluator))  # what is wrong with labels is said before asking
@@ -154,9 +154,9 @@ def calibrate(
     return report
 
 
-def _read_labels(
+def labels_first(
     rubric: str, evaluator: Judged, files: Sequence[PathLike]
-) -> tuple[_Labels, Sequence[PathLike]]:
+) -> tuple[GivenLabels, Sequence[PathLike]]:
     """Read the labels that come first, if any, and return what comes after them."""
     if not files:
         raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
@@ -178,17 +178,17 @@ def _read_labels(
             key = (label.rubric, label.trace, label.what, label.by)
             newest.setdefault(key, msgspec.structs.replace(label, where=Location(file=server.url)))
         own = of_rubric(newest.values(), [rubric, *names_of(evaluator.shape)])
-        return _Labels(own, None, None, server), rest
+        return GivenLabels(own, None, None, server), rest
     first = Path(files[0])
     if is_evaluation(first):
-        return _Labels([], None, None), files
+        return GivenLabels([], None, None), files
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None
     every = read_labels(first) if dataset is None else labels_of(dataset)
     try:
         own = of_rubric(every, [rubric, *names_of(evaluator.shape)])
     except InputError as error:
         raise InputError(Problem(file=str(first), message=str(error))) from None
-    return _Labels(own, first, dataset), rest
+    return GivenLabels(own, first, dataset), rest
 
 
 def _stored_verdicts(
@@ -214,9 +214,9 @@ def _stored_verdicts(
     return things
 
 
-def _labelled_traces(
+def labelled_traces(
     paths: Sequence[Path],
-    labels: _Labels,
+    labels: GivenLabels,
     config: Config | None,
     agents: PathLike | None,
     note: Note,

@@ -344,8 +344,15 @@ class _Json(NamedTuple):
 _Token = str | _Leaf | _Json
 
 
-def fit_material(sections: Sequence[Section], limit: int, matters: Matters) -> FittedMaterial:
+def fit_material(
+    sections: Sequence[Section],
+    limit: int,
+    matters: Matters,
+    more: Sequence[tuple[str, str]] = (),
+) -> FittedMaterial:
     """Return the content of a request, and what was left out to keep to ``limit`` characters.
+
+    ``more`` are further blocks, titles and neutral texts, which do not count.
 
     Lists of things to label do not count: all of them together may be as long as the limit, and
     each may be ``LONGEST``.
@@ -381,7 +388,8 @@ def fit_material(sections: Sequence[Section], limit: int, matters: Matters) -> F
         left_out += [
             LeftOut(leaf.section, leaf.ids, leaf.kind, leaf.cut) for leaf in leaves if leaf.cut
         ]
-    content = fenced_neutral((section.title, texts[section.name]) for section in sections)
+    blocks = [(section.title, texts[section.name]) for section in sections]
+    content = fenced_neutral([*blocks, *more])
     return FittedMaterial(content, left_out)
 
 

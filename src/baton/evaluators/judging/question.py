@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from baton.evaluators.judging.material import LeftOut, Section, TooLongError, fit_material, said_of
-from baton.model import JudgeRequest
+from baton.model import JudgeRequest, digest
 
 from .inputs import Given, Missing, input_of
+from .labelled_examples import GUIDE, Shown
 from .material import Kind, Piece, line
 from .rubric import LISTED, Hidden, Rubric
 from .subject import Subject
@@ -78,12 +79,18 @@ def sections_of(
 
 
 def question_of(
-    rubric: Rubric, sections: list[Section], items: list[Item] | None, text: str | None, limit: int
+    rubric: Rubric,
+    sections: list[Section],
+    items: list[Item] | None,
+    text: str | None,
+    limit: int,
+    examples: Sequence[Shown] = (),
 ) -> Question:
     """Put the request together.
 
     ``text`` stands for ``{rubric}`` in the prompt, ``limit`` is how many characters of material
     are shown at most. Statements of a case are material, those of a rubric or a config are ours.
+    ``examples`` are shown after the material; which they are is part of the version.
 
     Raises:
         TooLongError: it can't be shown so that a verdict counts.
@@ -100,7 +107,7 @@ def question_of(
         kinds = get_args(Kind) if kind is None else (kind,)
         return any(rubric.hidden(name, each) != "nothing" for each in kinds)
 
-    content, left_out = fit_material(sections, limit, matters)
+    content, left_out = fit_material(sections, limit, matters, examples)
     if _may_hide(rubric, left_out, "fault") and _may_hide(rubric, left_out, "excuse"):
         raise TooLongError(
             f"too long to judge: {said_of(left_out)} can't be shown, and no verdict counts without "
@@ -112,10 +119,13 @@ def question_of(
         _STATEMENTS if items is not None and claims is None and not ours else "",
         answer_guide(rubric.answer, items, statements=ours),
         _LEFT_OUT if left_out else "",
+        GUIDE if examples else "",
     ]
     request = JudgeRequest(
         rubric=rubric.name,
-        version=rubric.version,
+        version=f"{rubric.version}+x{digest(list(map(list, examples)))[:8]}"
+        if examples
+        else rubric.version,
         instructions="\n\n".join(part for part in parts if part),
         content=content,
         schema=answer_schema(rubric.answer, items),

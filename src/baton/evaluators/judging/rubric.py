@@ -170,6 +170,20 @@ class Example(Strict, frozen=True, kw_only=True):
             raise ValueError("an example expects either a `label` or a `score`")
 
 
+class ExampleOptions(Strict, frozen=True, kw_only=True):
+    """Whether earlier cases are shown to the judge, and how many.
+
+    ``file`` is what `baton rubrics examples` wrote; a server takes the labels of the project
+    instead. ``max_tokens`` is for all examples of a question together. Only those of ``project``
+    are shown (without one, those that name none).
+    """
+
+    file: str | None = None
+    count: Annotated[int, msgspec.Meta(ge=1, le=20)] = 3
+    max_tokens: Annotated[int, msgspec.Meta(ge=100, le=20_000)] = 1_000
+    project: str | None = None
+
+
 class Rubric(Strict, frozen=True, kw_only=True):
     """A question to a judge, and what is made of the answer.
 
@@ -241,7 +255,8 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ``input_mapping``: names that the user's text uses, and the input that each stands for; the
     judge is shown these inputs alone, of the unit that has them.
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
-    longest. The others replace parts of the rubric. The marks say what files of data may set: see
+    longest. ``examples``: show the judge earlier cases on which people decided, the nearest ones.
+    The others replace parts of the rubric. The marks say what files of data may set: see
     :mod:`baton.plugins.data_limits`.
     """
 
@@ -255,6 +270,7 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kinds: list[Kind] | None = None
     agents: Annotated[list[str] | None, FROM_CASES] = None
     max_chars: Annotated[int, msgspec.Meta(ge=200), FROM_CONFIGS] = 60_000
+    examples: Annotated[ExampleOptions | None, FROM_CONFIGS] = None
     report: Annotated[Report | None, FROM_FILES] = None
     unit: Annotated[Unit | None, FROM_FILES] = None
     inputs: Annotated[list[str] | None, FROM_FILES] = None

@@ -1,0 +1,234 @@
+"""Feedback on a judge, kept as examples with the rubric: labels against it, and proven fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from baton.config import Config
+from baton.datasets.labels import Label
+from baton.evaluators.judged import Judged
+from baton.evaluators.judging.labelled_examples import (
+    MOST,
+    LabelledExample,
+    example_of,
+    read_examples,
+)
+from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.subject import Subject
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.own_files import make_folder, naming, write_whole
+from baton.model import EvalContext, InputError
+from baton.runner.calibration import People, people, placed
+from baton.runner.judged_subjects import JudgedThing, of_evaluation, terms_of
+from baton.stats.calibration import Key, Opinion, Terms, people_class
+from baton.store import evaluation_traces, read_evaluation
+
+from .calibrate import labels_first
+from .file_kinds import config_of
+from .issues import PROGRESS, ProgressFolder
+from .prepare import Note, PathLike, log_note
+from .rubrics import rubric_evaluator, rubric_files
+
+
+class KeptExamples(NamedTuple):
+    """The file of examples, how many it has, and how many of them are new or changed.
+
+    ``against`` are labels that say otherwise than the judge, ``fixes`` failures of issues whose
+    fix is proven.
+    """
+
+    file: Path
+    total: int
+    fresh: int
+    against: int
+    fixes: int
+
+
+def keep_examples(
+    rubric: str,
+    files: Sequence[PathLike],
+    *,
+    config: PathLike | None = None,
+    agents: PathLike | None = None,
+    traces: Sequence[PathLike] = (),
+    project: str | None = None,
+    progress: PathLike = PROGRESS,
+    out: PathLike | None = None,
+    note: Note = log_note,
+) -> KeptExamples:
+    """Keep what people said against a judge, and failures that a proven fix confirms.
+
+    Args:
+        rubric: the rubric, by any of its names, or its file.
+        files: labels (a file of `baton label`, or a dataset), then evaluations that were judged;
+            evaluations alone give only what proven fixes confirm.
+        config: a config with the rubric's options, and rubrics of the user's own.
+        agents: agent definitions, for traces that lie elsewhere.
+        traces: the recordings that evaluations were made of.
+        project: what the examples belong to; they are shown only where `project` is the same.
+        progress: the folder with what was done about issues.
+        out: the file; beside the rubric, where that is the user's own, else here.
+        note: takes what was left out.
+
+    Raises:
+        InputError: files that do not go together, labels of what was not judged, or nothing to
+            keep.
+    """
+    settings = config_of(config) if config is not None else None
+    evaluator = rubric_evaluator(rubric, settings)
+    given, rest = labels_first(rubric, evaluator, files)
+    folders = [Path(each) for each in rest]
+    if not folders or not all(map(is_evaluation, folders)):
+        raise InputError("name evaluations that the judge has scored, after the labels")
+    context = settings.plan.context if settings is not None else EvalContext()
+    definitions = None if agents is None else Path(agents)
+    verdicts: dict[Key, JudgedThing] = {}
+    subjects: dict[Key, Subject] = {}
+    for folder in folders:
+        stored = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
+        verdicts |= {thing.key: thing for thing in of_evaluation(stored, evaluator.type)}
+        for trace in evaluation_traces(stored, definitions):
+            for subject in evaluator.subjects(trace, None, context):
+                subjects[trace.id, subject.id] = subject
+    terms = terms_of(evaluator)
+    labelled = placed(given.labels, verdicts.values(), context.agent_names)
+    opinions = people(labelled, terms)
+    found: dict[Key, LabelledExample] = {}
+    maker = _Maker(evaluator, subjects, verdicts, project)
+    for key in _proven(evaluator, ProgressFolder(progress), verdicts):
+        verdict = verdicts[key]
+        value = verdict.label if verdict.label is not None else verdict.value
+        if key not in labelled and value is not None:
+            maker.add(found, key, value, origin_is_fix=True)
+    fixes = len(found)
+    for key, opinion in against(opinions, verdicts, terms).items():
+        value = opinion.label if opinion.label is not None else opinion.score
+        if value is not None:
+            maker.add(found, key, value, labels=labelled[key])
+    if maker.missing:
+        note(f"{maker.missing} left out: there is nothing to show of them any more")
+    if not found:
+        raise InputError(
+            f"nothing to keep: no label says otherwise than `{evaluator.type}`, and no proven fix "
+            "confirms a failure"
+        )
+    file = Path(out) if out is not None else _beside(rubric, evaluator, settings)
+    total, fresh = _merge(file, found.values())
+    return KeptExamples(file, total, fresh, len(found) - fixes, fixes)
+
+
+def against(
+    opinions: People, verdicts: Mapping[Key, JudgedThing], terms: Terms
+) -> dict[Key, Opinion]:
+    """Return the opinions of people that say otherwise than the judge.
+
+    Labels are compared as labels, where both gave one; else by whether they pass.
+    """
+    found: dict[Key, Opinion] = {}
+    for key, opinion in opinions.opinions.items():
+        verdict = verdicts.get(key)
+        if verdict is None or verdict.passed is None:
+            continue
+        if opinion.label in terms.labels and verdict.label is not None:
+            differs = opinion.label != verdict.label
+        else:
+            said = people_class(opinion, "verdicts", terms)
+            differs = said is not None and said != verdict.status
+        if differs:
+            found[key] = opinion
+    return found
+
+
+class _Maker:
+    """Makes examples of what was judged; ``missing`` counts those with nothing to show."""
+
+    def __init__(
+        self,
+        evaluator: Judged,
+        subjects: Mapping[Key, Subject],
+        verdicts: Mapping[Key, JudgedThing],
+        project: str | None,
+    ) -> None:
+        self._evaluator, self._subjects, self._verdicts = evaluator, subjects, verdicts
+        self._project = project
+        self.missing = 0
+
+    def add(
+        self,
+        found: dict[Key, LabelledExample],
+        key: Key,
+        value: str | float,
+        *,
+        labels: Sequence[Label] = (),
+        origin_is_fix: bool = False,
+    ) -> None:
+        """Make one, unless what was judged is not there any more."""
+        subject = self._subjects.get(key)
+        question = None if subject is None else shown_to_judge(self._evaluator, subject)
+        if question is None:
+            self.missing += 1
+            return
+        verdict = self._verdicts[key]
+        agreeing = [label for label in labels if label.value == value]
+        found[key] = example_of(
+            question.sections,
+            rubric=self._evaluator.type,
+            conversation=key[0],
+            subject=key[1],
+            project=self._project,
+            value=value,
+            judged=verdict.label if verdict.label is not None else verdict.value,
+            note="; ".join(label.note for label in agreeing if label.note) or None,
+            origin="proven fix" if origin_is_fix else "label",
+            at=max((label.at for label in agreeing if label.at), default=None),
+        )
+
+
+def shown_to_judge(evaluator: Judged, subject: Subject) -> Question | None:
+    """Return the question about a thing; ``None`` where it can't be put."""
+    try:
+        question = evaluator.question(subject)
+    except ValueError:
+        return None
+    return question if isinstance(question, Question) else None
+
+
+def _proven(
+    evaluator: Judged, folder: ProgressFolder, verdicts: Mapping[Key, JudgedThing]
+) -> Iterator[Key]:
+    """Yield the failures of a rubric that belong to issues whose fix is proven.
+
+    With the fix they pass, so it was right that they failed: such a verdict is as good as a label.
+    """
+    for kept in folder.read_all():
+        if kept.fix is None or kept.fix.state != "proven":
+            continue
+        if not {evaluator.type, evaluator.name} & set(kept.issue.evaluators):
+            continue
+        for member in kept.issue.members:
+            key = (member.conversation, member.dispatch or "")
+            verdict = verdicts.get(key)
+            if verdict is not None and verdict.passed is False and not verdict.settled:
+                yield key
+
+
+def _beside(rubric: str, evaluator: Judged, config: Config | None) -> Path:
+    files = rubric_files(config, (), [rubric])
+    there = files.get(evaluator.shape.name)
+    name = f"{evaluator.shape.name}.examples.jsonl"
+    return there.file.with_name(name) if there is not None and there.own else Path(name)
+
+
+def _merge(file: Path, items: Collection[LabelledExample]) -> tuple[int, int]:
+    """Write examples to a file, beside those in it; return how many there are, and are new."""
+    before = {each.key: each for each in read_examples(file)} if file.exists() else {}
+    after = {**before, **{each.key: each for each in items}}
+    kept = list(after.values())[-MOST:]
+    with naming(file):
+        make_folder(file.parent)
+        write_whole(file, b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
+    return len(kept), sum(before.get(each.key) != each for each in items)
