@@ -342,6 +342,11 @@ def _is_flow_yaml(file: str, data: bytes) -> bool:
 def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     data = data.removeprefix(b"\xef\xbb\xbf")
     whole = Document(file, data, "json")
+    eval_set = whole.eval_set()
+    if eval_set is not None:
+        rest, raws = eval_set
+        head = _head(whole, "evalset", rest)
+        return _checked(file, "evalset", about, len(raws), raw_documents(file, data, raws), head)
     top = whole.shallow()
     if isinstance(top, dict):
         recognised = dialect_of_mapping(top)

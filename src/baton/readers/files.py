@@ -234,6 +234,13 @@ class FileReader:
             raise InputError(problems)
 
     def _read_json(self, document: Document) -> Iterator[Trace]:
+        eval_set = document.eval_set()
+        if eval_set is not None:
+            pieces = self._one_by_one(document, eval_set[1])
+            del eval_set
+            document.data = b""
+            yield from self._read_all((piece, "eval-case") for piece in pieces)
+            return
         top = document.shallow()
         if isinstance(top, dict):
             kind = kind_of(top)
@@ -268,8 +275,10 @@ class FileReader:
             raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.DecodeError:
             raise InputError(document.problem("the cases have to be a list")) from None
-        pieces = raw_documents(self._file, document.data, raws)
-        return map(pieces, range(len(raws)))
+        return self._one_by_one(document, raws)
+
+    def _one_by_one(self, document: Document, raws: list[msgspec.Raw]) -> Iterator[Document]:
+        return map(raw_documents(self._file, document.data, raws), range(len(raws)))
 
     def _read_yaml(self, document: Document) -> Iterator[Trace]:
         from baton.formats.yaml import load_yaml  # not needed for JSON
