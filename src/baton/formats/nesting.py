@@ -25,7 +25,10 @@ def is_too_deep(data: bytes, limit: int = JSON_DEPTH.value) -> bool:
     becomes ``{["]"]}`` (without what cannot matter), ``[[]]`` (without texts), and then loses
     its innermost pair once for each level.
     """
-    if data.count(b"[") + data.count(b"{") <= limit:
+    # Few brackets cannot be nested deeply. Leaving a byte out jumps from one to the next, where
+    # counting it goes through all: half the time, as brackets are few.
+    lists, objects = data.replace(b"[", b""), data.replace(b"{", b"")
+    if 2 * len(data) - len(lists) - len(objects) <= limit:
         return False
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -342,6 +342,24 @@ for _part in PARTS:
 _PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
 
 
+_Asked = tuple[bool, tuple[str, ...], tuple[str, ...], int]
+"""What :func:`known` looks for, of a field of a kind of object: whether ``None`` is its default,
+what names it in the object's own ``unknown`` and in that of the trace, and the version of the
+record from which on it can be told."""
+
+
+def _asked(owner: type, field: str) -> _Asked:
+    names, prefix = PARTS.get(field) or (field,), _PREFIX.get(owner)
+    everywhere = () if prefix is None else tuple(prefix + name for name in names)
+    # Records of version 1 could not tell the context.
+    since = SCHEMA_VERSION if owner is AgentRun and field == "context" else 0
+    return NONE_BY_DEFAULT[owner][field], names, everywhere, since
+
+
+# Worked out once: this is asked some twenty times for each trace that is scored.
+_ASKED = {owner: {f: _asked(owner, f) for f in fields} for owner, fields in NONE_BY_DEFAULT.items()}
+
+
 def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, field: str) -> bool:
     """Tell whether the source recorded ``obj.field``; a known ``None`` means there was none.
 
@@ -358,21 +376,21 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
         AttributeError: ``obj`` has no such field.
     """
     owner = type(obj)
-    none_by_default = NONE_BY_DEFAULT[owner].get(field)
-    if none_by_default is None:
+    asked = _ASKED[owner].get(field)
+    if asked is None:
         raise AttributeError(f"{owner.__name__} has no field `{field}`")
-    names = PARTS.get(field) or (field,)
-    own, prefix = obj.unknown, _PREFIX.get(owner, "")
-    for name in names:
-        if name in own:
-            return False
-    if owner is Trace or (none_by_default and getattr(obj, field) is not None):
+    none_by_default, names, everywhere, since = asked
+    own, unknown = obj.unknown, trace.unknown
+    if own:
+        for name in names:
+            if name in own:
+                return False
+    if none_by_default and getattr(obj, field) is not None:
         return True
-    # Records of version 1 could not tell it.
-    if field == "context" and owner is AgentRun and trace.schema_version < SCHEMA_VERSION:
+    if since and trace.schema_version < since:
         return False
-    everywhere = trace.unknown
-    for name in names:  # noqa: SIM110 - asked for each object; `all` with a generator costs twice
-        if prefix + name in everywhere:
-            return False
+    if unknown:
+        for name in everywhere:  # `all` with a generator takes twice as long
+            if name in unknown:
+                return False
     return True

@@ -202,11 +202,12 @@ class _TurnReader:
     def finish(self, torn: bool) -> Turn:
         """Settle what is still open."""
         turn = self._turn
-        waiting = [
-            run
-            for run in turn.runs
-            if any(isinstance(step, ToolCall) and step.status == "waiting" for step in run.steps)
-        ]
+        waiting: list[AgentRun] = []
+        for run in turn.runs:
+            for step in run.steps:
+                if type(step) is ToolCall and step.status == "waiting":
+                    waiting.append(run)
+                    break
         status: TurnStatus = "waiting" if waiting else "completed"
         error = self._error
         if error is not None:
@@ -253,7 +254,8 @@ class _TurnReader:
             self._turn.input = heard if before is None else _joined(before, heard)
 
     def _read_agent(self, event: Event) -> None:
-        pending = self._pending()
+        # Only a path can name an agent that is not the author, so only then is this looked at.
+        pending = self._pending() if event.node_info is not None else None
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
         if event.partial:
