@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -69,6 +68,8 @@ class SafeStream:
     def write_own(self, text: str) -> None:
         """Write a text that was made visible, with codes of ours for the terminal."""
         if self._reports and self.on_github and self._token is None and not self._line:
+            import secrets
+
             # As GitHub advises: an unguessable word, so that no text of others ends the bracket.
             self._token = secrets.token_hex(16)
             self.stream.write(f"::stop-commands::{self._token}\n")

@@ -22,7 +22,7 @@ STATISTICS = ("mean", "sum", "max", "min")
 NAMED_CASES = 3
 """Cases that are named for each result of a gate: a report links to the rest."""
 _EXAMPLE = "write `EVALUATOR >= 0.85` or `... by agent >= 0.9`"
-_RULE = re.compile(
+_RULE = (
     r"\s*(?P<name>\S+)(?:\s+by\s+(?:(?P<agent>agent)|tag:(?P<tag>\S+)))*"
     r"\s+(?P<sign>>=|<=|==|<|>)\s*(?P<limit>[-+]?[\d.]+)\s*"
     r"(?:\(\s*min\s+(?P<least>\d+)\s*\)|over\s+(?P<over>\d+))?\s*"
@@ -272,7 +272,7 @@ def read_condition(text: str) -> GateRule:
 
 
 def _expression(text: str, example: str) -> GateRule:
-    match = _RULE.fullmatch(text)
+    match = re.fullmatch(_RULE, text)
     try:
         limit = float(match["limit"]) if match else None
     except ValueError:

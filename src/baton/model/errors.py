@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 import msgspec
@@ -86,6 +85,8 @@ def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6
     """
     if len(word) > NAME_LENGTH.value:
         return []
+    import difflib  # only for what is wrong
+
     matcher = difflib.SequenceMatcher(b=_fold(word))
     alike: dict[str, float] = {}
     for name in dict.fromkeys(known):

@@ -28,10 +28,11 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 """Options that hold a secret, by their names."""
-_SECRET_NAME = re.compile(
+# Patterns that few commands need are texts here, compiled by `re` when they are first used: all
+# patterns of all modules take 10 ms, which each start would wait for.
+_SECRET_NAME = (
     _SECRET_KEY.pattern
-    + r"|(account|shared)[-_]?key|passw|pwd|passphrase|bearer|signature|dsn|(^|[-_])(pat|pw|key)$",
-    re.IGNORECASE,
+    + r"|(account|shared)[-_]?key|passw|pwd|passphrase|bearer|signature|dsn|(^|[-_])(pat|pw|key)$"
 )
 """Environment variables that hold one. Their names say it in more ways: an option `key` may be
 the name of anything."""
@@ -43,9 +44,8 @@ _QUERY = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s]+(?=@)")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
-_ONLY_REFERENCES = re.compile(
-    r"(?:(?:bearer|basic|token|apikey) )?(?:\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}:?)+",
-    re.IGNORECASE,
+_ONLY_REFERENCES = (
+    r"(?i)(?:(?:bearer|basic|token|apikey) )?(?:\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}:?)+"
 )
 _SHOWN = frozenset(
     {
@@ -56,7 +56,7 @@ _SHOWN = frozenset(
 )  # fmt: skip
 """Options whose values every report shows, such as `model: ${MODEL}`: masking them would blank
 what the report is about. A variable with a secret's name is masked there, too."""
-_PLAIN = re.compile(
+_PLAIN = (
     r"[+-]?[0-9][0-9_.,:eE+-]*"  # numbers, dates, ports
     r"|(?:[A-Z]?[a-z]{1,20}|[A-Z]{1,20})(?:[ _.-](?:[A-Z]?[a-z]{1,20}|[A-Z]{1,20}))*"  # words
     r"|(?:[A-Za-z0-9-]{1,30}\.)+[A-Za-z]{2,10}(?::[0-9]{1,5})?"  # host names, with a port
@@ -165,13 +165,13 @@ def secrets_in(value: str, variable: str, option: str = "") -> list[str]:
     if value.lower() in _NOTHING:
         return []
     held = _of_address(value) if "://" in value else []
-    named = _SECRET_NAME.search(variable) and not _OF_A_SECRET.search(variable)
+    named = re.search(_SECRET_NAME, variable, re.IGNORECASE) and not _OF_A_SECRET.search(variable)
     if named or _SECRET_KEY.search(option):
         words = [word for word in value.split() if len(word) >= _LEAST]
         return list(dict.fromkeys([value, *words, *held])) if len(value) >= _LEAST_NAMED else []
     if "://" in value:
         return held
-    if len(value) < _LEAST or option in _SHOWN or _PLAIN.fullmatch(value):
+    if len(value) < _LEAST or option in _SHOWN or re.fullmatch(_PLAIN, value):
         return []
     return [value]
 
@@ -197,7 +197,7 @@ def masked(value: Any, key: str = "") -> Any:
 
 
 def _starred(value: Any) -> str:
-    if not isinstance(value, str) or not _ONLY_REFERENCES.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(_ONLY_REFERENCES, value):
         return _STARS
     return _REFERENCE.sub(lambda m: f"${{{m[1]}{':-' + _STARS if m[2] else ''}}}", value)
 

@@ -59,7 +59,7 @@ _ALL = (*UNSEEN, *LINE_BREAKS, *_NO_TEXT)
 # one by one for each character that it passes: with one range it is twelve times as fast.
 _FIRST_PLANE = character_class(pair for pair in _ALL if pair[1] < 0x10000)
 _SUSPECT = re.compile(f"[{_FIRST_PLANE}{_JOINERS}\U00010000-\U0010ffff]")
-_HIDDEN = re.compile(f"[{character_class(_ALL)}{_JOINERS}]")
+_HIDDEN = f"[{character_class(_ALL)}{_JOINERS}]"
 _ASCII_HIDDEN = bytes(c for c in (*range(0x20), 0x7F) if c not in b"\t\n")
 _SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPACES = re.compile(rf"(?:\r\n|[^\S{character_class((*UNSEEN, *LINE_BREAKS))}])+")
@@ -120,7 +120,7 @@ def without_commands(text: str) -> str:
 
 def _shown(hidden: re.Match[str]) -> str:
     character, text = hidden[0], hidden.string
-    if character > "\uffff" and not _HIDDEN.match(character):
+    if character > "\uffff" and not re.match(_HIDDEN, character):
         return character  # such as an emoji
     if character == "\r" and text.startswith("\n", hidden.end()):
         return character
@@ -140,7 +140,7 @@ def _shown(hidden: re.Match[str]) -> str:
 
 def _joins(neighbour: str) -> bool:
     """Tell whether a joiner may stand beside a character: a letter or sign that is not ASCII."""
-    return bool(neighbour) and not neighbour.isascii() and not _HIDDEN.match(neighbour)
+    return bool(neighbour) and not neighbour.isascii() and not re.match(_HIDDEN, neighbour)
 
 
 def _broken(match: re.Match[str]) -> str:

@@ -45,13 +45,12 @@ _HARMLESS = (
 
 # Own evaluators declare no types. What a parameter is called says what it is for: a case may
 # set `word`, `max_words` or `required_keys`, and not `base_url`, `api_key` or `prompt_file`.
-_NAMES_SOMETHING = re.compile(
+_NAMES_SOMETHING = (  # compiled only when it is needed, as that takes 1 ms
     r"(^|_)(judges?|ur[il]s?|endpoints?|hosts?|port|address(es)?|servers?|proxy|headers?|env"
     r"|(api|access|private|auth)_?key|api_?token|auth|secrets?|passwords?|credentials?"
     r"|functions?|func|callbacks?|hooks?|modules?|scripts?|commands?|cmd|shell|exec"
     r"|folders?|dirs?|director(y|ies)|paths?|files?|filename|cwd)(_|$)"
-    r"|^(model|target|class|code|plugin|provider|rubric|key|token|cache|root|output)$",
-    re.IGNORECASE,
+    r"|^(model|target|class|code|plugin|provider|rubric|key|token|cache|root|output)$"
 )
 _CODE = re.compile(r"[:/\\]|\.(py|pyc|so|ya?ml|json|toml)$", re.IGNORECASE)
 
@@ -89,7 +88,7 @@ def refused_by_name(options: Iterable[str], listed: Collection[str] | None) -> l
     """
     if listed is not None:
         return [name for name in options if name not in listed and name != "threshold"]
-    return [name for name in options if _NAMES_SOMETHING.search(name)]
+    return [name for name in options if re.search(_NAMES_SOMETHING, name, re.IGNORECASE)]
 
 
 def _refused(struct: type[msgspec.Struct], name: str, value: Any, origin: Origin) -> list[str]:

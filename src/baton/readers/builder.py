@@ -92,23 +92,20 @@ def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str
 
 # How an error says that there is no agent of a name: "Agent billing not found in the agent tree" of
 # ADK. "billing: connection refused" names the agent as well, which may well exist.
-_NO_AGENT = re.compile(
-    r"not found|no such|unknown|not exist|cannot find|could not find|invalid|not a valid",
-    re.IGNORECASE,
+_NO_AGENT = (
+    r"(?i)not found|no such|unknown|not exist|cannot find|could not find|invalid|not a valid"
 )
 
 
 # The same where the source does not tell which agent was meant.
-_NO_SUCH_AGENT = re.compile(
-    r"\bagent\b[^.\n]{0,80}(?:not found|not exist)|no such agent", re.IGNORECASE
-)
+_NO_SUCH_AGENT = r"(?i)\bagent\b[^.\n]{0,80}(?:not found|not exist)|no such agent"
 
 
 def _says_there_is_none(error: str, dispatch: Dispatch) -> bool:
     if "to_agent" in dispatch.unknown:
-        return _NO_SUCH_AGENT.search(error) is not None
+        return re.search(_NO_SUCH_AGENT, error) is not None
     named = re.search(rf"(?<!\w){re.escape(dispatch.to_agent)}(?!\w)", error)
-    return named is not None and _NO_AGENT.search(error) is not None
+    return named is not None and re.search(_NO_AGENT, error) is not None
 
 
 class TraceBuilder:

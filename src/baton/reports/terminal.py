@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import groupby, islice
 from typing import IO, NamedTuple
 
@@ -68,6 +67,8 @@ class Column(NamedTuple):
 
 def align(expected: Sequence[str], actual: Sequence[str]) -> list[Column]:
     """Put equal agents under one another, and what differs side by side."""
+    from difflib import SequenceMatcher  # only for what differs
+
     columns = []
     matcher = SequenceMatcher(a=list(expected), b=list(actual), autojunk=False)
     for _, a1, a2, b1, b2 in matcher.get_opcodes():

@@ -16,7 +16,6 @@ from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
-from baton.gate.decide import for_some_cases
 from baton.gate.rules import read_gate
 from baton.judges.settings import settings_of
 from baton.model import Case, ChangedText, Dataset, InputError, Judge, Problem, suggestion
@@ -428,6 +427,8 @@ def gated_by_some(plan: Plan, cases: Dataset, note: Note) -> Plan:
     """Leave out of the gate what it cannot ask of a few of all cases, and say so."""
     if not plan.gate:
         return plan
+    from baton.gate.decide import for_some_cases  # with what compares evaluations
+
     tags = {tag for case in cases for tag in case.tags} if plan.gate.rules else set()
     part = for_some_cases(plan.gate, cases.ids, tags)
     if part.left_out:
