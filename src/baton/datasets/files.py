@@ -287,7 +287,9 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
     Raises:
         InputError: with every problem there is.
     """
-    if _LEAD.sub(b"", data, count=1)[:1] in (b"{", b"["):
+    lead = _LEAD.match(data)
+    start = lead.end() if lead else 0
+    if data[start : start + 1] in (b"{", b"["):
         try:
             return _read_json(file, data, about)
         except InputError:
@@ -430,6 +432,8 @@ def _checked(
         room += len(text.data)
         if room <= _KEPT:
             checked[index] = case
+        elif room > _MANY_TIMES * _KEPT:
+            checked.clear()  # they are few of all: the memory is worth more than their time
         scenarios += case.scenario is not None
         if format_ == "adk" and (case.evaluators or case.metadata):
             format_ = "judge-llm"
@@ -458,8 +462,9 @@ def _checked(
 _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps": "steps"}
 
 
-_KEPT = 8 << 20
-"""Bytes of text whose cases stay decoded in memory, where they take about three times that."""
+_KEPT, _MANY_TIMES = 8 << 20, 4
+"""Bytes of text whose cases stay decoded in memory, where they take about three times that; none
+do where there is several times as much text."""
 
 
 def _parser(
