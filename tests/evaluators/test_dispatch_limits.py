@@ -154,6 +154,16 @@ def test_an_agent_that_was_not_seen_inside_is_told_with_a_pass() -> None:
     assert found.details["unseen_runs"] == ["run-3"]
 
 
+def test_a_source_without_refused_calls_is_told_with_a_pass() -> None:
+    actual = trace(turn(1, "ab", dispatches=1))
+    actual.turns[0].runs[0].unknown = ["steps.refused"]
+    found = score(actual, max_dispatches=1)
+    assert (
+        found.reason == "turn 1: 1 dispatch of 1 allowed; calls that were refused are not recorded"
+    )
+    assert "refused" not in score(actual, max_depth=3).reason
+
+
 def test_turns_that_failed_or_were_cut_off_can_fail_and_cannot_pass() -> None:
     actual = trace(turn(1, dispatches=3, kind="transfer"))
     actual.turns[0].status = "incomplete"

@@ -135,6 +135,11 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         score = weigh(self, figures, doubt, details, evidence)
         if score.status == "passed" and unseen:
             score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
+        if score.status == "passed" and self.max_dispatches is not None:
+            # A call that was refused counts, and some sources only record those that were made.
+            seen = (r for turn in trace.turns for r in turn.runs if r.id not in unseen)
+            if not all(known(trace, run, "steps.refused") for run in seen):
+                score.reason += "; calls that were refused are not recorded"
         return score
 
 

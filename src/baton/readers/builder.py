@@ -305,6 +305,15 @@ class TraceBuilder:
             for dispatch in dispatches:
                 dispatch.group = number
 
+    def number_sequences(self, turn: Turn) -> None:
+        """Number the sequences that lead from one run to several: the program started them all."""
+        together: dict[str, list[Dispatch]] = {}
+        for dispatch in turn.dispatches:
+            if dispatch.kind == "sequence" and dispatch.from_run is not None:
+                together.setdefault(dispatch.from_run, []).append(dispatch)
+        for dispatches in together.values():
+            self.number_together(turn, dispatches)
+
     def finish(self) -> list[Turn]:
         """Set the depth of every dispatch, and return the turns.
 

@@ -233,6 +233,14 @@ def test_delegates_at_work_at_the_same_time_were_issued_together() -> None:
     assert [dispatch.group for dispatch in turn.dispatches] == [1, 1]
 
 
+def test_a_conversation_goes_on_in_one_run_when_an_agent_in_the_background_has_answered() -> None:
+    folder = DATA / "claude" / "current" / "08_background_dispatch"
+    (trace,) = baton.load_traces(folder / "spans.jsonl")
+    (turn,) = trace.turns
+    assert turn.runs[0].status == "completed"
+    assert edges(turn) == [("main", "research-agent", "delegate")]
+
+
 def test_runs_of_silent_models_do_not_tell_of_refused_calls() -> None:
     turn = read(agent("front", model(), tool("ask", agent("a", model()), args={"q": "x"})))
     assert "steps.refused" in turn.runs[1].unknown

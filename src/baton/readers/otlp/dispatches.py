@@ -106,11 +106,9 @@ def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Tra
                 by_time.append(by_id[id_])
         for dispatches in _at_once(by_time):
             together[(number, dispatches[0].id)] = dispatches
-    for dispatch in turn.dispatches:
-        if dispatch.kind == "sequence" and dispatch.from_run is not None:
-            together.setdefault((dispatch.from_run,), []).append(dispatch)
     for dispatches in together.values():
         builder.number_together(turn, dispatches)
+    builder.number_sequences(turn)
 
 
 def _at_once(dispatches: list[Dispatch]) -> Iterator[list[Dispatch]]:

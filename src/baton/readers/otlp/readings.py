@@ -93,6 +93,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     - ``reaches``: the agents that each of its tools may hand work to.
     - ``totals``: tokens of all its requests. ``session_cost``: the source counts from the start
       of the session, and this is where it stands; the cost in ``totals`` holds earlier turns too.
+    - ``resumes``: it goes on with its run before, as agents in the background have answered.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
     """
 
@@ -101,6 +102,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     after: str | None = None
     follows: Callable[[Collection[str]], dict[str, list[str]] | None] | None = None
     called_by: str | None = None
+    resumes: bool = False
     input: Content | None = None
     output: Content | None = None
     task: Content | None = None

@@ -423,7 +423,9 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
     """
     if before.agent != run.agent:
         return False
-    goes_on = before.first.says.framework in _ROUNDS or any(agent.late for agent in run.agents)
+    goes_on = before.first.says.framework in _ROUNDS or any(
+        agent.late or agent.resumes for agent in run.agents
+    )
     if not goes_on:
         spoke = [n.says for n in before.owned if isinstance(n.says, (ModelSpan, MessageSpan))]
         spoke = [says for says in spoke if type(says) is ModelSpan or says.heard is None]

@@ -327,6 +327,7 @@ def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
         turn.unknown.append("input")
     if nodes.lost:
         turn.unknown.append("runs")
+    nodes.builder.number_sequences(nodes.turn)
     if not nodes.dispatches_told:
         turn.unknown.append("dispatches")
     if result.status == "completed":

@@ -110,6 +110,7 @@ class Dispatches:
                     together.setdefault(id(call.asked_in), []).append(dispatch)
             for dispatches in together.values():
                 builder.number_together(turn, dispatches)
+        builder.number_sequences(turn)
 
     def final(self, runs: list[AgentRun]) -> AgentRun | None:
         """Return the run that passed its work on to no other; ``None`` where several did not."""

@@ -138,6 +138,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     turns = [node for node in own if node.span.attributes[KIND] == "assistant_turn"]
     nested = any(_below_dispatch(node) for node in own)
     if not nested:
+        _resume(own)
         _place_by_time(own, turns)
     if not dispatches or any(_below_dispatch(node) for node in turns):
         for node in turns:
@@ -153,6 +154,20 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             _employ(node)
         _spend(own, dispatches)
     return []
+
+
+def _resume(own: list[Node]) -> None:
+    """Note which conversation spans go on when an agent in the background has answered.
+
+    They have the prompt of the span before, in which it was launched.
+    """
+    launched: set[str] = set()
+    for node in sorted(own, key=lambda node: node.started):
+        prompt = _prompt([node.span])
+        if type(node.says) is AgentSpan and prompt is not None:
+            node.says.resumes = prompt in launched
+            if any(type(s := call.says) is ToolSpan and s.launched for call in node.children):
+                launched.add(prompt)
 
 
 def _below_dispatch(node: Node) -> bool:
