@@ -289,6 +289,24 @@ def test_the_command_says_what_was_fixed_and_keeps_both_plays(
     assert [change["name"] for change in said["changes"]] == ["agent:desk"]
 
 
+def test_an_evaluation_holds_its_dispatches_to_what_its_cases_stated(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "cases.yaml").write_text(
+        "cases:\n"
+        "- {id: money, input: refund order 7, dispatches: [{to: refunds, kind: delegate}]}\n"
+        "- {id: paper, input: the invoice of order 8, dispatches: [{to: billing, kind: delegate}]}\n"
+    )
+    assert main(["eval", "shop.py:desk", "cases.yaml", "-e", "dispatch_routing"]) == 1
+    (folder,) = (shop / ".baton" / "evaluations").iterdir()
+    capsys.readouterr()
+    again = ["replay", "shop.py:desk", str(folder), "--json"]
+    assert main([*again, "--with", "agent:desk=right.md"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    outcomes = {case["id"].partition("-")[0]: case["outcome"] for case in said["cases"]}
+    assert outcomes == {"money": "fixed", "paper": "passes"}
+
+
 def test_a_whole_conversation_is_played_again_and_a_random_tool_is_stable(shop: Path) -> None:
     recorded(shop, "invoices of order 7", "invoice")
     played = baton.replay("runs", "shop.py:desk", form="conversation", repeat=5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -30,12 +30,23 @@ Played = Form | Literal["conversation"]
 """What is played again of a recording: one dispatch in one of its forms, or all that was said."""
 
 
+StatedKey = tuple[str, int, str]
+"""A dispatch of recordings: the id of its trace, its repeat (0 is the first) and its own id."""
+
+
+def stated_key(trace: Trace, dispatch: str) -> StatedKey:
+    """Return the key of a dispatch of a trace."""
+    repeat = trace.attributes.get("repeat", 0)
+    return trace.id, repeat if isinstance(repeat, int) else 0, dispatch
+
+
 def dispatch_cases(
     traces: Sequence[Trace],
     *,
     dispatches: Sequence[str] = (),
     form: Form = "decision",
     expected: ExpectedHandling | None = None,
+    stated: Mapping[StatedKey, ExpectedHandling] | None = None,
 ) -> list[Case]:
     """Make a case of each dispatch of some traces that can be played again in a form.
 
@@ -48,6 +59,7 @@ def dispatch_cases(
         dispatches: the ids of those that are meant; ``TRACE/ID`` where several traces have one.
         form: how they are played.
         expected: what should come of each.
+        stated: what should come of some, where ``expected`` says nothing.
 
     Raises:
         InputError: there is no such dispatch, or none at all.
@@ -69,9 +81,13 @@ def dispatch_cases(
             f"the recording has {what}: with the form `conversation` all that was said is played"
         )
     made = [
-        # The id of a played trace says nothing, that of its case does.
         dispatch_case(
-            trace, each.id, form=form, expected=expected, id=f"{trace.case or trace.id}-{each.id}"
+            trace,
+            each.id,
+            form=form,
+            expected=expected or (stated or {}).get(stated_key(trace, each.id)),
+            # The id of a played trace says nothing, that of its case does.
+            id=f"{trace.case or trace.id}-{each.id}",
         )
         for trace, each in chosen
     ]

@@ -24,13 +24,14 @@ from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
 from baton.readers import load_traces
 from baton.replays.cases import Played as Form
-from baton.replays.cases import conversation_cases, dispatch_cases, in_form
+from baton.replays.cases import StatedKey, conversation_cases, dispatch_cases, in_form
 from baton.replays.play import MakeProvider, Moments, Replayed
 from baton.replays.play import replay as play_again
 from baton.replays.seen import Seen, recorded_conversation
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import RunOptions, Specs
 from baton.runner.prices import read_prices
+from baton.store import read_evaluation
 
 from .agents import (
     agent_spec,
@@ -249,8 +250,45 @@ def _chosen(
         recorded = {case.id: recorded_conversation(trace) for case, trace in pairs}
         return _Chosen(made, recorded, name or "replay")
     expected = ExpectedHandling(to=list(expect)) if expect else None
-    made = dispatch_cases(traces, dispatches=dispatches, form=form or "decision", expected=expected)
+    form = form or "decision"
+    made = dispatch_cases(
+        traces,
+        dispatches=dispatches,
+        form=form,
+        expected=expected,
+        # Where a dispatch went can only be seen when it is decided again.
+        stated=_stated(recordings) if form == "decision" else None,
+    )
     return _Chosen(made, {}, name or "replay")
+
+
+def _stated(paths: Iterable[str]) -> dict[StatedKey, ExpectedHandling]:
+    """Return what cases stated of dispatches, as the scores of evaluation folders repeat it.
+
+    `dispatch_routing` holds each dispatch against what the case expected in its place.
+    """
+    found: dict[StatedKey, ExpectedHandling] = {}
+    for folder in filter(is_evaluation, map(Path, paths)):
+        for result in read_evaluation(folder, partial=True):
+            trace = result.trace or result.recorded
+            if trace is None:
+                continue
+            for score in result.scores:
+                expected = score.details.get("expected")
+                if score.type != "dispatch_routing" or not isinstance(expected, dict):
+                    continue
+                stated = ExpectedHandling(
+                    to=_texts([expected.get("to")]),
+                    prompt_contains=_texts(expected.get("prompt_contains")),
+                    tools=_texts(expected.get("tools")),
+                )
+                found |= {(trace.id, result.repeat, id_): stated for id_ in score.subject}
+    return found
+
+
+def _texts(value: Any) -> list[str] | None:
+    texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return value if texts else None
 
 
 def _holds_cases(path: str) -> bool:
