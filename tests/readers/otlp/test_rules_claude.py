@@ -138,6 +138,32 @@ def test_nested_dispatches_lie_one_in_the_other_and_each_has_its_own_cost() -> N
     assert [dispatch.depth for dispatch in turn.dispatches] == [1, 2]
 
 
+def _tokens(run: Any) -> tuple[Any, Any, bool] | None:
+    used = run.usage
+    return used and (used.input_tokens, used.output_tokens, used.complete)
+
+
+def test_tokens_of_single_turns_are_those_of_the_agent_that_spoke() -> None:
+    def used(read: int, wrote: int) -> dict[str, Any]:
+        return {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": wrote}
+
+    helper = _sub("helper", using(_turn("A."), **used(5, 1)), using(_turn("B."), **used(6, 2)))
+    first, last = using(_turn("[Tool: Task]"), **used(10, 3)), using(_turn("Fine."), **used(20, 4))
+    nested = using(_span("conversation", "c", first, helper, last), **used(0, 0))
+    assert [_tokens(run) for run in read(nested).runs] == [(30, 7, True), (11, 3, True)]
+    # Of several turns only the last one has a count, which is then the least there was.
+    alone = _span("conversation", "c", using(_turn("Hm."), **used(0, 0)), last)
+    assert _tokens(read(alone).runs[0]) == (20, 4, False)
+    # The span of the conversation counts the agent's own.
+    whole = using(
+        _span("conversation", "c", _turn("Hm."), last, cost__total_usd=0.5), **used(33, 9)
+    )
+    turn = read(whole)
+    assert _tokens(turn.runs[0]) == (33, 9, True)
+    assert turn.runs[0].usage is not None
+    assert turn.runs[0].usage.cost_usd == 0.5
+
+
 def test_a_cost_that_counts_on_from_turn_to_turn_is_counted_once() -> None:
     def asked(number: int, cost: float) -> list[Any]:
         helper = using(_sub("helper", _turn("Deep."), cost__total_usd=0.25), **tokens)

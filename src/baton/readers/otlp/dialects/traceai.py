@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -16,6 +17,7 @@ from math import inf
 import msgspec
 
 from baton.model import Content, Usage
+from baton.model.views import sum_usage, token_count
 from baton.readers.claude.wire import answer_content
 from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.readings import (
@@ -47,6 +49,7 @@ _TOOL = "claude_agent.tool."
 _SUB = "claude_agent.subagent."
 _SAID = "claude_agent.message.content"
 _COST = "claude_agent.cost.total_usd"
+_USED = "gen_ai.usage."
 _STATED_PARENT = "claude_agent.parent_tool_use_id"
 # One tool of the Claude Agent SDK, before and after it was renamed.
 _DISPATCH = frozenset({"Agent", "Task"})
@@ -140,7 +143,11 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     if not nested:
         _resume(own)
         _place_by_time(own, turns)
-    if not dispatches or any(_below_dispatch(node) for node in turns):
+    own_turns = not dispatches or any(_below_dispatch(node) for node in turns)
+    for node in own:
+        if type(node.says) is AgentSpan:
+            node.says.totals = _tokens(node, turns if own_turns else [])
+    if own_turns:
         for node in turns:
             node.says = _said(node)
         for node in own:
@@ -152,6 +159,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     if nested:
         for node in dispatches:
             _employ(node)
+    if nested or not dispatches:
         _spend(own, dispatches)
     return []
 
@@ -209,7 +217,7 @@ def _employ(node: Node) -> None:
     says, attributes = node.says, node.span.attributes
     if type(says) is not ToolSpan:
         return
-    totals = usage_of(attributes, "gen_ai.usage.")
+    totals = _tokens(node, node.children)
     cost = amount(attributes.get(_COST))
     if totals is not None and cost is not None:
         totals.cost_usd, totals.cost_from = cost, "source"
@@ -232,6 +240,26 @@ def _employ(node: Node) -> None:
         child.parent = below
 
 
+def _tokens(node: Node, turns: Iterable[Node]) -> Usage | None:
+    """Return what an agent's span counts, or else its turns that are among ``turns``.
+
+    A count of 0 says nothing: traceAI writes it where it did not find the tokens.
+    """
+    counted = usage_of(node.span.attributes, _USED)
+    if counted is not None and token_count(counted):
+        return counted
+    each = [
+        usage_of(turn.span.attributes, _USED)
+        for turn in turns
+        if turn.parent is node and turn.span.attributes.get(KIND) == "assistant_turn"
+    ]
+    known = [usage for usage in each if usage is not None and token_count(usage)]
+    total = sum_usage(known) if known else None
+    if total is not None:
+        total.complete = len(known) == len(each)
+    return total
+
+
 def _spend(own: list[Node], dispatches: list[Node]) -> None:
     """Give the main agent its own cost: that of the session without what sub-agents cost.
 
@@ -240,12 +268,13 @@ def _spend(own: list[Node], dispatches: list[Node]) -> None:
     """
     for node in own:
         says, total = node.says, amount(node.span.attributes.get(_COST))
-        if type(says) is not AgentSpan or says.totals is not None or total is None:
+        if type(says) is not AgentSpan or total is None:
             continue
         costs = [amount(sub.span.attributes.get(_COST)) for sub in dispatches]
         if None not in costs and sum(filter(None, costs)) <= total:
             own_cost = round(total - sum(filter(None, costs)), 10)
-            says.totals = Usage(cost_usd=own_cost, cost_from="source", complete=False)
+            says.totals = says.totals or Usage(complete=False)
+            says.totals.cost_usd, says.totals.cost_from = own_cost, "source"
             says.session_cost = total
 
 
