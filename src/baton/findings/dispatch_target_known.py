@@ -39,8 +39,9 @@ _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # agent tree` ADK, `agent ... not found in swarm` Strands, `tool ... not found in any workbench`
 # AutoGen, `is not a valid tool, try one of` LangGraph, `unknown tool name` pydantic-ai, `coworker
 # mentioned not found` CrewAI, `member with id ... not found` Agno, `cannot invoke subagent` and,
-# before, `invoked agent of type` deepagents. A name has to follow at once, so that "I could not
-# find the agent you need in time" and "The file agent.py was not found" are no denial.
+# before, `invoked agent of type` deepagents, `tool not found: {'tool_name': ...}` OpenAI's SDK. A
+# name has to follow at once, so that "I could not find the agent you need in time" and "The file
+# agent.py was not found" are no denial.
 _UNKNOWN = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -53,6 +54,7 @@ _UNKNOWN = tuple(
         rf"(?:^|: ){_NAME} is not a valid (?:tool|agent)",
         rf"\btool {_NAME} (?:was )?not found",
         rf"\bunknown tool(?: name)?: {_NAME}(?:[.,;\n]|$)",
+        rf"\btool not found: (?:\{{'tool_name': )?{_NAME}",
         rf"\bno such tool(?: available)?: {_NAME}(?:[.,;\n]|$)",
         rf"\bmember with id {_NAME} not found",
         rf"\bcannot invoke subagent {_NAME} because it does not exist",

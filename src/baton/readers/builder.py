@@ -104,7 +104,9 @@ _NO_SUCH_AGENT = r"(?i)\bagent\b[^.\n]{0,80}(?:not found|not exist)|no such agen
 def _says_there_is_none(error: str, dispatch: Dispatch) -> bool:
     if "to_agent" in dispatch.unknown:
         return re.search(_NO_SUCH_AGENT, error) is not None
-    named = re.search(rf"(?<!\w){re.escape(dispatch.to_agent)}(?!\w)", error)
+    # By its name, or by that of the tool that leads to it: "Tool not found: transfer_to_billing".
+    name = rf"(?<!\w)(?:transfer_to_|handoff_to_)?{re.escape(dispatch.to_agent)}(?!\w)"
+    named = re.search(name, error)
     return named is not None and re.search(_NO_AGENT, error) is not None
 
 

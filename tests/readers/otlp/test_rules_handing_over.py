@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from baton.model import AgentCard
+from baton.model import AgentCard, Turn
 from baton.readers.otlp.reader import read_spans
 
 from .spans import (
@@ -270,6 +271,36 @@ def test_a_transfer_whose_target_is_not_recorded_is_refused_by_what_the_error_sa
     turn = read(agent("desk", model(), tool("transfer_to_agent"), error=error))
     assert "to_agent" in only(turn).unknown
     assert only(turn).status == status
+
+
+def test_a_run_of_openais_sdk_failed_where_its_last_turn_did() -> None:
+    def desk(*turns: Piece) -> Piece:
+        return _inference("AGENT", "desk", *turns, **{"agent.name": "desk"})
+
+    def ended(error: str | None, calls: str) -> Piece:
+        asked = {"llm.output_messages.0.message.role": "assistant"}
+        of = "llm.output_messages.0.message.tool_calls.0.tool_call"
+        asked |= {f"{of}.id": "c1", f"{of}.function.name": calls} if calls else {
+            "llm.output_messages.0.message.content": "Fine."
+        }  # fmt: skip
+        made = piece("turn", _inference("LLM", "m", **asked), error=error)
+        return using(made, **{"openinference.span.kind": "CHAIN"})
+
+    scope = "openinference.instrumentation.openai_agents"
+    lost = "Tool not found: {'tool_name': 'transfer_to_garage'}"
+
+    def turn_of(*pieces: Piece) -> Turn:
+        made = spans(*pieces)
+        [trace] = read_spans([msgspec.structs.replace(one, scope=scope) for one in made], [])
+        [turn] = trace.turns
+        return turn
+
+    turn = turn_of(desk(ended(lost, "transfer_to_garage")))
+    assert (turn.status, turn.error, turn.runs[0].status) == ("failed", lost, "failed")
+    assert (only(turn).to_agent, only(turn).status) == ("garage", "refused")
+    # It went on after that: nothing was raised to the program.
+    turn = turn_of(desk(ended("A slip.", "look"), ended(None, "")))
+    assert (turn.status, turn.runs[0].status) == ("completed", "completed")
 
 
 def test_delegates_nest_as_deep_as_their_spans_do() -> None:

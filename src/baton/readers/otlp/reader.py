@@ -275,6 +275,8 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     failed = next((agent for agent in agents if agent.failed), None)
     if failed is not None:
         run.status, run.error = "failed", failed.error
+    elif (error := _broke_off(draft)) is not None:
+        run.status, run.error = "failed", error
     elif run.ended is None:
         run.status = "unknown"
     for name, value in (
@@ -296,6 +298,21 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")
+
+
+def _broke_off(draft: RunSpans) -> str | None:
+    """Return the error that ended a run of OpenAI's Agents SDK.
+
+    Its spans note an error at the turn of the agent in which it was raised ("Tool not found"), and
+    newer versions have a span for each: the agent's own span and those around it are OK.
+    """
+    node = (draft.nodes or draft.owned)[-1]
+    if node.says.framework != "openai-agents" or not node.children:
+        return None
+    last = max(node.children, key=lambda child: child.started)
+    if type(last.says) is not PlainSpan or last.span.status != ERROR:
+        return None
+    return error_text(last.span) or "the last turn of the agent failed"
 
 
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:
