@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
+from typing import Protocol
 
 import msgspec
 
-from baton.model import CaseResult, InputError, counted
+from baton.model import Case, CaseResult, InputError, counted
 from baton.model.option_names import option
-from baton.replays.play import Moments
+from baton.runner.plan import RunOptions
 from baton.store import row_of
 
 from .journal import Journal, Play, hash_of
@@ -19,6 +20,48 @@ from .result import Split, Strategy
 CANDIDATES = 40
 """Candidates of a study: with them a search of the demo finds what helps in most runs; each costs
 its plays and a request or three."""
+
+
+class Playable(Protocol):
+    """Cases, and who plays them with changed texts; :class:`baton.replays.play.Moments` is one."""
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """All cases."""
+        ...
+
+    @property
+    def silent(self) -> Collection[str]:
+        """The ids of cases that say nothing of what should happen."""
+        ...
+
+    @property
+    def options(self) -> RunOptions:
+        """How often each is played."""
+        ...
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The type of each evaluator, by its name."""
+        ...
+
+    async def texts(self) -> dict[str, str]:
+        """Return the texts that may be changed, by name."""
+        ...
+
+    async def known(self) -> tuple[dict[str, str], set[str]]:
+        """Return the texts, and the names of tools."""
+        ...
+
+    async def play_some(
+        self,
+        changed: Mapping[str, str],
+        cases: Collection[str],
+        on_result: Callable[[CaseResult], None],
+        /,
+    ) -> Sequence[CaseResult]:
+        """Play cases by id with some texts changed; ``on_result`` is told each result at once."""
+        ...
 
 
 class StoppedError(Exception):
@@ -74,7 +117,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Plays:
     """Plays cases with changed texts; what the journal has is not played again."""
 
-    def __init__(self, moments: Moments, journal: Journal, options: Options, split: Split) -> None:
+    def __init__(self, moments: Playable, journal: Journal, options: Options, split: Split) -> None:
         self.moments, self.journal, self.options = moments, journal, options
         self.train = frozenset(split.train)
         self.cases = {case.id: case for case in moments.cases}

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple, TypeVar
 from baton.components import are_examples, chosen, faults_of_change
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
-from baton.replays.play import Moments
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
 from .choice import Chosen, choose, pointing
 from .journal import Journal, Play, Proposal, hash_of
-from .plays import BudgetError, Options, Plays, StoppedError
+from .plays import BudgetError, Options, Playable, Plays, StoppedError
 from .proof import Decided, Side, prove, side_of_rows
 from .reflect import MOMENTS, Material, question, request
 from .result import Candidate, Improvement, Study
@@ -72,7 +71,7 @@ class Progress(NamedTuple):
 
 
 async def improve_texts(
-    moments: Moments,
+    moments: Playable,
     judge: Judge,
     journal: Journal,
     options: Options,
@@ -103,7 +102,7 @@ class _Run:
 
     def __init__(
         self,
-        moments: Moments,
+        moments: Playable,
         judge: Judge,
         journal: Journal,
         options: Options,
@@ -126,8 +125,7 @@ class _Run:
             id=id_, target=target, studies=[], split=self.split, seed=options.seed, notes=notes
         )
         self.moments = moments
-        planned = moments.plan.all_evaluators
-        self.types = {name: each.evaluator.type for name, each in planned.items()}
+        self.types = moments.types
 
     async def improve(self) -> Improvement:
         began = perf_counter()

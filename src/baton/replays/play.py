@@ -178,6 +178,12 @@ class Moments:
         self._texts: tuple[dict[str, str], set[str]] | None = None
         self._scored: dict[int, CaseResult] | None = None
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each evaluator, by its name."""
+        planned = self.plan.all_evaluators
+        return {name: each.evaluator.type for name, each in planned.items()}
+
     async def texts(self) -> dict[str, str]:
         """Return the texts that may be changed, as they are, by name.
 
