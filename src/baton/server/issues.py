@@ -547,7 +547,8 @@ class Changes:
             issue.c.project == self._project,
             (issue.c.infrastructure > 0) | issue.c.id.in_(list(hit)),
         )
-        for row in self._connection.execute(query).mappings():
+        # Locked, as the whole row is written: a state that a person gives meanwhile stays.
+        for row in self._connection.execute(query.with_for_update()).mappings():
             mine_row = self._rows.setdefault(row["id"], dict(row))
             if mine_row["infrastructure"] != hit[row["id"]]:
                 mine_row["infrastructure"] = hit[row["id"]]
