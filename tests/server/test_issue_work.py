@@ -22,7 +22,7 @@ from baton.server.issue_work import (
     work_on_issues,
 )
 from baton.server.schema import job
-from baton.server.settings import Settings
+from baton.server.settings import Settings, load_settings
 from baton.server.store import Store
 from baton.session.evaluate import evaluate_into
 from baton.session.server_client import Server
@@ -99,6 +99,33 @@ def test_an_issue_is_investigated_once_and_keeps_what_its_quotes_prove(
     assert [each.says for each in found.summary] == ["The desk hands it on."]
     assert found.removed >= 1
     assert len(llm.requests) == 1
+
+
+def test_a_fix_may_change_the_definitions_that_the_settings_name(
+    store: Store, tmp_path: Path
+) -> None:
+    key = one_fails(store)
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "refunds.md").write_text(
+        "---\nname: refunds\ndescription: Pays back\ntools: Read\n---\nYou may use all tools.\n"
+    )
+    (tmp_path / "server.yaml").write_text("definitions: {default: agents, other: agents}\n")
+    said = conclusion("Refund order 42.")
+    edits = [{"find": "use all tools", "replace": "only read"}]
+    said["conclusion"]["fix"] |= {"text": "agent:refunds", "edits": edits}
+    with llm_server(lambda _: said) as llm:
+        judges = {"judges": {"default": llm.judge(retries=0)}}
+        settings = load_settings(tmp_path / "server.yaml", judges)
+        ask_to_investigate(store, ANA, key, settings)
+        assert work_on_issues(store, settings, NOW)
+    found = one_issue(store, 1, key).investigation
+    assert found is not None
+    assert found.fix is not None
+    assert (found.fix.text, found.fix.after) == ("agent:refunds", "You may only read.")
+    assert settings.definitions_of("a third") == {}
+    (tmp_path / "server.yaml").write_text("definitions: agent\n")
+    with pytest.raises(InputError, match=r"server.yaml:1: definitions: agent: "):
+        load_settings(tmp_path / "server.yaml")
 
 
 def test_a_model_that_fails_is_said_and_leaves_no_finding(store: Store) -> None:

@@ -184,7 +184,7 @@ def _investigate(
             f"the budget of `trials:` is used up (${budget.cost_usd:g} per {budget.per}): try "
             f"again in the next {budget.per}, or state more in server.yaml"
         )
-    shelf = _shelf(store, taken)
+    shelf = _shelf(store, settings, taken)
     judge = judge_within(judge_settings, left, cache, connect)
 
     async def ask() -> feed.Investigation:
@@ -234,7 +234,7 @@ def vectors_within(
             spend(store, project, BUDGET, budget, asked.spent, now)
 
 
-def _shelf(store: Store, taken: _Taken) -> Shelf:
+def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
     """Gather what may be looked at: members that say different things, and passing twins."""
     record = one_issue(store, taken.project, taken.key)
     one = record.issue
@@ -261,6 +261,9 @@ def _shelf(store: Store, taken: _Taken) -> Shelf:
     texts: dict[str, str] = {}
     for _, trace in members:
         texts |= texts_in(trace.agents)
+    # What the admin names goes first: records hold what was, and maybe only a part.
+    names = {number: name for name, number in store.projects().items()}
+    texts |= texts_in(settings.definitions_of(names[taken.project]))
     return Shelf(one, members, twins, dict(sorted(texts.items())))
 
 

@@ -24,6 +24,8 @@ from baton.judges.settings import read_settings as read_model
 from baton.model import InputError, Problem
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
+from baton.readers import load_catalog
+from baton.readers.catalog import Catalog
 from baton.runner.backends.registry import backend_spec
 
 from .access import AccessSettings, Right, is_loopback, network_of
@@ -78,7 +80,9 @@ class Settings(_Strict, dict=True):
     after it was read. ``projects`` are made at the start; spans that were sent without a project
     may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
     `baton submit`, and talked to in pages; ``rubrics`` is a folder with rubrics of one's own,
-    ``datasets`` are folders with cases that pages show and change. Paths start where this file is.
+    ``definitions`` are those of the agents, a file or a folder, of all projects or by project: an
+    investigation may propose changes of their texts. ``datasets`` are folders with cases that pages
+    show and change. Paths start where this file is.
     Trying rubrics may cost what ``trials`` says, in each project; so may vectors of ``embeddings``
     (a model, or settings as of a judge), by which reasons of judges are grouped if it is there.
     ``backend`` computes rescores, as that of a config computes scores: one process of this machine
@@ -110,6 +114,7 @@ class Settings(_Strict, dict=True):
     judges: dict[str, Any] = msgspec.field(default_factory=dict)
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
+    definitions: str | dict[str, str] | None = None
     rubrics: str | None = None
     trials: Budget = Budget(cost_usd=1.0)
     embeddings: str | dict[str, Any] | None = None
@@ -182,6 +187,27 @@ class Settings(_Strict, dict=True):
     def judge_settings(self) -> dict[str, JudgeSettings]:
         """The judges that rules name, by name."""
         return read_judges(self.judges or None)
+
+    def definitions_of(self, project: str) -> Catalog:
+        """Return the definitions of a project's agents, as they are now; nothing of them runs.
+
+        Raises:
+            InputError: they cannot be read.
+        """
+        stated = self.definitions
+        path = stated.get(project) if isinstance(stated, dict) else stated
+        if path is None:
+            return {}
+        return load_catalog(Path(self.file or "server.yaml").parent / path)
+
+    def check_definitions(self) -> None:
+        """Read the definitions of all projects; raises InputError for those that are wrong."""
+        stated = self.definitions
+        for project, path in stated.items() if isinstance(stated, dict) else [("", stated)]:
+            try:
+                self.definitions_of(project)
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from None
 
     @property
     def embedding_settings(self) -> JudgeSettings | None:
@@ -313,6 +339,7 @@ def load_settings(
         ("trusted_proxies", lambda: [network_of(text) for text in settings.trusted_proxies]),
         ("backend", lambda: settings.rescore_backend),
         ("embeddings", lambda: settings.embedding_settings),
+        ("definitions", settings.check_definitions),
     ):
         try:
             check()
