@@ -35,10 +35,14 @@ class Outside:
         self.issues: list[dict[str, Any]] = []
         self.fails = 0
         self.url = ""
+        self.wait = ""
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         if self.fails:
             self.fails -= 1
+            if path.startswith("/repos/"):
+                self.wait = "900"
+                return 403, {"message": "You have exceeded a secondary rate limit."}
             return 500, {"message": "down"}
         if path == "/graphql":
             return 200, self.linear(body["query"], body["variables"])
@@ -52,6 +56,8 @@ class Outside:
             return 201, {"number": len(self.issues), "html_url": "https://github.com/x"}
         number, _, what = rest.strip("/").partition("/")
         one = self.issues[int(number) - 1]
+        if one.get("deleted"):
+            return 410, {"message": "This issue was deleted"}
         if what == "comments" and method == "POST":
             one["comments"].append(body["body"])
             return 201, {"id": 1}
@@ -68,6 +74,10 @@ class Outside:
             id_ = f"lin-{len(self.issues)}"
             return {"data": {"issueCreate": {"success": True, "issue": {"id": id_}}}}
         if "issueUpdate(" in query:
+            if self.issues[int(variables["id"][4:]) - 1].get("deleted"):
+                said = {"message": "Entity not found: Issue",
+                        "extensions": {"userPresentableMessage": "Could not find it."}}  # fmt: skip
+                return {"errors": [said], "data": None}
             self.issues[int(variables["id"][4:]) - 1].update(given)
             return {"data": {"issueUpdate": {"success": True}}}
         assert "commentCreate(" in query
@@ -92,6 +102,9 @@ def listening(there: Outside) -> Iterator[str]:
             there.headers.append(dict(self.headers))
             status, answer = there.answer(self.command, self.path, body)
             self.send_response(status)
+            if there.wait:
+                self.send_header("Retry-After", there.wait)
+                there.wait = ""
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
 
@@ -169,11 +182,41 @@ def test_an_issue_of_github_is_opened_once_closed_when_it_is_fixed_and_opened_ag
     key = rows(either)[0]["key"]
     change_state(either, ANA, key, StateChange(state="fixed"), NOW + 20)
     assert tell(either, addresses, NOW + 30) == 1
-    assert (one["state"], len(one["comments"])) == ("closed", 1)
+    assert (one["state"], one["state_reason"], len(one["comments"])) == ("closed", "completed", 1)
     one_fails(either, "b", to="<b>refunds`</b>", at=NOW + 60, now=NOW + 70)
     assert tell(either, addresses, NOW + 80) == 1
     assert (len(outside.issues), one["state"], len(one["comments"])) == (1, "open", 2)
     assert "Failed again after it was fixed" in one["comments"][-1]
+    change_state(either, ANA, key, StateChange(state="muted"), NOW + 90)
+    tell(either, addresses, NOW + 100)
+    assert (one["state"], one["state_reason"]) == ("closed", "not_planned")
+
+
+@pytest.mark.parametrize("where", ["github", "linear"])
+def test_an_issue_that_somebody_deleted_is_opened_anew(
+    store: Store, outside: Outside, where: str
+) -> None:
+    addresses = told(outside, where)
+    one_fails(store)
+    tell(store, addresses)
+    outside.issues[0]["deleted"] = True
+    change_state(store, ANA, rows(store)[0]["key"], StateChange(state="fixed"), NOW + 20)
+    tell(store, addresses, NOW + 30)
+    assert tell(store, addresses, NOW + 60) == 0
+    assert len(outside.issues) == 1
+    one_fails(store, "b", at=NOW + 60, now=NOW + 70)
+    assert tell(store, addresses, NOW + 80) == 1
+    assert len(outside.issues) == 2
+
+
+def test_who_asks_for_patience_is_left_alone_for_so_long(store: Store, outside: Outside) -> None:
+    addresses = told(outside, "github")
+    one_fails(store)
+    outside.fails = 1
+    assert tell(store, addresses) == 0
+    assert tell(store, addresses, NOW + 890) == 0
+    assert len(outside.got) == 1
+    assert tell(store, addresses, NOW + 930) == 1
 
 
 def test_an_issue_of_linear_is_opened_and_changed_by_its_id(store: Store, outside: Outside) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from baton.feed.signature import Signature
 from baton.http.answers import NoAnswer, Refused
+from baton.http.rate_limits import retry_after
 from baton.model import counted
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueRow
@@ -142,8 +143,16 @@ class _Parcel(NamedTuple):
 
 
 class _Sent(NamedTuple):
+    """What came of a notice.
+
+    ``wait`` is for how many seconds the other side wants to be left alone; ``is_gone``: somebody
+    deleted its issue.
+    """
+
     outside: str | None = None
     error: str | None = None
+    wait: float = 0.0
+    is_gone: bool = False
 
 
 def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
@@ -166,12 +175,15 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
 
     delivered = 0
     for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
-        values: dict[str, Any] = {"outside": sent.outside or parcel.outside}
-        if sent.error is None:
+        known = None if sent.is_gone else parcel.outside
+        values: dict[str, Any] = {"outside": sent.outside or known}
+        # What was deleted needs not be closed; a new one is opened when it fails again.
+        if sent.error is None or (sent.is_gone and _is_over(parcel)):
             values |= {"told": parcel.event, "error": None}
             delivered += 1
         else:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+            pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
             # It may quote what the other side answered.
             values |= {"due": now + pause, "attempts": parcel.attempts + 1,
                        "error": sent.error.replace("\0", "\ufffd")[:2000]}  # fmt: skip
@@ -313,7 +325,9 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
         elif spec.webhook is not None:
             body = filled(spec.webhook, parcel.values)
         return _Sent(error=await to_hook(hook, body, addresses.networks))
-    except (NoAnswer, Refused) as error:
+    except Refused as error:
+        return _Sent(error=str(error), wait=retry_after(error.headers) or 0.0)
+    except NoAnswer as error:
         return _Sent(error=str(error))
 
 
@@ -352,8 +366,19 @@ async def _to_github(
                 return _Sent(error="GitHub answered without the number of the issue")
             return _Sent(outside=str(number))
         one = f"{github_issues(github)}/{parcel.outside}"
-        state = {"state": "closed" if _is_over(parcel) else "open"}
-        await client.ask(request_of("PATCH", one, {**body, **state}), ONCE)
+        # The reason counts only where the state changes.
+        reasons = {"fixed": "completed", "muted": "not_planned"}
+        state = {
+            "state": "closed" if _is_over(parcel) else "open",
+            "state_reason": reasons.get(parcel.row.state, "reopened"),
+        }
+        try:
+            await client.ask(request_of("PATCH", one, {**body, **state}), ONCE)
+        except Refused as error:
+            # Deleted there: 404 or, for who may read the repository, 410.
+            if error.status in (404, 410):
+                return _Sent(error=str(error), is_gone=True)
+            raise
         said = {"body": as_code(parcel.values["text"])}
         await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
         return _Sent()
@@ -378,7 +403,11 @@ _COMMENT = (
 
 
 class _RefusedError(Exception):
-    """Linear says that something went wrong."""
+    """Linear says that something went wrong; ``is_gone``: its issue was deleted."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"Linear refused it: {said}")
+        self.is_gone = "Entity not found: Issue" in said
 
 
 async def _to_linear(
@@ -395,7 +424,7 @@ async def _to_linear(
         errors = given.get("errors")
         result = (given.get("data") or {}).get(field)
         if errors or not isinstance(result, Mapping) or not result.get("success"):
-            raise _RefusedError(f"Linear refused it: {_first_message(errors)}")
+            raise _RefusedError(_first_message(errors))
         return result
 
     body = {"title": _title(spec, parcel), "description": _body(spec, parcel)}
@@ -413,7 +442,7 @@ async def _to_linear(
         await ask(_COMMENT, "commentCreate", input=said)
         return _Sent()
     except _RefusedError as error:
-        return _Sent(error=str(error))
+        return _Sent(error=str(error), is_gone=error.is_gone)
     except (msgspec.DecodeError, AttributeError):
         return _Sent(error="Linear answered with something else than it documents")
     finally:
@@ -422,4 +451,10 @@ async def _to_linear(
 
 def _first_message(errors: object) -> str:
     first = errors[0] if isinstance(errors, Sequence) and errors else None
-    return str(first.get("message", ""))[:500] if isinstance(first, Mapping) else "no reason given"
+    if not isinstance(first, Mapping):
+        return "no reason given"
+    # `Argument Validation Error` is the message; what is wrong stands beside it.
+    more = first.get("extensions")
+    words = more.get("userPresentableMessage") if isinstance(more, Mapping) else None
+    said = [str(first.get("message", "")), *([words] if isinstance(words, str) else [])]
+    return ": ".join(dict.fromkeys(said))[:500]
