@@ -40,7 +40,7 @@ def _action(name: str, told: str, tools: str, object: str | None = None) -> Acti
 
 # A name with the ending of a file: "src/cart.py", not "e.g." or "example.org".
 _PATH = (
-    r"(?<![\w@])[\w./\\-]*\w\.(?:py|md|toml|json|ya?ml|txt|csv|tsv|xlsx?|docx?|pptx?|pdf|html?"
+    r"(?<![\w@./\\-])[\w./\\-]*\w\.(?:py|md|toml|json|ya?ml|txt|csv|tsv|xlsx?|docx?|pptx?|pdf|html?"
     r"|css|jsx?|tsx?"
     r"|sql|sh|rs|go|java|kt|c|h|cpp|rb|php|ini|cfg|conf|env|lock|bib|log|png|svg|ipynb|proto"
     r"|tf)(?!\w)"
@@ -212,12 +212,14 @@ _AT_OTHER_TIMES = re.compile(
     r"|by you|on your behalf by|already|above|below)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|\s+(?:but|however|although|though)\s+")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|(?<!\s)\s+(?:but|however|although|though)\s+"
+)
 _CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
 # A letter in the answer: whoever says "I have sent you the minutes" in it is its sender.
 _LETTER = re.compile(
-    r"^\W*(?:subject:|dear\b|(?:hi|hello) [A-Z]\w+,\s*$)|\b(?:kind|best|warm) regards\b"
+    r"^[^\w\n]*(?:subject:|dear\b|(?:hi|hello) [A-Z]\w+,\s*$)|\b(?:kind|best|warm) regards\b"
     r"|\byours (?:sincerely|faithfully|truly)\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -252,8 +254,9 @@ _ID = (
     r"|[0-9a-f]{9,40}|\d{3,20}(?: \d{3,20}){1,5}|\d{5,40})"
 )
 _NEW_ID = re.compile(
-    rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s+(?:number|no\.?|id|code|reference)))?"
-    rf"(?:\s+(?:is|was)|:)?\s*(?P<mark>#)?\(?\s*(?P<id>{_ID})(?![\w-])"
+    # Not any number of spaces: a long run would be tried for each part in turn.
+    rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s{{1,9}}(?:number|no\.?|id|code|reference)))?"
+    rf"(?:\s{{1,9}}(?:is|was)|:)?\s{{0,9}}(?P<mark>#)?\(?\s{{0,9}}(?P<id>{_ID})(?![\w-])"
 )
 _STANDARD = re.compile(
     r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I

@@ -72,6 +72,8 @@ _RELATIVE_YEAR = re.compile(
 
 # Words for numbers that say how something was, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
+# A request of more sentences is a document; each is held against all of the prompt.
+_SENTENCES = 200
 # See `_is_retold`. Set on texts of another author (see docs/accuracy.md): with 0.4 for the first
 # one of 96 good prompts failed and one of 72 losses more was found, with 0.6 five fewer.
 RETOLD = 0.5
@@ -224,7 +226,13 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     limits_lost: list[str] = []
     doubtful: list[Fact] = []
     unsaid: list[tuple[Fact, str]] = []
-    for sentence in sentences(in_digits(sent.request.text)):
+    parts = sentences(in_digits(sent.request.text))
+    if len(parts) > _SENTENCES:
+        return NotRecorded(
+            says=f"the request has {len(parts)} sentences: which of them the receiver needs "
+            "can't be told"
+        )
+    for sentence in parts:
         if is_courtesy(sentence):
             continue
         part = _of_sentence(sentence, sent, limits)

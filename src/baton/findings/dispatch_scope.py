@@ -25,7 +25,7 @@ from .finding import (
 from .shell import commands
 
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
-_SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
+_SPECIFIED = re.compile(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 # `GIT_PAGER=cat git log` runs git, with something set that a permission may not cover.
 _SET_BEFORE = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
 # One tool under an older and a newer name.

@@ -49,7 +49,7 @@ _TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z
 # An argument of so many words is what was written, and no place or name.
 _CONTENT = 5
 # A file or page holds all sorts of things: "src/rows.py", "docs/faq.md".
-_DOCUMENT = re.compile(r"[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
+_DOCUMENT = re.compile(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 # From how many digits on one number in common is proof.
 _EXACT = 5
 # How many earlier dispatches of a turn each one is held against; the latest are most alike.

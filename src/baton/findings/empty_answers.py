@@ -86,13 +86,15 @@ _DENIES = re.compile(
 )
 # "Which branch should I compare it with?" asks what the work needed before it was done.
 _ASKS_BACK = re.compile(
-    r"""\W*(?:which|what(?!\ about|\ if|\ do\ you\ think)|when|where|who|how\ (?!about|does\ that)
-        |(?:at|for|in)\ (?:which|what)|d(?:o|id)\ you\ (?:mean|have)|by\ [\w\ ]+do\ you\ mean
+    r"""(?<!\W)\W*(?:which
+        |what(?!\ about|\ if|\ do\ you\ think)|when|where|who|how\ (?!about|does\ that)
+        |(?:at|for|in)\ (?:which|what)|d(?:o|id)\ you\ (?:mean|have)|by\ [\w\ ]{1,60}do\ you\ mean
         |and\ (?:is|are|do|by|should)|could\ you\ (?:tell|send|give)|is\ it\ meant)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _QUESTIONS_ELSEWHERE = re.compile(
-    r"""\W*(?:s['’]agit-il|(?:et\ )?(?:quel(?:le)?s?|lequel|laquelle|où|quand|combien|à\ quelle)
+    r"""(?<!\W)\W*(?:s['’]agit-il
+        |(?:et\ )?(?:quel(?:le)?s?|lequel|laquelle|où|quand|combien|à\ quelle)
         |(?:und\ )?(?:welche\w*|wann|wo|wie\ viele?|um\ welche\w*|meinen\ sie|meinst\ du)
         |(?:¿\s?)?(?:y\ )?(?:qué|cuál(?:es)?|cuándo|dónde|cuántos?|se\ trata))\b""",
     re.VERBOSE | re.IGNORECASE,

@@ -333,7 +333,7 @@ def _joined(match: re.Match[str]) -> str:
         return whole
     after = match.string[match.end() : match.end() + 40]
     unit = _UNIT.match(after)
-    language = _written_in(match.string)
+    language = _written_in(match.string[:_START])
     if language in ("de", "fr", "es"):
         return whole if unit or decimals or len(whole) < _TO_CALL_IN_THREES else match[0]
     if unit is not None and (decimals or _AMOUNT_ENDS.match(after[unit.end() :])):
@@ -342,9 +342,14 @@ def _joined(match: re.Match[str]) -> str:
     return whole if re.search(r"[€$£] ?$|\b(?:EUR|USD|GBP|CHF) $", before) else match[0]
 
 
+# How much of a text is looked at for its language.
+_START = 2000
+
+
+@lru_cache(maxsize=64)
 def _written_in(text: str) -> str | None:
     """Return the language most of whose common words a text has; ``None`` = unsure."""
-    words = _WORD.findall(text[:2000].casefold())
+    words = _WORD.findall(text.casefold())
     counts = sorted((sum(w in known for w in words), name) for name, known in LANGUAGES.items())
     return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
 
@@ -677,7 +682,8 @@ def _clock_words(text: str, words: frozenset[str]) -> Iterator[str]:
 
 
 _TELLS_HOUR = re.compile(
-    rf"o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m)", re.IGNORECASE
+    rf"(?<!\w)(?:o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m))",
+    re.IGNORECASE,
 )
 _HOUR_WORDS = _folded(_NAMED_HOURS)
 

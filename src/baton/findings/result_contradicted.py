@@ -75,7 +75,9 @@ _COMING = re.compile(
 )
 _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 # "For 30 kg Icepost is out" speaks of a parcel of the user's, not of the limit of 20 kg.
-_SUPPOSES = re.compile(r"\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE)
+_SUPPOSES = re.compile(
+    r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
+)
 # A caller that changed something says the new value: "The timeout is now 60".
 _CHANGES = re.compile(
     r"\b(?:set|sets|changed?|raised?|lower(?:ed)?|updated?|increased?|reduced?|now|new|switched|moved|"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from .text_cache import text_cached
+
 # A common word proves nothing: both "The order was found and checked" and any unrelated answer hold
 # `order`, `found` and `checked`. So these are not facts of a result. The last two lines hold words
 # of the field (`agent`, `tool`, `message`, `null`) that stand in almost every answer of an agent
@@ -268,7 +270,7 @@ def clauses(sentence: str) -> list[str]:
 # Thanks, greetings and what somebody says of the day ask for nothing: "Thanks for calling back on
 # Tuesday at 9!" has a day and a time that nobody needs.
 _COURTESY = re.compile(
-    r"""\W*(?:(?:many\ )?thanks?\b|thank\ you|good\ (?:morning|day|afternoon|evening|night)
+    r"""(?<!\W)\W*(?:(?:many\ )?thanks?\b|thank\ you|good\ (?:morning|day|afternoon|evening|night)
         |hello\b|hi\b|hey\b|dear\b|sorry\b|apologies|(?:i\ )?hope\b|have\ a\ |see\ you
         |talk\ to\ you|best\ regards|kind\ regards|welcome\ back
         |(?:it\ was\ )?(?:nice|good|great)\ (?:to|talking|speaking|meeting)
@@ -284,7 +286,7 @@ def is_courtesy(sentence: str) -> bool:
     return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
 
 
-_COUNT = r"(?:\d[\d.,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
+_COUNT = r"(?:\d[\d.,]{0,15}|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
 _FORM = r"(?:sentences?|words?|lines?|paragraphs?|bullets?|bullet points?|characters?|examples?)"
 # How often somebody asked, waited or wrote: "I have asked you twice now".
 _OWN_DEEDS = (
@@ -314,7 +316,7 @@ _ASIDES = tuple(
 _CHANGE = re.compile(
     r"\b(?:rais|lower|chang|increas|decreas|reduc|mov|shift|postpon|reschedul|updat|cut|extend|"
     r"shorten|upgrad|downgrad|switch|adjust|correct|set|drop|erhöh|senk|änder|verschieb)\w*\b"
-    r"[^.;!?]*?\b(?:from|von)\s+(?P<old>\S+(?:\s\S+){0,3}?)\s+(?:to|auf)\s",
+    r"[^.;!?]{0,200}?\b(?:from|von)\s+(?P<old>\S+(?:\s\S+){0,3}?)\s+(?:to|auf)\s",
     re.IGNORECASE,
 )
 _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
@@ -347,6 +349,7 @@ def is_known_anyway(number: str, sentence: str) -> bool:
     return postal and re.search(rf"(?<!\d){number}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}", sentence) is not None
 
 
+@text_cached
 def only_questions(text: str) -> bool:
     """Tell a text that asks and tells nothing to be done."""
     parts = sentences(text)
@@ -392,6 +395,7 @@ _REFERS = re.compile(
 )
 
 
+@text_cached
 def refers_to_others(prompt: str) -> bool:
     """Tell a prompt that says that others do a part of the work, or hands over what they made."""
     return _REFERS.search(prompt) is not None
@@ -437,7 +441,7 @@ _OPENERS = frozenset(
 # How an answer to such a question opens: "Not yet, ...", "Nein, ...", "It is." Only the start
 # counts; a "no" later on may be about anything.
 _VERDICT = re.compile(
-    r"""\W*(?:
+    r"""(?<!\W)\W*(?:
         (?:yes|no|yep|nope|not|mostly|partly|probably|almost|sure|correct
             |ja|nein|nicht|noch\ nicht|fast|teilweise|vermutlich
             |oui|non|pas\ encore|s[íi]|todav[íi]a\ no)\b

@@ -37,7 +37,8 @@ _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\
 _ODD_LINE_END = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # A description with such a line could pass for another field of its agent, for example
 # `Reads files.\ntools: all`.
-_LIKE_A_FIELD = re.compile(rf"(?:\n|{_ODD_LINE_END.pattern})\s*(?:tools|denied|what it is for)\s*:")
+_LINE_END = rf"(?:\n|{_ODD_LINE_END.pattern})"
+_LIKE_A_FIELD = re.compile(rf"{_LINE_END}(?:(?!{_LINE_END})\s)*(?:tools|denied|what it is for)\s*:")
 
 
 class Body(NamedTuple):

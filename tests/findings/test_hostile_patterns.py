@@ -1,0 +1,124 @@
+"""No pattern takes long for any text: hostile ones of 20,000 characters are read in time."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import random
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import baton.evaluators
+import baton.findings
+from baton.evaluators.registry import evaluator_entry
+from baton.model import EvalContext
+from baton.testing.build import call, delegate, run, trace
+
+LONG = 20_000
+# A pattern that takes 3 s for LONG characters, as its time is quadratic, takes 0.27 s for so many.
+PART = 6_000
+SECONDS = 0.25
+PIECES = [
+    "1,",
+    "1 ",
+    "a",
+    "A",
+    "a.",
+    "a_",
+    "a-",
+    "a/",
+    "a:",
+    ",",
+    " ",
+    "\n",
+    ". ",
+    "(",
+    "1-",
+    "1/",
+    "1.",
+    "x1 ",
+    "I ",
+    "'",
+    '"',
+    "``",
+    "a, ",
+    "$1 ",
+    "1%",
+    "1:",
+    "00 ",
+    "A1",
+    "a@",
+    "=",
+    "- ",
+    "a=1 ",
+    "\xa0",
+    "I have ",
+    "from 1 ",
+    "a; ",
+    "> ",
+    "5 922 kg ",
+]
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    found: dict[str, re.Pattern[str]] = {}
+    for package in (baton.findings, baton.evaluators):
+        for each in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            module = importlib.import_module(each.name)
+            for value in list(vars(module).values()):
+                found.update((pattern.pattern, pattern) for pattern in within(value))
+    return found
+
+
+def within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth < 4 and isinstance(value, Mapping):
+        for each in value.values():
+            yield from within(each, depth + 1)
+    elif depth < 4 and isinstance(value, list | tuple | frozenset):
+        for each in value:
+            yield from within(each, depth + 1)
+
+
+def taken(pattern: re.Pattern[str], text: str) -> float:
+    start = time.process_time()
+    for _ in pattern.finditer(text):
+        pass
+    return time.process_time() - start
+
+
+def texts_for(pattern: re.Pattern[str], pieces: int) -> Iterator[str]:
+    """Yield repeated pieces, of the words of the pattern as well; the same each time."""
+    chance = random.Random(pattern.pattern)
+    words = re.findall(r"[A-Za-z]{2,}", pattern.pattern)[:200]
+    atoms = [*PIECES, *(word + end for word in words for end in (" ", ""))]
+    for number in range(pieces):
+        piece = "".join(chance.choice(atoms) for _ in range(chance.randint(1, 3)))
+        yield PIECES[number] * PART if number < len(PIECES) else piece * PART
+
+
+@pytest.mark.heavy
+def test_each_pattern_reads_any_text_in_time() -> None:
+    assert len(patterns()) > 250
+    slow = {
+        f"{source[:60]} on {text[:12]!r}"
+        for source, pattern in patterns().items()
+        for text in texts_for(pattern, len(PIECES) + 15)
+        if taken(pattern, text[:PART]) > SECONDS
+    }
+    assert slow == set()
+
+
+@pytest.mark.parametrize("piece", ["1,", "5 922 kg ", "I've sent 1 mail. "])
+def test_a_hostile_request_and_prompt_are_judged_in_time(piece: str) -> None:
+    text = (piece * LONG)[:LONG]
+    worker = run("worker", call("look_up", {"q": text}, text), input=text, output=text)
+    made = trace(run("main", delegate("worker", text, result=text), text), worker, text)
+    start = time.process_time()
+    evaluator_entry("context_carried").target().evaluate(made, None, EvalContext())
+    assert time.process_time() - start < 3
