@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -172,8 +173,7 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     In a module that is not loaded yet, or where it is imported only when it is called, the function
     is known by its spelling alone.
     """
-    files = ((getattr(each, "__file__", None), each) for each in list(sys.modules.values()))
-    modules = {Path(file).resolve(): each for file, each in files if isinstance(file, str)}
+    modules = _loaded_below(folder)
     for path in _own_files(folder):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if not isinstance(node, ast.Call) or not node.args:
@@ -206,10 +206,30 @@ def _value_of(node: ast.expr | None, module: ModuleType | None) -> Any:
     return None
 
 
+def _loaded_below(folder: Path) -> dict[Path, ModuleType]:
+    """Return the loaded modules whose file is in a folder, by that file; links are followed."""
+    # A program with a framework has thousands of modules in hundreds of folders: following the
+    # links of each folder once instead of each file takes a fifth of the time.
+    real: dict[str, str] = {}
+    inside, found = f"{folder}{os.sep}", {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str):
+            continue
+        place, name = os.path.split(file)
+        if place not in real:
+            real[place] = os.path.realpath(place)
+        path = f"{real[place]}{os.sep}{name}"
+        if os.path.islink(path):  # noqa: PTH114 - a Path of each module takes as long as the rest
+            path = os.path.realpath(path)
+        if path.startswith(inside):
+            found[Path(path)] = module
+    return found
+
+
 def _own_files(folder: Path) -> Iterator[Path]:
     """Yield the files of a folder that are loaded, and those that they import."""
-    loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
+    waiting = list(_loaded_below(folder))
     seen: set[Path] = set()
     while waiting:
         path = waiting.pop()
