@@ -198,3 +198,33 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
             out.accept_commands()
             for stream in strict:
                 stream.reconfigure(errors="strict")
+
+
+_tracebacks = False
+
+
+def show_traceback(error: BaseException) -> None:
+    """Print the traceback of what an agent or an evaluator raised, where they are shown.
+
+    A result words an error in one line; the author of the code needs the way there.
+    """
+    if _tracebacks:
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+
+
+def tracebacks_are_shown() -> bool:
+    """Tell whether they are, for a process that is started."""
+    return _tracebacks
+
+
+@contextmanager
+def tracebacks_shown(wanted: bool = True) -> Iterator[None]:
+    """Show them for as long as this is entered, in every thread."""
+    global _tracebacks  # noqa: PLW0603 - a context variable would not reach the threads of agents
+    before, _tracebacks = _tracebacks, wanted
+    try:
+        yield
+    finally:
+        _tracebacks = before

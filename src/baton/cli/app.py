@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Literal
 
 from cyclopts import CycloptsError
 
@@ -15,8 +16,7 @@ from baton.model import BatonError, InputError, Terminated
 from baton.model.option_names import options_named_by
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
-from baton.safe_output import safe_output
-from baton.tracebacks import tracebacks_shown
+from baton.safe_output import safe_output, tracebacks_shown
 
 from .messages import DEBUG, debugging, flag, note, quieting, say, usage_message
 from .signals import exit_of, terminable
@@ -135,6 +135,22 @@ def _print_traceback(error: BaseException) -> None:
         import traceback
 
         traceback.print_exception(error)
+
+
+def install_completion(shell: Literal["bash", "fish", "zsh"] | None = None) -> int:
+    """Let the shell complete commands and options.
+
+    A script is written into the folder that the shell has for such scripts, and a line that loads
+    it is added to the file that the shell starts with.
+
+    Parameters
+    ----------
+    shell
+        The shell; the one this runs in when left out.
+    """
+    file = app.install_completion(shell=shell)
+    say(f"completion is in {file}; it works in every shell that is started from now on")
+    return 0
 
 
 def _drop_output() -> None:

@@ -454,7 +454,7 @@ for _place, (_name, _verb) in enumerate(TABLE.items()):
         **({} if _name in _NESTED else {"help_epilogue": examples_text(_verb.examples)}),
     )
 app.command(
-    "baton.cli.completion:install_completion",
+    "baton.cli.app:install_completion",
     name="--install-completion",
     help="Let the shell complete commands and options.",
     group=_PROGRAM,

@@ -16,7 +16,7 @@ from baton.datasets.dispatch_cases import (
     turns_of,
 )
 from baton.datasets.stand_in_files import with_file
-from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
+from baton.datasets.writing import Blobs, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
 from baton.model import (
@@ -429,14 +429,14 @@ def _rubric_data(rubric: CaseRubric) -> str | dict[str, Any]:
     return rubric.text if fields.keys() == {"text"} else fields
 
 
-def _file_data(head: Head, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": head.name, **stated({"description": head.description}), "cases": cases}
-
-
 _TEXT_ONLY = "a message is text here: data is written as JSON, attachments are left out"
 OWN = Writer(
     case=_case_data,
-    file=_file_data,
+    file=lambda head, cases: {
+        "name": head.name,
+        **stated({"description": head.description}),
+        "cases": cases,
+    },
     reasons={
         "scenario": "a simulated user has no place here: the case is left out",
         "turns.input": _TEXT_ONLY,

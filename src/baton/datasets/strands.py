@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.datasets.stand_in_files import chaos
-from baton.datasets.writing import Blobs, Head, Writer, stated
+from baton.datasets.writing import Blobs, Writer, stated
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.spelling import ExtraKey
 from baton.formats.strands import ExpectedInteraction, StrandsCase
@@ -203,15 +203,11 @@ def _chain(turn: ExpectedTurn) -> list[str] | None:
     return names if names and len(names) == len(turn.agents or ()) else None
 
 
-def _file_data(_: Head, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"cases": cases, "evaluators": []}
-
-
 _TEXT = "a message is one text, or else data; attachments are left out"
 _BREAK = "a text loses the line break at its end"
 STRANDS = Writer(
     case=_case_data,
-    file=_file_data,
+    file=lambda _, cases: {"cases": cases, "evaluators": []},
     reasons={
         "id": "a case has a name",
         "scenario": "a simulated user has no place here: the case is left out",

@@ -25,7 +25,12 @@ def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
         message["resourceSpans"] = [
             {
                 "resource": {"attributes": _attributes(resource)},
-                "scopeSpans": [{"scope": _scope(scope), "spans": [_span(one) for one in some]}],
+                "scopeSpans": [
+                    {
+                        "scope": {"name": scope} if scope else {},
+                        "spans": [_span(one) for one in some],
+                    }
+                ],
             }
             for resource, scope, some in _together((one.resource, one.scope, one) for one in spans)
         ]
@@ -46,10 +51,6 @@ def _together(items: Iterable[tuple[dict[str, Any], str, Any]]) -> list[tuple[An
     for resource, scope, item in items:
         groups.setdefault((id(resource), scope), (resource, scope, []))[2].append(item)
     return list(groups.values())
-
-
-def _scope(name: str) -> Json:
-    return {"name": name} if name else {}
 
 
 def _span(span: Span) -> Json:

@@ -16,7 +16,7 @@ import msgspec
 
 from baton.model import Case
 from baton.plugins.user_code import Function
-from baton.tracebacks import show_traceback
+from baton.safe_output import show_traceback
 
 T = TypeVar("T")
 _LONG = 1 << 18

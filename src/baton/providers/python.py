@@ -27,8 +27,8 @@ from baton.model.views import sum_usage
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.plugins.user_code import load_object
+from baton.safe_output import tracebacks_are_shown
 from baton.stand_ins import current
-from baton.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn, with_recorded
 from .base import (
@@ -128,7 +128,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             hooks=options.hooks,
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
             plain=not options.instrument,
-            tracebacks=are_shown(),
+            tracebacks=tracebacks_are_shown(),
         )
         Prompts(options, self.around).check()
         self._driver = _driver(setup, "process" if changed else options.workers or "process")

@@ -35,8 +35,8 @@ from baton.model import (
     route_of,
 )
 from baton.model.views import indexed, token_count
+from baton.safe_output import show_traceback
 from baton.stats.routing import routed
-from baton.tracebacks import show_traceback
 
 from .plan import Plan, PlannedEvaluator, broken_turn, verdict
 from .prices import fill_costs

@@ -134,7 +134,9 @@ def take(connection: Connection, horizon: float, limit: int) -> list[Component]:
         members = _members(connection, project, [id_ for some in together for id_ in some])
         for some in together:
             if all(id_ in members for id_ in some):
-                listed = sorted((members[id_] for id_ in some), key=_first_seen)
+                listed = sorted(
+                    (members[id_] for id_ in some), key=lambda one: (one.first_seen, one.trace_id)
+                )
                 taken.append(Component(project, listed))
     return taken
 
@@ -206,10 +208,6 @@ def _members(connection: Connection, project: int, ids: Sequence[str]) -> dict[s
         )
         found.update({row.trace_id: Member(*row) for row in connection.execute(query)})
     return found
-
-
-def _first_seen(member: Member) -> tuple[float, str]:
-    return member.first_seen, member.trace_id
 
 
 def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -> Decision:

@@ -182,10 +182,6 @@ def _against(kind: Kind, record: Any) -> str:
     return ""
 
 
-def _groups(kind: Kind, message: Any) -> Any:
-    return message.resource_spans if kind == "traces" else message.resource_logs
-
-
 def scopes_of(kind: Kind, group: Any) -> Any:
     """Return the scopes of a group of a message."""
     return group.scope_spans if kind == "traces" else group.scope_logs
@@ -204,7 +200,7 @@ def _read_protobuf(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) 
     except DecodeError:
         body = _without_broken(kind, body, reasons)
         message = type_.FromString(body)
-    groups = _groups(kind, message)
+    groups = message.resource_spans if kind == "traces" else message.resource_logs
     if not groups and not reasons.counts:
         raise NotOtlp(f"the body is not a protobuf message with {kind}")
     changed = False

@@ -180,7 +180,11 @@ def write(
             theirs = (label.c.project == project) & (label.c.conversation == row["id"])
             connection.execute(update(label).where(theirs).values(conversation=to))
     failing = {row["id"] for row in before.values() if row["failed"]}
-    failing |= {ids[key] for key, each in by_key.items() if _has_failed(each)}
+    failing |= {
+        ids[key]
+        for key, reading in by_key.items()
+        if any(each["status"] == "failed" for each in reading.scores)
+    }
     issues_due(connection, project, failing)
     gone = [row["id"] for row in vanished]
     for table in (score, judging):
@@ -192,10 +196,6 @@ def write(
         add_rows(connection, table, rows)
     sums.write(connection, project)
     return [Place(row["day"], row["place"]) for row in before.values()]
-
-
-def _has_failed(reading: Reading) -> bool:
-    return any(each["status"] == "failed" for each in reading.scores)
 
 
 def slices(ids: Iterable[Any]) -> Iterable[list[Any]]:

@@ -60,7 +60,7 @@ def kappa(pairs: Sequence[Pair[Label]], weight: Weight[Label] | None = None) -> 
     n = len(pairs)
     if n == 0:
         return None
-    weigh = weight or _same
+    weigh = weight or (lambda a, b: float(a == b))
     cells = Counter(pairs)
     rows, columns = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     observed = math.fsum(weigh(a, b) * count for (a, b), count in cells.items()) / n
@@ -117,10 +117,6 @@ def classes(pairs: Sequence[Pair[str]], labels: Sequence[str] = ()) -> list[Clas
 def confusion(pairs: Sequence[Pair[str]]) -> list[tuple[str, str, int]]:
     """Return how often each (label of people, of the judge) occurs, in the order of labels."""
     return [(a, b, count) for (a, b), count in sorted(Counter(pairs).items())]
-
-
-def _same(a: Hashable, b: Hashable) -> float:
-    return float(a == b)
 
 
 def _standard_error(

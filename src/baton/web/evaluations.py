@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.gate.compare import Compared, axis_line, figures
-from baton.model import STATUSES, CaseResult, InputError, Location, Status
+from baton.model import STATUSES, InputError, Location, Status
 from baton.model.visible import visible_line
 from baton.reports.html.page import (
     Tables,
@@ -383,11 +383,8 @@ def _texts(visit: Visit) -> Response:
         chosen = [(number, listed[number]) for number in numbers if number >= 0]
     except (ValueError, IndexError):
         raise InputError("`rows` are numbers of this list, with commas between them") from None
-    return visit.json([[n, *_words(opened.stored.result(row))] for n, row in chosen])
-
-
-def _words(result: CaseResult) -> tuple[str, str]:
-    return first_input(result.trace), reason_of(result)
+    results = [(number, opened.stored.result(row)) for number, row in chosen]
+    return visit.json([[n, first_input(each.trace), reason_of(each)] for n, each in results])
 
 
 def _case(visit: Visit) -> Response:

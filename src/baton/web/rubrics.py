@@ -18,7 +18,6 @@ from baton.server.access import Denied
 from baton.server.review import labelled_rubrics, verdict_counts
 from baton.server.rubrics import (
     ChangedMeanwhileError,
-    Former,
     RubricText,
     ToSave,
     former_texts,
@@ -201,7 +200,7 @@ def _editor(
         "most": MOST,
         "labelled": labelled,
         "labels_of": labels or there.name,
-        "former": [_with_diff(each, there.text) for each in former],
+        "former": [(each, _diff(each.text, there.text)) for each in former],
         "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "in_rules": there.name in rubrics_of_rules(settings, visit.project),
         "rows": min(32 if trial is None else 18, max(14, there.text.count("\n") + 2)),
@@ -212,10 +211,6 @@ def _editor(
         ),
     }
     return View("rubric.html", context, title, status)
-
-
-def _with_diff(former: Former, now: str) -> tuple[Former, list[str]]:
-    return former, _diff(former.text, now)
 
 
 def _diff(before: str, after: str) -> list[str]:

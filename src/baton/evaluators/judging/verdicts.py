@@ -18,7 +18,7 @@ from baton.model.score import TOLERANCE, passes
 from .evidence import Settled
 from .inputs import Given, Missing
 from .material import Piece, block, piece
-from .rubric import Answer, Claims, Direction, Each, Label, Rubric, RubricOptions
+from .rubric import Answer, Claims, Direction, Each, Rubric, RubricOptions
 from .subject import Subject
 
 # Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.
@@ -142,7 +142,8 @@ def answer_guide(answer: Answer, items: Sequence[Item] | None, *, statements: bo
     labels = answer.labels
     if labels is not None:
         lines.append("The labels:")
-        lines += [f"- {name}{_meaning(label)}" for name, label in labels.items()]
+        for name, label in labels.items():
+            lines.append(f"- {name}: {label.means}" if label.means else f"- {name}")
     elif answer.scale is not None:
         low, high = answer.scale.bounds
         lines.append(f"`score` is a number from {low:g} to {high:g}.")
@@ -192,10 +193,6 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(number: int) -> str:
     return f"item_{number}"
-
-
-def _meaning(label: Label) -> str:
-    return f": {label.means}" if label.means else ""
 
 
 class Decision(NamedTuple):

@@ -342,7 +342,7 @@ def _history(messages: Sequence[Message]) -> list[Any]:
             result = call.error if is_bad and call.result is None else content(call.result)
             answers.append(
                 types.ToolMessage(
-                    result if isinstance(result, str) else _written(result),
+                    result if isinstance(result, str) else msgspec.json.encode(result).decode(),
                     tool_call_id=id_,
                     name=call.name,
                     status="error" if is_bad else "success",
@@ -351,7 +351,3 @@ def _history(messages: Sequence[Message]) -> list[Any]:
         history.append(types.AIMessage(message.text or "", name=message.agent, tool_calls=calls))
         history += answers
     return history
-
-
-def _written(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

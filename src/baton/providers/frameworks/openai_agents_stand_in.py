@@ -216,7 +216,8 @@ def _handing_over(original: Any, run: Any) -> Any:
         agent = target() if target is not None else None
         if agent is None:
             raise ProviderError(f"the agent `{to}` cannot be replaced: its hand-off names it only")
-        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, _runner(), agent, given))
+        runner = sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
+        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, runner, agent, given))
 
         async def invoke(_context: Any, _arguments: str) -> Any:
             return stand_in
@@ -402,10 +403,6 @@ def _copy_of(value: Any, **changed: Any) -> Any:
     for name, each in changed.items():
         setattr(copied, name, each)
     return copied
-
-
-def _runner() -> Any:
-    return sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
 
 
 async def _never() -> None:

@@ -21,8 +21,8 @@ from baton.providers.base import CaseCancelled, Surroundings
 from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
+from baton.safe_output import tracebacks_shown
 from baton.stand_ins import Answer, Wanted, imagining
-from baton.tracebacks import tracebacks_shown
 
 from .wire import (
     CLEAN_UP,
