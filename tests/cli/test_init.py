@@ -13,6 +13,7 @@ from shlex import quote
 import pytest
 import yaml
 from tests.conftest import Baton
+from tests.processes import run_baton
 
 from baton.plugins.origin import requirement
 
@@ -260,7 +261,4 @@ def test_a_function_that_tells_of_no_agents_is_told_what_to_return(
 
 def alone(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own: what it imports stays there."""
-    return subprocess.run(
-        [sys.executable, "-m", "baton", *words], cwd=folder, capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+    return run_baton(*words, folder=folder, seconds=120)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -17,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.processes import run_baton
 
 from baton.model.secrets import Masker, masked, remember, secrets_in
 from baton.safe_output import safe_output
@@ -73,15 +71,7 @@ def echo() -> Iterator[str]:
 
 def _baton(folder: Path, *words: str, **more: str) -> tuple[int, str]:
     """Run the command line as a process of its own; return its exit code and all it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "baton", *words],
-        cwd=folder,
-        env={**os.environ, **SECRETS, **more},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_baton(*words, folder=folder, environment={**SECRETS, **more}, seconds=120)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import ROOT, Baton
+from tests.processes import run_baton
 
 RUN = ROOT / "examples" / "adk" / "recordings" / "support_desk" / "refund.sse"
 BACKEND = """
@@ -119,7 +120,8 @@ def test_a_crash_of_a_worker_is_exit_3_as_well(tmp_path: Path, jobs: str, action
         action = "import sys; sys.exit(1)"
     (tmp_path / "own.py").write_text(EVALUATOR.format(action=action))
     (tmp_path / "baton.yaml").write_text("evaluators:\n  - {type: 'own.py:judge', name: mine}\n")
-    done = run_baton(tmp_path, "score", str(RUN), "--config", "baton.yaml", "--jobs", jobs)
+    words = ("score", RUN, "--config", "baton.yaml", "--jobs", jobs)
+    done = run_baton(*words, folder=tmp_path)
     assert done.returncode == 3, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") <= 1
@@ -127,7 +129,8 @@ def test_a_crash_of_a_worker_is_exit_3_as_well(tmp_path: Path, jobs: str, action
 
 def test_python_m_baton_crashes_the_same_way(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(BACKEND.format(action="deep()"))
-    done = run_baton(tmp_path, "score", str(RUN), "--backend", "mine.py:Backend")
+    command = [sys.executable, "-m", "baton", "score", str(RUN), "--backend", "mine.py:Backend"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.startswith("baton: internal error: RecursionError: ")
@@ -151,7 +154,8 @@ def test_ctrl_c_keeps_its_exit_code(tmp_path: Path) -> None:
 
 def test_a_terminal_of_few_characters_ends_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = run_baton(tmp_path, "show", str(RUN), environment=environment)
+    command = [sys.executable, "-m", "baton", "show", str(RUN)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u2192" in done.stdout  # the arrow of a dispatch
 
@@ -160,13 +164,3 @@ def test_closed_streams_end_nothing(tmp_path: Path) -> None:
     command = f"{sys.executable} -m baton show {RUN} >&- 2>&-"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False, timeout=60)
     assert done.returncode == 0
-
-
-def run_baton(
-    folder: Path, *arguments: str, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "baton", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip

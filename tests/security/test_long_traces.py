@@ -27,14 +27,15 @@ from baton.testing.build import call, delegate, run, transfer, turn
 from baton.testing.build import trace as build_trace
 
 SECONDS = 60
-"""On a busy machine; before, the time grew with the square and was minutes."""
+"""For 5,000 on a busy machine; before, the time grew with the square and was minutes."""
 
 
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        (delegates, 5_000),
+        (delegates, 1_000),
         (ping_pong, 4_500),
+        pytest.param(delegates, 5_000, marks=pytest.mark.heavy),
         pytest.param(nested_in_calls, 4_500, marks=pytest.mark.heavy),
         pytest.param(ping_pong_to_nobody, 5_000, marks=pytest.mark.heavy),
         pytest.param(tools, 50_000, marks=pytest.mark.heavy),
@@ -45,7 +46,7 @@ def test_thousands_of_hand_offs_in_one_trace_are_scored_in_seconds(shape: Shape,
     traces = read_spans(shape(size), [])
     began = time.process_time()
     (result,) = baton.score(traces)
-    assert time.process_time() - began < SECONDS
+    assert time.process_time() - began < SECONDS * min(1, size / 5_000)
     assert all(score.status != "error" for score in result.scores)
 
 

@@ -14,23 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.processes import run_baton
 
 ROOT = Path(__file__).parents[2]
 SESSION = ROOT / "examples" / "adk" / "recordings" / "support_desk" / "refund.session.json"
 CASES = "cases:\n- id: a\n  input: Hi\n  agents: [b]\n"
-
-
-def _run(
-    *arguments: str | Path, feed: bytes | None = None, **environment: str
-) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "baton", *map(str, arguments)],
-        input=feed,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture
@@ -60,11 +48,13 @@ def test_a_device_is_refused_wherever_a_file_is_given(
     device: str, given: list[str], tmp_path: Path
 ) -> None:
     began = time.monotonic()
-    result = _run(*(word.format(device) for word in given), TMPDIR=str(tmp_path))
+    result = run_baton(
+        *(word.format(device) for word in given), environment={"TMPDIR": str(tmp_path)}
+    )
     assert result.returncode == 2, result.stderr
-    assert device.encode() in result.stderr
-    assert b"is a device" in result.stderr
-    assert b"Traceback" not in result.stderr
+    assert device in result.stderr
+    assert "is a device" in result.stderr
+    assert "Traceback" not in result.stderr
     assert time.monotonic() - began < 30
     assert list(tmp_path.iterdir()) == []
 
@@ -78,17 +68,17 @@ def test_a_link_to_a_device_in_a_folder_is_left_out(tmp_path: Path) -> None:
     os.mkfifo(agents / "b.md")
     (tmp_path / "refund.session.json").write_bytes(SESSION.read_bytes())
     for verb in ("show", "check"):
-        result = _run(verb, tmp_path)
-        assert b"Traceback" not in result.stderr
+        result = run_baton(verb, tmp_path)
+        assert "Traceback" not in result.stderr
         assert result.returncode == 0, result.stderr
 
 
 def test_a_socket_and_a_folder_are_no_files(hidden: Path, tmp_path: Path) -> None:
-    result = _run("show", hidden)
-    assert (result.returncode, b"s.json" in result.stderr) == (2, True), result.stderr
-    result = _run("score", SESSION, "--config", tmp_path)
+    result = run_baton("show", hidden)
+    assert (result.returncode, "s.json" in result.stderr) == (2, True), result.stderr
+    result = run_baton("score", SESSION, "--config", tmp_path)
     assert result.returncode == 2
-    assert b"folder" in result.stderr
+    assert "folder" in result.stderr
 
 
 def test_sparse_files_larger_than_the_limit_take_no_time_and_no_memory(tmp_path: Path) -> None:
@@ -98,22 +88,11 @@ def test_sparse_files_larger_than_the_limit_take_no_time_and_no_memory(tmp_path:
             stream.truncate(1 << 40)
         for verb in ("show", "check"):
             began = time.monotonic()
-            result = _limited(verb, file, megabytes=700)
+            result = run_baton(verb, file, megabytes=700)
             assert result.returncode == 2, result.stderr
-            assert b"sparse" in result.stderr
-            assert b"Traceback" not in result.stderr
+            assert "sparse" in result.stderr
+            assert "Traceback" not in result.stderr
             assert time.monotonic() - began < 30
-
-
-def _limited(*arguments: str | Path, megabytes: int) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line in so much memory; addresses of mapped files do not count."""
-    program = (
-        "import resource, sys; from baton.cli import main; "
-        f"resource.setrlimit(resource.RLIMIT_DATA, ({megabytes << 20},) * 2); "
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False)
 
 
 def test_a_sparse_file_below_the_limit_is_not_read_either(tmp_path: Path) -> None:
@@ -121,53 +100,55 @@ def test_a_sparse_file_below_the_limit_is_not_read_either(tmp_path: Path) -> Non
     with file.open("wb") as stream:
         stream.truncate(1_900_000_000)
     for verb in ("show", "check"):
-        result = _limited(verb, file, megabytes=700)
+        result = run_baton(verb, file, megabytes=700)
         assert result.returncode == 2, result.stderr
-        assert b"Traceback" not in result.stderr
+        assert "Traceback" not in result.stderr
 
 
 def test_the_limit_of_bytes_is_said_and_can_be_raised(tmp_path: Path) -> None:
     file = tmp_path / "cases.yaml"
     file.write_text(CASES + "# " + "x" * 5_000)
-    result = _run("check", file, BATON_MAX_FILE_BYTES="4000")
+    result = run_baton("check", file, environment={"BATON_MAX_FILE_BYTES": "4000"})
     assert result.returncode == 2
-    assert b"larger than 4,000 bytes, which is the limit; set BATON_MAX_FILE_BYTES" in result.stderr
-    assert _run("check", file, BATON_MAX_FILE_BYTES="6000").returncode == 0
-    result = _run("check", file, BATON_MAX_FILE_BYTES="much")
+    assert "larger than 4,000 bytes, which is the limit; set BATON_MAX_FILE_BYTES" in result.stderr
+    assert run_baton("check", file, environment={"BATON_MAX_FILE_BYTES": "6000"}).returncode == 0
+    result = run_baton("check", file, environment={"BATON_MAX_FILE_BYTES": "much"})
     assert result.returncode == 2
-    assert b"BATON_MAX_FILE_BYTES has to be a whole number" in result.stderr
+    assert "BATON_MAX_FILE_BYTES has to be a whole number" in result.stderr
 
 
 def test_standard_input_and_pipes_are_read_as_files(tmp_path: Path) -> None:
-    result = _run("show", "/dev/stdin", feed=SESSION.read_bytes())
+    result = run_baton("show", "/dev/stdin", feed=SESSION.read_bytes())
     assert result.returncode == 0, result.stderr
-    assert b"/dev/stdin" in result.stdout
+    assert "/dev/stdin" in result.stdout
     out = ["--out", str(tmp_path / "out")]
     for option in ("--dataset", "--config"):
         text = CASES if option == "--dataset" else "evaluators: [handoff_loops]\n"
-        result = _run("score", SESSION, option, "/dev/stdin", *out, feed=text.encode())
+        result = run_baton("score", SESSION, option, "/dev/stdin", *out, feed=text.encode())
         assert result.returncode in (0, 1, 3), result.stderr
-        assert b"/dev/stdin" not in result.stderr
-    result = _run("show", "/dev/stdin", feed=b'{"events": [1]}')
+        assert "/dev/stdin" not in result.stderr
+    result = run_baton("show", "/dev/stdin", feed=b'{"events": [1]}')
     assert result.returncode == 2
-    assert b"/dev/stdin" in result.stderr
-    assert b"/proc/" not in result.stderr
+    assert "/dev/stdin" in result.stderr
+    assert "/proc/" not in result.stderr
 
 
 def test_standard_input_has_a_limit_of_bytes() -> None:
     feed = SESSION.read_bytes()
-    result = _run("show", "/dev/stdin", feed=feed * 40, BATON_MAX_PIPE_BYTES="10000")
+    result = run_baton(
+        "show", "/dev/stdin", feed=feed * 40, environment={"BATON_MAX_PIPE_BYTES": "10000"}
+    )
     assert result.returncode == 2
-    assert b"/dev/stdin: is larger than 10,000 bytes, which is the limit" in result.stderr
+    assert "/dev/stdin: is larger than 10,000 bytes, which is the limit" in result.stderr
 
 
 def test_a_pipe_that_nobody_writes_to_ends(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     for verb in ("show", "check"):
-        result = _run(verb, pipe, BATON_MAX_PIPE_SECONDS="1")
+        result = run_baton(verb, pipe, environment={"BATON_MAX_PIPE_SECONDS": "1"})
         assert result.returncode == 2, result.stderr
-        assert b"nothing came out of the pipe for 1 seconds" in result.stderr
+        assert "nothing came out of the pipe for 1 seconds" in result.stderr
 
 
 def test_a_named_pipe_is_read_when_its_writer_comes_later(tmp_path: Path) -> None:
@@ -180,7 +161,7 @@ def test_a_named_pipe_is_read_when_its_writer_comes_later(tmp_path: Path) -> Non
 
     writer = threading.Thread(target=write)
     writer.start()
-    result = _run("show", pipe)
+    result = run_baton("show", pipe)
     writer.join()
     assert result.returncode == 0, result.stderr
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import run_baton
 
 import baton
 from baton import load_traces
@@ -20,12 +20,6 @@ from baton.readers import load_catalog
 
 SECONDS = 20
 """A busy machine included; without the limits these take minutes, or all memory."""
-
-
-def _run(*arguments: str | Path, seconds: int = 60) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own: what it is given may end the process."""
-    command = [sys.executable, "-m", "baton", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 def _bomb(line: str) -> str:
@@ -72,7 +66,7 @@ def test_hostile_yaml_is_one_clear_message_wherever_yaml_is_read(
         assert load_catalog(tmp_path)["a"].instructions == "Work."
         return
     began = time.monotonic()
-    result = _run(*given)
+    result = run_baton(*given)
     assert result.returncode == 2, result.stderr
     assert "hostile.yaml" in result.stderr
     assert said in result.stderr
@@ -129,7 +123,7 @@ def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
     finally:
         sys.setrecursionlimit(limit)
     out: list[str | Path] = ["--out", tmp_path / "out"] if verb == "score" else []
-    result = _run(verb, file, *out)
+    result = run_baton(verb, file, *out)
     assert "Traceback" not in result.stderr
     if levels < 200:
         assert "nested" not in result.stderr
@@ -142,12 +136,12 @@ def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
 def test_what_baton_wrote_of_a_deep_value_it_reads_again(tmp_path: Path) -> None:
     file = tmp_path / "deep.session.json"
     file.write_bytes(_event(_nested(190)))
-    result = _run("score", file, "--out", tmp_path / "out", "-e", "handoff_loops")
+    result = run_baton("score", file, "--out", tmp_path / "out", "-e", "handoff_loops")
     assert "nested" not in result.stderr
     (folder,) = [path for path in (tmp_path / "out").iterdir() if path.is_dir()]
     record = tmp_path / "again.jsonl"
-    record.write_text(_run("show", file, "--json").stdout)
-    again = _run("show", record)
+    record.write_text(run_baton("show", file, "--json").stdout)
+    again = run_baton("show", record)
     assert again.returncode == 0, again.stderr
     assert folder.name
 
@@ -162,7 +156,7 @@ def test_nested_cases_are_converted_or_refused(levels: int, tmp_path: Path) -> N
         file.write_text(json.dumps({"cases": [case]}))
     finally:
         sys.setrecursionlimit(limit)
-    result = _run("convert", file, "--to", "adk", "-o", tmp_path / "out.evalset.json")
+    result = run_baton("convert", file, "--to", "adk", "-o", tmp_path / "out.evalset.json")
     assert "Traceback" not in result.stderr
     assert result.returncode == (0 if levels < 200 else 2), result.stderr
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,13 @@ DATA = Path(__file__).parent.parent / "data" / "otel"
 SHARE = float(os.environ.get("BATON_FUZZ_SHARE", "1"))
 
 
-def _seeds() -> Iterator[tuple[str, bytes]]:
-    """Yield real exports, as JSON and as protobuf."""
+@cache
+def _seeds() -> list[tuple[str, bytes]]:
+    """Return real exports, as JSON and as protobuf; reading them takes seconds."""
+    return list(_exports())
+
+
+def _exports() -> Iterator[tuple[str, bytes]]:
     yield "protobuf", spans(5).SerializeToString()
     yield "protobuf", logs(5).SerializeToString()
     for file in sorted(DATA.rglob("*.json*")):
@@ -45,9 +50,6 @@ def _seeds() -> Iterator[tuple[str, bytes]]:
                     yield "protobuf", Parse(line, ExportTraceServiceRequest()).SerializeToString()
                 except (ParseError, ValueError):
                     continue  # ids as hex digits are no base64 of an even length
-
-
-SEEDS = list(_seeds())
 
 
 def _broken(chosen: random.Random, body: bytes) -> bytes:
@@ -93,7 +95,7 @@ def _bodies(chosen: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
             value = {"resourceSpans": [_value(chosen)], "resourceLogs": [_value(chosen)]}
             yield "json", json.dumps(value).encode("utf-8", "surrogatepass")
         else:
-            form, body = chosen.choice(SEEDS)
+            form, body = chosen.choice(_seeds())
             yield form, _broken(chosen, body)
 
 
@@ -128,7 +130,7 @@ def test_a_broken_body_is_read_in_part_or_refused_with_a_reason(
 def test_a_broken_packed_body_is_refused_or_stays_within_its_limit(encoding: str) -> None:
     chosen = random.Random(encoding)
     pack = gzip.compress if encoding == "gzip" else zstandard.compress
-    packed = [pack(body) for _, body in SEEDS[:10]] + [pack(bytes(1 << 20))]
+    packed = [pack(body) for _, body in _seeds()[:10]] + [pack(bytes(1 << 20))]
     sizes = []
     for _ in range(int(1000 * SHARE)):
         with suppress(NotOtlp, TooLarge):
