@@ -126,3 +126,18 @@ def test_what_is_added_by_name_may_not_go_unscored(baton: Run, folder: Path) -> 
     outcome = baton("score", "refund.sse", "-e", "+result_used")
     assert outcome.code == 3
     assert "`result_used` scored nothing" in outcome.out
+
+
+def test_a_rule_that_names_a_type_stands_below_the_alias_that_was_asked_for(
+    baton: Run, folder: Path
+) -> None:
+    (folder / "baton.yaml").write_text(
+        "providers: [{type: python, target: 'shop.py:reply'}]\n"
+        "evaluators: [SubAgentEvaluator]\n"
+        "gate: ['agent_chain >= 0.9']\n"
+    )
+    outcome = baton("eval", "baton.yaml", "cases.yaml")
+    assert outcome.code == 1
+    table = [x for x in outcome.out.splitlines() if x.startswith(("mean (verdicts)", "gate "))]
+    assert table[0].split()[-1] == "SubAgentEvaluator"
+    assert table[1].split() == ["gate", ">=", "0.9"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -214,6 +215,9 @@ def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
         console.print(Text(f"… and {left} more agents; the JSON report has them all", "dim"))
 
 
+_LIMIT = re.compile(r" [<>=]=? ")
+
+
 def print_by_agent(
     sums: Sequence[AgentScores], gate: Sequence[GateResult], console: Console
 ) -> None:
@@ -258,8 +262,14 @@ def print_by_agent(
     if gate:
         limits = []
         for axis in axes:
-            own_rules = [r.rule for r in gate if r.evaluator == axis and r.rule.startswith(axis)]
-            texts = dict.fromkeys(rule.removeprefix(axis).strip() for rule in own_rules)
+            own_rules = [r.rule for r in gate if r.evaluator == axis and _LIMIT.search(r.rule)]
+            # A rule may name the evaluator by its type, and the column by an alias.
+            texts = dict.fromkeys(
+                (
+                    rule.removeprefix(axis) if rule.startswith(axis) else rule.partition(" ")[2]
+                ).strip()
+                for rule in own_rules
+            )
             limits.append(Text(", ".join(texts) or "–", "dim"))
         table.add_row(Text("gate", "dim"), *limits)
     console.print()

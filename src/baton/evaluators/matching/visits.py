@@ -252,7 +252,10 @@ class Played:
         recorded = known(trace, self._turn, "dispatches") and known(trace, run, "started_by")
         senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
         if not recorded or not senders:
-            return f"who set `{visit.agent}` to work was not recorded; record the dispatches"
+            return (
+                f"who set `{visit.agent}` to work was not recorded; record the dispatches, or "
+                "leave that out with `dependencies: ignore`"
+            )
         if not order and any(d.basis == "order" for d in made):
             return (
                 f"who set `{visit.agent}` to work is known from the order of runs alone; "
