@@ -20,18 +20,27 @@ class AgentHashes(NamedTuple):
 
 
 class AgentsSeen:
-    """Collects them while traces come, in memory that grows with the agents alone."""
+    """Collects them while traces come, in memory that grows with versions of agents alone."""
 
     def __init__(self) -> None:
-        self._cards: dict[str, list[AgentCard]] = {}
+        self._last: dict[str, list[AgentCard]] = {}
+        self._cards: dict[str, set[str]] = {}
+        self._prompts: dict[str, set[str]] = {}
         self._models: set[str] = set()
 
     def add(self, agents: Mapping[str, AgentCard]) -> None:
         """Take up the agents of one trace."""
         for name, card in agents.items():
-            known = self._cards.setdefault(name, [])
-            if not any(card is one or card == one for one in known):
-                known.append(card)
+            last = self._last.setdefault(name, [])
+            if any(card is one or card == one for one in last):
+                continue
+            self._cards.setdefault(name, set()).add(_hash(card))
+            if card.instructions:
+                self._prompts.setdefault(name, set()).add(_hash(card.instructions))
+            # Instructions that hold a date or a name differ in each trace: of those that were seen
+            # before, only some are compared, and of the others the hashes are kept.
+            last.append(card)
+            del last[:-_COMPARED]
 
     def add_models(self, models: Iterable[str]) -> None:
         """Take up the models that a case used."""
@@ -40,19 +49,25 @@ class AgentsSeen:
     def hashes(self) -> AgentHashes:
         """Return what was seen; an agent that was defined in two ways has a hash of both."""
         return AgentHashes(
-            agents={name: _hash(cards) for name, cards in sorted(self._cards.items())},
-            prompts={
-                name: _hash(instructions)
-                for name, cards in sorted(self._cards.items())
-                if (instructions := [card.instructions for card in cards if card.instructions])
-            },
+            agents={name: _of_all(hashes) for name, hashes in sorted(self._cards.items())},
+            prompts={name: _of_all(hashes) for name, hashes in sorted(self._prompts.items())},
             models=sorted(self._models),
         )
 
 
-def _hash(values: list[AgentCard] | list[str]) -> str:
-    encoded = sorted(msgspec.json.encode(value, order="deterministic") for value in values)
-    return hashlib.sha256(b"\n".join(encoded)).hexdigest()[:16]
+_COMPARED = 8
+"""How many definitions of an agent a new one is compared with before it is hashed."""
+
+
+def _hash(value: AgentCard | str) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+
+
+def _of_all(hashes: set[str]) -> str:
+    """Return the hash of the only definition, or one of several, in whichever order they came."""
+    if len(hashes) == 1:
+        return min(hashes)[:16]
+    return hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest()[:16]
 
 
 def content_version(trace: Trace) -> str:

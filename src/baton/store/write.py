@@ -105,6 +105,11 @@ def recorded_of(trace: Trace) -> Recorded:
     return Recorded(id=trace.id, format=source.format, location=source.location)
 
 
+# Instructions that hold a date or a user's name differ in each trace. They then stay with it: the
+# header is held in memory, and written anew for each.
+_MOST_CATALOGS = 100
+
+
 class Encoded(msgspec.Struct, array_like=True):
     """A result as it is written: its row, whose place is still to be filled in, and its body."""
 
@@ -195,12 +200,15 @@ class EvaluationWriter:
             body.recorded = None
             if trace.agents:
                 # Definitions of agents are kept once, in the header.
-                if trace.agents not in self._catalogs:
+                known = trace.agents in self._catalogs
+                if not known and len(self._catalogs) < _MOST_CATALOGS:
                     self._catalogs.append(trace.agents)
                     self._header["agents"] = self._catalogs
                     self._write_header("running", {})
-                body.agents = self._catalogs.index(trace.agents)
-                trace = msgspec.structs.replace(trace, agents={})
+                    known = True
+                if known:
+                    body.agents = self._catalogs.index(trace.agents)
+                    trace = msgspec.structs.replace(trace, agents={})
             body.trace = msgspec.Raw(_ENCODER.encode(trace))
         replaced = self._append(row_of(result), _ENCODER.encode(body))
         if replaced is None:
