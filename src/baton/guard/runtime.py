@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,6 +104,7 @@ class Guard:
         )
         self._ask = ask
         self._tracers = tracers
+        self._first = threading.Lock()
         self._at: ContextVar[Place | None] = ContextVar("baton_guard", default=None)
 
     @contextmanager
@@ -212,8 +214,7 @@ class Guard:
             return self.begin(to, told)
         if not transfer and (granted := self.granted.pop((by.tree, to), None)) is not None:
             return granted
-        if not by.runs and by.agent is None:  # the first agent: who asks it is the user
-            by.runs.append(to)
+        if by.agent is None and self._is_first(by, to):  # who asks it is the user
             return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
         # What the program itself starts after its first agent is handed on by nobody.
         nobody = by.agent is None
@@ -248,6 +249,14 @@ class Guard:
             asked=by.request,
             untold=transfer or nobody,
         )
+
+    def _is_first(self, place: Place, agent: str) -> bool:
+        """Tell whether no agent has started yet in a place; threads may start several at once."""
+        with self._first:
+            if place.runs:
+                return False
+            place.runs.append(agent)
+            return True
 
     def stop(self, place: Place) -> None:
         """Note that the agent of a place has answered, or failed."""

@@ -39,7 +39,7 @@ class Scripted(BaseLlm):  # type: ignore[misc]
         parts = [part for content in llm_request.contents for part in content.parts or ()]
         heard = [part.function_response.response for part in parts if part.function_response]
         texts = [
-            each if isinstance(each, str) else str(each.get("result", each.get("error")))
+            each if isinstance(each, str) else str(each.get("result") or each.get("error") or each)
             for each in heard
         ]
         if self.waits:

@@ -42,7 +42,9 @@ class Scripted(Model):  # type: ignore[misc]
         if self.waits:
             await leave_to_answer()
         items = given if isinstance(given, list) else []
-        heard = [each["output"] for each in items if each.get("type") == "function_call_output"]
+        outputs = [each["output"] for each in items if each.get("type") == "function_call_output"]
+        # Tools of MCP servers answer in parts.
+        heard = [e if isinstance(e, str) else "".join(p["text"] for p in e) for e in outputs]
         if len(heard) < len(self.calls):
             return [
                 ResponseFunctionToolCall(
