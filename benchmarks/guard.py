@@ -43,6 +43,7 @@ def decisions(store: Path | str | None, rounds: int) -> dict[str, list[float]]:
             taken["dispatch"].append((time.perf_counter() - began) * 1000)
             timed(lambda at=lab: guard.call(at, "Read", {"path": "a.csv"}), taken["tool"])  # type: ignore[misc]
             timed(lambda at=lab: guard.answer(at, ANSWER), taken["answer"])  # type: ignore[misc]
+            guard.used(lab, tokens=1200, cost_usd=1e-6)
             guard.stop(lab)
     return taken
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,17 +134,16 @@ def test_a_limit_that_others_reach_meanwhile_is_met_when_it_counts(
 ) -> None:
     with counting(store, tmp_path) as url, asking(url) as state, asking(url) as other:
         policy = limit(max_dispatches=1)
-        seen = state.seen
+        count = state.count
         asked: list[int] = []
 
         def first_comes_another(*given: object) -> object:
-            told = seen(*given)  # type: ignore[arg-type]
             if not asked:
                 asked.append(1)
                 assert other.decide(policy, sent(2)).allowed
-            return told
+            return count(*given)  # type: ignore[arg-type]
 
-        state.seen = first_comes_another  # type: ignore[method-assign, assignment]
+        state.count = first_comes_another  # type: ignore[method-assign, assignment]
         decision = state.decide(policy, sent(1))
         assert (decision.allowed, decision.rule) == (False, "max_dispatches")
         assert other.spent("t").dispatches == 1
@@ -274,3 +275,103 @@ def test_a_file_that_is_broken_fails_the_decision(store: Store, tmp_path: Path) 
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="store"):
         Guard(limit(), store=url)
+
+
+@contextmanager
+def answering(*pieces: bytes, pause: float = 0.0) -> Iterator[tuple[str, list[int]]]:
+    """Answer each request with these pieces, and end the connection; gives the address."""
+    connections: list[int] = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            connections.append(1)
+            self.request.recv(65536)
+            try:
+                for piece in pieces:
+                    self.request.sendall(piece)
+                    over.wait(pause)
+            except OSError:
+                pass  # whoever asked has gone
+
+    over = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", connections
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
+
+
+def test_a_connection_that_the_server_ended_is_opened_again() -> None:
+    body = b'{"known": true}'
+    with answering(OK + b"15\r\n\r\n" + body) as (url, connections), asking(url) as state:
+        assert state.knows("t", "d")
+        for _ in range(20):  # the end of a connection may arrive before the next request, or after
+            assert state.knows("t", "d")
+        assert len(connections) == 21
+
+
+@pytest.mark.parametrize(
+    ("pieces", "reason"),
+    [
+        ((b"HTTP/1.1 302 Found\r\nLocation: /login?key=1\r\n\r\n",), "redirects to /login:"),
+        ((OK + b"2000000\r\n\r\n" + b" " * 2_000_000,), "the answer is longer than 1 MiB"),
+        ((OK + b"5\r\n\r\nhello",), "is it a server of Baton?"),
+        ((b"hello\r\n\r\n",), "the connection broke before an answer came"),
+        ((OK + b"9\r\n\r\n", b""), "the connection broke before an answer came"),
+    ],
+)
+def test_an_answer_that_is_none_fails_the_decision(pieces: tuple[bytes, ...], reason: str) -> None:
+    with answering(*pieces) as (url, _), asking(url) as state:
+        decision = state.decide(limit(max_dispatches=9), sent(1))
+        assert not decision.allowed
+        assert reason in decision.failed["guard"]
+        assert "key=1" not in decision.failed["guard"]
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_is_given_up_soon() -> None:
+    slow = (OK + b"99\r\n\r\n", *[b" "] * 99)
+    with answering(*slow, pause=0.2) as (url, _), asking(url) as state:
+        began = time.monotonic()
+        decision = state.decide(limit(max_dispatches=9), sent(1))
+        assert "no answer within 2 s" in decision.failed["guard"]
+        assert time.monotonic() - began < 5
+
+
+def test_what_needs_no_figures_asks_no_server() -> None:
+    with answering() as (url, connections), asking(url) as state:
+        policy = Policy(rules=[Rule(name="a", allowed_tools=["Read"]), Rule(max_dispatches=1)])
+        tool = Event(on="tool", tree="t", to="lab", tool="Read", arguments={})
+        assert state.decide(policy, tool).allowed
+        answered = Event(on="output", tree="t", to="lab", output="x")
+        assert state.decide(limit(max_tokens=1), answered).allowed
+        assert not connections
+
+
+def test_a_dispatch_below_all_limits_asks_a_server_once(store: Store, tmp_path: Path) -> None:
+    with counting(store, tmp_path) as url, asking(url) as state:
+        asked: list[str] = []
+        ask = state._ask  # type: ignore[attr-defined]
+        state._ask = lambda what, *rest: (asked.append(what), ask(what, *rest))[1]  # type: ignore[attr-defined]
+        state.begin("t")
+        state.use("t", tokens=1)
+        assert state.decide(limit(max_dispatches=2, max_tokens=9), sent(1)).allowed
+        assert asked == ["begin", "use", "count"]
+
+
+def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"known": true}'
+    with answering(OK + b"15\r\n\r\n" + body) as (proxy, connections):
+        monkeypatch.setenv("http_proxy", proxy.replace("http://", "http://me:secret@"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with asking("http://baton.example.com:4318") as state:
+            assert state.knows("t", "d")
+        assert len(connections) == 1

@@ -59,6 +59,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     unknown: tuple[str, ...] = ()
 
+    def place(self, name: str) -> Value:
+        """Return a field by its name in ``for`` of a rule."""
+        value: Value = getattr(self, "sender" if name == "from" else name)
+        return value
+
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the tree of an event has had before it.
@@ -206,14 +211,7 @@ def _is_for(rule: Rule, event: Event) -> bool:
     hidden = {unknown.get(each, each) for each in event.unknown}
     if missing := hidden & rule.places.fields:
         raise _UntoldError(_NAMED.get(min(missing), min(missing)))
-    values: dict[str, Value] = {
-        "from": event.sender,
-        "to": event.to,
-        "tool": event.tool,
-        "depth": event.depth,
-        "on": event.on,
-    }
-    return rule.places.meets(values.__getitem__)
+    return rule.places.meets(event.place)
 
 
 _NAMED = {

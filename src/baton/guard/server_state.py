@@ -7,17 +7,14 @@ which asks its own rules.
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from baton.http.answers import Limits, NoAnswer, Refused
-from baton.http.client import Beside, Client, Request, Retries, access
+from baton.http.answers import NoAnswer, Refused
 from baton.http.credentials import Credentials, plain_address
-from baton.http.rate_limits import HEARD
+from baton.http.quick import QuickClient
 
 from .decide import Seen
 from .state import Below, Dispatched, State, StateError
@@ -27,7 +24,6 @@ _KEY = "BATON_API_KEY"
 _CONNECT = 1.0
 _SECONDS = 2.0
 """An agent waits for each decision: one that takes longer fails, and the policy says what then."""
-_ONCE = Retries(1, 0, (), ())
 _Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -100,10 +96,10 @@ class ServerStore(State):
         address = plain_address(url, "store", f"`key` or {_KEY}")
         secret = key or os.environ.get(_KEY)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self._access = access(address, Credentials(headers=headers))
+        self._url = address
         self._query = f"?{urlencode({'project': project})}" if project else ""
-        self._lock = threading.Lock()
-        self._open: tuple[int, Beside, Client] | None = None
+        credentials = Credentials(headers=headers)
+        self._client = QuickClient(address, credentials, connect=_CONNECT, seconds=_SECONDS)
 
     def seen(self, sent: Dispatched, at: float | None) -> Seen:  # noqa: ARG002
         """Return what a tree has had before a dispatch, by the server's clock."""
@@ -136,41 +132,20 @@ class ServerStore(State):
 
     def close(self) -> None:
         """Close the connections."""
-        with self._lock:
-            opened, self._open = self._open, None
-        if opened is not None and opened[0] == os.getpid():
-            _, beside, client = opened
-            beside.run(client.close())
-            beside.close()
+        self._client.close()
 
     def _ask(self, what: str, body: msgspec.Struct, answer: type[T]) -> T:
-        url = f"{self._access.url}/api/v1/guard/{what}{self._query}"
+        path = f"/api/v1/guard/{what}"
         try:
             content = msgspec.json.encode(body)
         except UnicodeEncodeError as error:
             raise StateError(f"a name cannot be sent to a server: {error}") from None
-        headers: Mapping[str, str] = {"Content-Type": "application/json"}
-        request = Request("POST", url, content=content, headers=headers, whole=True)
-        beside, client = self._opened()
         try:
-            data = beside.run(_sent(client, request))
+            # A dispatch is counted once, but what was used is added each time.
+            data = self._client.post(f"{path}{self._query}", content, repeatable=what != "use")
             return msgspec.json.decode(data, type=answer)
         except (NoAnswer, Refused) as error:
             raise StateError(str(error)) from None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            reason = f"{url} answered what cannot be read: {error}; is it a server of Baton?"
-            raise StateError(reason) from None
-
-    def _opened(self) -> tuple[Beside, Client]:
-        with self._lock:
-            # Neither a thread nor a connection survives a fork.
-            if self._open is None or self._open[0] != os.getpid():
-                limits = Limits(_SECONDS, _SECONDS, 1, fixed=("timeout", "max_seconds"))
-                client = Client(self._access, limits, connect=_CONNECT)
-                self._open = os.getpid(), Beside(), client
-            return self._open[1:]
-
-
-async def _sent(client: Client, request: Request) -> Any:
-    HEARD.set(None)  # agents that are evaluated do not wait for what other servers ask for
-    return (await client.ask(request, _ONCE)).body.data
+            reason = f"{self._url}{path} answered what cannot be read: {error}"
+            raise StateError(f"{reason}; is it a server of Baton?") from None

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,11 @@ _LIMITS = {
     "max_seconds": "seconds",
 }
 """The limits of rules over what a tree has had, and the fields of ``Seen`` they are held to."""
+_TOLD: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ("tokens", "cost_usd", "seconds")
+_OF_TOOLS = ("max_tokens", "max_cost_usd", "max_seconds")
+"""The limits that hold for tools as well."""
+_NOTHING = Seen(tokens=0, cost_usd=0.0, seconds=0.0)
+"""What most decisions are made with: a tree that is below all limits."""
 _Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -87,7 +92,10 @@ class Dispatched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tree may have had at most, below each figure, for a decision to hold still."""
+    """What a tree may have had at most, below each figure, for a decision to hold still.
+
+    ``told`` are figures that somebody has to have told.
+    """
 
     dispatches: float | None = None
     of_parent: float | None = None
@@ -96,9 +104,12 @@ class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokens: float | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    told: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ()
 
     def holds(self, seen: Seen) -> bool:
         """Tell whether a tree is below all of it; what nobody told is nothing."""
+        if any(getattr(seen, name) is None for name in self.told):
+            return False
         most = ((getattr(self, name), getattr(seen, name)) for name in _LIMITS.values())
         return all(limit is None or (had or 0) < limit for limit, had in most)
 
@@ -126,10 +137,18 @@ class State(ABC):
         """
         sent = dispatched(event)
         try:
-            seen = self.seen(sent, event.at)
+            if event.on != "dispatch":
+                needed = _needs_figures(policy, event)
+                return decide(policy, self.seen(sent, event.at) if needed else _NOTHING, event)
+            # Mostly nothing is near its limit: it is decided as if the tree had had nothing, and
+            # counts if that holds. Then the state is asked once.
+            seen = _NOTHING
             for _ in range(_TRIES):
                 decision = decide(policy, seen, event)
-                if event.on != "dispatch" or not decision.allowed:
+                if seen is _NOTHING and (decision.broken or decision.failed):
+                    seen = self.seen(sent, event.at)
+                    decision = decide(policy, seen, event)
+                if not decision.allowed:
                     return decision
                 now = self.count(sent, event.at, _still(policy, seen))
                 if now is None:
@@ -441,7 +460,18 @@ def _still(policy: Policy, seen: Seen) -> Below:
             most = getattr(rule, limit)
             if most is not None and (getattr(seen, field) or 0) < most:
                 nearest[field] = min(most, nearest.get(field, most))
-    return Below(**nearest)
+    told = tuple(name for name in _TOLD if name in nearest) if seen is _NOTHING else ()
+    return Below(**nearest, told=told)
+
+
+def _needs_figures(policy: Policy, event: Event) -> bool:
+    """Tell whether a rule about this event asks for what its tree has had."""
+    return event.on != "output" and any(
+        getattr(rule, limit) is not None
+        and (not rule.places.fields & {"tool", "on"} or rule.places.meets(event.place))
+        for rule in policy.rules
+        for limit in _OF_TOOLS
+    )
 
 
 def task_key(event: Event) -> bytes:
