@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,16 +54,19 @@ def test_a_rubric_needs_a_judge() -> None:
         rules("{output: {any: [{rubric: DispatchCorrectness}]}}")
 
 
+CLEAN = (
+    "name: clean\nsummary: whether it answers\nunit: dispatch\nversion: '1'\nthreshold: 1\n"
+    "inputs: [call, result]\nprompt: 'The question: does the result answer the task?'\n"
+    "answer:\n  choices:\n    correct: {score: 1, means: it does}\n"
+    "    wrong: {score: 0, means: it does not}\n"
+)
+
+
 @pytest.mark.parametrize(("label", "passes"), [("correct", True), ("wrong", False)])
 def test_a_judge_decides_by_a_rubric_also_inside_of_a_loop(
     baton_llm: LlmServer, tmp_path: Any, label: str, passes: bool
 ) -> None:
-    (tmp_path / "clean.yaml").write_text(
-        "name: clean\nsummary: whether it answers\nunit: dispatch\nversion: '1'\nthreshold: 1\n"
-        "inputs: [call, result]\nprompt: 'The question: does the result answer the task?'\n"
-        "answer:\n  choices:\n    correct: {score: 1, means: it does}\n"
-        "    wrong: {score: 0, means: it does not}\n"
-    )
+    (tmp_path / "clean.yaml").write_text(CLEAN)
     baton_llm.script = Reply(answer={"label": label, "reason": "I read it."}, fill=True)
     text = f"rules: [{{output: {{any: [{{rubric: clean.yaml}}]}}}}]\njudge: {baton_llm.judge()}"
     guard = Guard(read_policy(Document(str(tmp_path / "p.yaml"), text.encode(), "yaml")))
@@ -77,6 +81,38 @@ def test_a_judge_decides_by_a_rubric_also_inside_of_a_loop(
             asyncio.run(ask())
     (request,) = baton_llm.requests
     assert "Test sample R-77." in request.user
+
+
+def test_other_tasks_go_on_while_a_judge_is_asked_and_it_is_made_once(
+    baton_llm: LlmServer, tmp_path: Path
+) -> None:
+    (tmp_path / "clean.yaml").write_text(CLEAN)
+    baton_llm.script = Reply(answer={"label": "correct", "reason": "ok"}, fill=True, delay=0.3)
+    text = (
+        "rules: [{output: {any: [{rubric: clean.yaml}]}}]\n"
+        f"judge: { {**baton_llm.judge(), 'max_calls': 2} }"
+    )
+    guard = Guard(read_policy(Document(str(tmp_path / "p.yaml"), text.encode(), "yaml")))
+
+    async def ask() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.01)
+
+        beside = asyncio.create_task(others())
+        with guard.run("desk", "Is it clean?"), guard.dispatch("lab", "Test it."):
+            assert await guard.output_later("It is clean.") == "It is clean."
+        beside.cancel()
+        return turns
+
+    assert asyncio.run(ask()) > 5
+    assert asyncio.run(ask()) > 5  # of another loop
+    with pytest.raises(RefusedError, match="could not decide"):  # one budget for all decisions
+        asyncio.run(ask())
 
 
 def checks_claims(said: str, result: str) -> str:

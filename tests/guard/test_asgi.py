@@ -13,7 +13,7 @@ from starlette.routing import Route
 from tests.guard.test_running import rules
 
 from baton.guard import Guard
-from baton.guard.asgi import GuardMiddleware
+from baton.guard.asgi import RequestGuard
 from baton.model import RefusedError
 
 
@@ -31,7 +31,7 @@ def answered(guard: Guard, path: str) -> tuple[int, dict[str, str]]:
     async def nothing(_: Request) -> PlainTextResponse:
         return PlainTextResponse("nothing")
 
-    app = GuardMiddleware(Starlette(routes=[Route("/ask", ask), Route("/", nothing)]), guard)
+    app = RequestGuard(Starlette(routes=[Route("/ask", ask), Route("/", nothing)]), guard)
     sent: list[Any] = []
 
     async def play() -> None:

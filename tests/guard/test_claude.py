@@ -296,3 +296,64 @@ def test_decisions_are_noted_for_the_record_of_the_session(
     failed = baton("show", tmp_path / "config")
     assert failed.code == 2
     assert "baton-guard.jsonl: line 1 is not JSON" in failed.err
+
+
+CHECKS = """
+from baton.guard import output_check
+
+print("loaded")
+
+@output_check("no_prices")
+def no_prices(answer, event):
+    return "names a price" if "EUR" in answer else None
+"""
+
+
+def test_the_hook_runs_a_module_with_functions_of_the_policy(tmp_path: Path, baton: Baton) -> None:
+    policy, checks, settings = (tmp_path / n for n in ("p.yaml", "checks.py", "settings.json"))
+    policy.write_text("rules: [{output: {any: [{function: no_prices}]}}]")
+    checks.write_text(CHECKS)
+    installed = baton(
+        "hook", "claude", "guard", "--policy", policy, "--functions", checks,
+        "--store", tmp_path / "g.db", "--settings", settings, "--yes",
+    )  # fmt: skip
+    assert installed.code == 0, installed.err
+    (group,) = json.loads(settings.read_text())["hooks"]["PostToolUse"]
+    command = shlex.split(group["hooks"][0]["command"])
+    told = event(
+        "PostToolUse",
+        tool_name="Agent",
+        tool_use_id="t1",
+        tool_response={"content": [{"type": "text", "text": "It costs 5 EUR."}]},
+    )
+    ran = subprocess.run(command, input=told, capture_output=True, check=True, timeout=60)
+    read = json.loads(ran.stdout)["hookSpecificOutput"]["updatedToolOutput"]
+    assert "names a price: it is withheld" in json.dumps(read)
+    checks.write_text("1 / 0")
+    broken = subprocess.run(command, input=told, capture_output=True, check=False, timeout=60)
+    assert broken.returncode == 2
+    assert b"raised ZeroDivisionError" in broken.stderr
+
+
+def test_functions_belong_to_the_guard(tmp_path: Path, baton: Baton) -> None:
+    refused = baton("hook", "claude", "push", "--functions", "checks.py", "--yes")
+    assert refused.code == 2
+    assert "`--functions` belong to `baton hook claude guard`" in refused.err
+
+
+def test_the_dry_run_and_cases_run_a_module_with_functions(tmp_path: Path, baton: Baton) -> None:
+    policy, checks, cases = (tmp_path / n for n in ("p.yaml", "checks.py", "cases.yaml"))
+    checks.write_text(CHECKS.replace("no_prices", "no_sums"))
+    policy.write_text("rules: [{output: {any: [{function: no_sums}]}}]")
+    cases.write_text(
+        "cases: [{name: a price, output: {from: a, to: b, output: 5 EUR}, expect: block}]"
+    )
+    unknown = baton("guard", "test", policy, cases)
+    assert unknown.code == 1
+    assert "no function `no_sums` is registered" in unknown.out
+    assert baton("guard", "test", policy, cases, "--functions", checks).code == 0
+    recordings = Path(__file__).parents[2] / "examples/adk/recordings/support_desk"
+    assert baton("guard", "check", policy, recordings, "--functions", checks).code == 0
+    missing = baton("guard", "check", policy, recordings, "--functions", tmp_path / "no.py")
+    assert missing.code == 2
+    assert "no.py: no such file" in missing.err

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.guard.test_answers import CLEAN
 
 from baton.formats.document import Document
 from baton.guard import Guard
 from baton.guard.policy import Policy, read_policy
 from baton.model.watching import DECISIONS
+from baton.testing import LlmServer, Reply
 
 from .guarded import ANSWER, CHARGES, KEY, Calls
 
@@ -144,3 +147,14 @@ def test_a_broken_guard_is_open_or_closed_as_the_policy_says(
                 raise RuntimeError(heard(program, guard, CHARGE))
     assert bool(CHARGES) == (on_error == "open")
     assert any("Cannot operate on a closed database" in each["failed"] for each in noted)
+
+
+def test_a_judge_withholds_an_answer(program: Any, baton_llm: LlmServer, tmp_path: Path) -> None:
+    (tmp_path / "clean.yaml").write_text(CLEAN)
+    baton_llm.script = Reply(answer={"label": "wrong", "reason": "It is none."}, fill=True)
+    text = f"rules: [{{output: {{any: [{{rubric: clean.yaml}}]}}}}]\njudge: {baton_llm.judge()}\n"
+    policy = read_policy(Document(str(tmp_path / "policy.yaml"), text.encode(), "yaml"))
+    said = heard(program, Guard(policy), LAB)
+    assert "is not what it should be" in said
+    assert "It is none." in said
+    assert "The sample" not in said

@@ -359,7 +359,12 @@ def test_a_dispatch_below_all_limits_asks_a_server_once(store: Store, tmp_path: 
     with counting(store, tmp_path) as url, asking(url) as state:
         asked: list[str] = []
         ask = state._ask  # type: ignore[attr-defined]
-        state._ask = lambda what, *rest: (asked.append(what), ask(what, *rest))[1]  # type: ignore[attr-defined]
+
+        def noted(what: str, *rest: object) -> object:
+            asked.append(what)
+            return ask(what, *rest)
+
+        state._ask = noted  # type: ignore[attr-defined]
         state.begin("t")
         state.use("t", tokens=1)
         assert state.decide(limit(max_dispatches=2, max_tokens=9), sent(1)).allowed

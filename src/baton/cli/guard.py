@@ -30,7 +30,13 @@ guard_command = App(
 
 
 @guard_command.command(name="check", help_epilogue=examples_text(BELOW["guard check"]))
-def check_recordings(policy: Path, *traces: str, json: Flag = False, strict: Flag = False) -> int:
+def check_recordings(
+    policy: Path,
+    *traces: str,
+    functions: str | None = None,
+    json: Flag = False,
+    strict: Flag = False,
+) -> int:
     """Say what a policy would have blocked in recordings.
 
     Exit codes: 0 it was decided, 1 with --strict something would have been blocked, 2 bad input,
@@ -42,12 +48,14 @@ def check_recordings(policy: Path, *traces: str, json: Flag = False, strict: Fla
         The file of the policy.
     traces
         Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
+    functions
+        A module of yours, or its file, with functions that the policy names; it is run.
     json
         Print the answer as JSON.
     strict
         Exit with 1 when something would have been blocked, or would have asked a person.
     """
-    found = check_policy(policy, traces, note=note)
+    found = check_policy(policy, traces, functions=functions, note=note)
     with readers_may_leave():
         if json:
             print(msgspec.json.encode(found).decode())
@@ -61,7 +69,9 @@ def check_recordings(policy: Path, *traces: str, json: Flag = False, strict: Fla
 
 
 @guard_command.command(name="test", help_epilogue=examples_text(BELOW["guard test"]))
-def try_cases(policy: Path, cases: Path, /, *, json: Flag = False) -> int:
+def try_cases(
+    policy: Path, cases: Path, /, *, functions: str | None = None, json: Flag = False
+) -> int:
     """Decide the cases of a file by a policy, and show what differs.
 
     Exit codes: 0 as expected, 1 otherwise, 2 bad input.
@@ -72,10 +82,12 @@ def try_cases(policy: Path, cases: Path, /, *, json: Flag = False) -> int:
         The file of the policy.
     cases
         The file of cases: events, and what should be decided.
+    functions
+        A module of yours, or its file, with functions that the policy names; it is run.
     json
         Print each case as a line of JSON.
     """
-    outcomes = try_policy(policy, cases)
+    outcomes = try_policy(policy, cases, functions=functions)
     wrong = [each for each in outcomes if each.problem is not None]
     with readers_may_leave():
         for each in outcomes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 from baton.guard.state import is_server
 from baton.model import InputError
 from baton.model.visible import exception_line
+from baton.session.guard import run_functions
 from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
 
 from .messages import note, say
@@ -28,6 +30,7 @@ def hook_command(
     project: str | None = None,
     policy: Path | None = None,
     store: str | None = None,
+    functions: str | None = None,
     user: Flag = False,
     settings: Path | None = None,
     uninstall: Flag = False,
@@ -54,6 +57,9 @@ def hook_command(
     store
         Of `guard`: the file of the state, `.baton/guard.db` by default, or the address of a server
         (http://HOST:4318), which machines share; its key is in `BATON_API_KEY`.
+    functions
+        Of `guard`: a module of yours, or its file, with functions that the policy names; the hook
+        runs it.
     user
         Change the settings of the user, instead of those in this folder.
     settings
@@ -72,12 +78,14 @@ def hook_command(
             raise InputError("`--project` is one of a server: name that by --store")
         if policy is None and not uninstall:
             raise InputError("name the policy: --policy FILE")
-    elif policy is not None or store is not None:
-        raise InputError("`--policy` and `--store` belong to `baton hook claude guard`")
+    elif policy is not None or store is not None or functions is not None:
+        raise InputError(
+            "`--policy`, `--store` and `--functions` belong to `baton hook claude guard`"
+        )
     usual = (Path.home() if user else Path()) / ".baton" / "guard.db"
     state = store if store is not None and is_server(store) else Path(store or usual)
     if run and policy is not None:
-        return _guard(policy, state, project)
+        return _guard(policy, state, project, functions)
     if run:
         event = read_event(sys.stdin.buffer.read())
         return push_command(Path(event.transcript_path), server=server, project=project)
@@ -85,7 +93,7 @@ def hook_command(
     if uninstall:
         change = remove_hook(file, action)
     elif policy is not None:
-        change = add_guard(file, policy, state, project)
+        change = add_guard(file, policy, state, project, functions)
     else:
         change = add_hook(file, server, project)
     if not change.changes:
@@ -100,11 +108,13 @@ def hook_command(
     return 0
 
 
-def _guard(policy: Path, store: Path | str, project: str | None) -> int:
+def _guard(policy: Path, store: Path | str, project: str | None, functions: str | None) -> int:
     """Answer an event of Claude Code. The code 2 has it refuse what it asks about."""
     from baton.guard.claude import answer
 
     try:
+        with redirect_stdout(sys.stderr):  # what the module prints is no answer
+            run_functions(functions)
         said = answer(policy, store, sys.stdin.buffer.read(), project)
     except Exception as error:  # noqa: BLE001 - with any other code Claude Code would go on
         say(f"the guard failed, so nothing passes: {exception_line(error)}")

@@ -159,7 +159,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
         if call is None:
             return None
         try:
-            read = call.read(result)
+            read = await self._guard.later(call.read, result)
         except RefusedError as refused:
             read = {"error": str(refused)}
         finally:

@@ -11,9 +11,15 @@ A policy names such a function (``{function: no_prices}``); it can name nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from baton.model import EvalContext, InputError, Score, suggestion
 from baton.model.trace import (
@@ -28,6 +34,9 @@ from baton.model.trace import (
 )
 
 if TYPE_CHECKING:
+    from baton.evaluators.judged import Judged
+    from baton.evaluators.judging.rubric import Rubric
+    from baton.http.client import Beside
     from baton.judges.judge import LlmJudge
 
     from .decide import Event
@@ -94,25 +103,8 @@ def ask_rubric(check: Check, event: Event) -> str | bool | None:
         RuntimeError: the judge gave no verdict.
     """
     from baton.evaluators.judged import Judged
-    from baton.evaluators.judging.load import load_rubric, shipped
 
-    named = check.rubric or ""
-    if named.endswith((".yaml", ".yml")):
-        rubric = load_rubric(Path(check.folder) / named)
-    elif (known := shipped()).get(named) is None:
-        raise InputError(f"there is no rubric `{named}`; {suggestion(named, known)}")
-    else:
-        rubric = known[named]
-    if rubric.unit != "dispatch":
-        raise InputError(f"the rubric `{named}` is about a {rubric.unit}, not about a dispatch")
-    judge = _judge(check)
-
-    async def ask() -> Score:
-        async with judge:
-            context = EvalContext(judge=judge)
-            return (await Judged(rubric).evaluate(record_of(event), None, context))[0]
-
-    score = _now(ask())
+    score = _JUDGES.ask(Judged(_rubric(check.folder, check.rubric or "")), check, record_of(event))
     if score.status == "error":
         raise RuntimeError(score.reason)
     if score.status == "skipped":
@@ -120,23 +112,74 @@ def ask_rubric(check: Check, event: Event) -> str | bool | None:
     return f"is not what it should be ({score.reason[:200]})" if score.status == "failed" else None
 
 
-def _judge(check: Check) -> LlmJudge:
-    from baton.judges.judge import make_judge
-    from baton.judges.settings import read_settings
+@lru_cache(maxsize=100)
+def _rubric(folder: str, named: str) -> Rubric:
+    """Return a rubric about a dispatch, as it was when it was first asked."""
+    from baton.evaluators.judging.load import load_rubric, shipped
 
-    if check.judge is None:
-        raise InputError("a rubric needs a model: name one as `judge:` of the policy")
-    stated = {"model": check.judge} if isinstance(check.judge, str) else check.judge
-    return make_judge(read_settings(stated))
+    if named.endswith((".yaml", ".yml")):
+        rubric = load_rubric(Path(folder) / named)
+    elif (known := shipped()).get(named) is None:
+        raise InputError(f"there is no rubric `{named}`; {suggestion(named, known)}")
+    else:
+        rubric = known[named]
+    if rubric.unit != "dispatch":
+        raise InputError(f"the rubric `{named}` is about a {rubric.unit}, not about a dispatch")
+    return rubric
 
 
-def _now(asked: Coroutine[Any, Any, Score]) -> Score:
-    """Wait for what is asked, also inside of a loop, which stands still meanwhile."""
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
+class _Judges:
+    """The judges of policies: one for each, with its connections and its budget.
 
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, asked).result()
+    They are asked in a loop of their own, for callers with one and without. A decision waits for
+    its answer in the thread that it is made in.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = 0
+        self._beside: Beside | None = None
+        self._made: dict[bytes, LlmJudge] = {}
+
+    def ask(self, rubric: Judged, check: Check, trace: Trace) -> Score:
+        """Ask the judge of a check."""
+        beside, judge = self._of(check)
+
+        async def asked() -> Score:
+            return (await rubric.evaluate(trace, None, EvalContext(judge=judge)))[0]
+
+        return beside.run(asked())
+
+    def close(self) -> None:
+        """Close connections and end the loop."""
+        with self._lock:
+            if self._beside is not None and self._process == os.getpid():
+                for judge in self._made.values():
+                    self._beside.run(judge.close())
+                self._beside.close()
+            self._beside, self._made = None, {}
+
+    def _of(self, check: Check) -> tuple[Beside, LlmJudge]:
+        from baton.http.client import Beside
+        from baton.judges.judge import make_judge
+        from baton.judges.settings import read_settings
+
+        if check.judge is None:
+            raise InputError("a rubric needs a model: name one as `judge:` of the policy")
+        stated = {"model": check.judge} if isinstance(check.judge, str) else check.judge
+        key = msgspec.json.encode(stated, order="deterministic")
+        with self._lock:
+            if self._beside is None or self._process != os.getpid():
+                # Neither a thread nor a connection survives a fork.
+                self._beside, self._made, self._process = Beside(), {}, os.getpid()
+                atexit.unregister(self.close)
+                atexit.register(self.close)
+            if key not in self._made:
+                self._made[key] = make_judge(read_settings(stated))
+            return self._beside, self._made[key]
+
+
+_JUDGES = _Judges()
 
 
 def record_of(event: Event) -> Trace:

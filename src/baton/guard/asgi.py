@@ -1,6 +1,6 @@
 """What a request has cost so far, as headers of its response, for programs of ASGI.
 
-    app = GuardMiddleware(app, guard)
+    app = RequestGuard(app, guard)
 
 It opens a tree for each request over HTTP, in which all agents are that the request starts.
 """
@@ -13,14 +13,14 @@ from typing import Any
 from .runtime import Guard
 from .state import FAILURES
 
-__all__ = ["GuardMiddleware"]
+__all__ = ["RequestGuard"]
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 
 
-class GuardMiddleware:
+class RequestGuard:
     """Guards each request, and tells in its response what it has had when the response begins.
 
     The headers are ``baton-guard-tree``, ``-dispatches``, ``-seconds``, and ``-tokens`` and

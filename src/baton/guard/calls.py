@@ -123,7 +123,7 @@ async def call_later(
     """Do what :func:`call_now` does for a tool that is awaited."""
     try:
         with calling(guard, by, name, arguments, **named) as call:
-            return call.read(await run())
+            return await guard.later(call.read, await run())
     except RefusedError as refused:
         return str(refused)
 

@@ -78,7 +78,7 @@ def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
     from claude_agent_sdk import HookMatcher  # a command of Claude Code has no SDK
 
     async def hook(told: Any, _call: Any, _context: Any) -> Any:
-        return answer_of(guard, told) or {}
+        return await guard.later(answer_of, guard, told) or {}
 
     return {
         event: [HookMatcher(matcher=matcher, hooks=[hook], on_failure="block")]

@@ -114,7 +114,8 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
             return await handler(request)
         try:
             with calling(self._guard, place, **_asked(request)) as call:
-                return self._read(call, request, await handler(request))
+                answer = await handler(request)
+                return await self._guard.later(self._read, call, request, answer)
         except RefusedError as refused:
             return _refused(request, refused)
 

@@ -15,6 +15,7 @@ model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from baton.model.prices import Prices
 
 Ask = Callable[[Decision], bool]
+T = TypeVar("T")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,12 +98,9 @@ class Guard:
         self.calls: dict[str, list[ToolCall] | None] = {}
         """What agents called, by their dispatches, where a rule asks for that; ``None``: not all of
         it is told."""
-        self._wants_calls = any(
-            check.finding == "claims_supported"
-            for rule in self.policy.rules
-            if rule.output is not None
-            for check in rule.output.checks
-        )
+        checks = [c for rule in self.policy.rules if rule.output for c in rule.output.checks]
+        self._wants_calls = any(check.finding == "claims_supported" for check in checks)
+        self._asks_models = any(check.rubric is not None for check in checks)
         self._ask = ask
         self._tracers = tracers
         self._first = threading.Lock()
@@ -156,6 +155,20 @@ class Guard:
             RefusedError: the caller may not read it.
         """
         return self.answer(self._here(), answer)
+
+    async def output_later(self, answer: Any) -> Any:
+        """Do what :meth:`output` does, while other tasks go on, as a model may be asked.
+
+        Raises:
+            RefusedError: the caller may not read it.
+        """
+        return await self.later(self.output, answer)
+
+    async def later(self, work: Callable[..., T], *given: Any) -> T:
+        """Do something that decides an answer: in a thread where a model is asked, else at once."""
+        if not self._asks_models:
+            return work(*given)
+        return await asyncio.to_thread(work, *given)
 
     def begin(
         self, agent: str | None = None, request: Any = None, *, tree: str | None = None

@@ -118,12 +118,12 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
             return
         self._calls.setdefault(event.agent, {})[use["toolUseId"]] = call
 
-    def _read(self, event: AfterToolCallEvent) -> None:
+    async def _read(self, event: AfterToolCallEvent) -> None:
         call = self._calls.get(event.agent, {}).pop(event.tool_use["toolUseId"], None)
         if call is None:
             return
         try:
-            content: Any = call.read(event.result["content"])
+            content: Any = await self._guard.later(call.read, event.result["content"])
         except RefusedError as refused:
             content = [{"text": str(refused)}]
         finally:

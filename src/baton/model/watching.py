@@ -23,6 +23,9 @@ class Watcher(Protocol):
     def output(self, answer: Any) -> Any:
         """Return what the caller may read of an answer."""
 
+    async def output_later(self, answer: Any) -> Any:
+        """Do what :meth:`output` does, while other tasks go on."""
+
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("baton_watcher", default=None)
 """The guard that marked functions ask."""

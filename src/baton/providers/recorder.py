@@ -317,7 +317,7 @@ def _handed_on(name: str, input: Any) -> AbstractContextManager[RecordedDispatch
 
 @contextmanager
 def _watched(watcher: Watcher, name: str, input: Any) -> Iterator[RecordedDispatch]:
-    """Ask a guard for a dispatch, and afterwards what of its ``result`` may be read."""
+    """Ask a guard for a dispatch; in the block the receiver is at work."""
     with ExitStack() as stack:
         sent = stack.enter_context(_handed_on(name, input))
         try:
@@ -326,7 +326,6 @@ def _watched(watcher: Watcher, name: str, input: Any) -> Iterator[RecordedDispat
             sent._is_refused = True
             raise
         yield sent
-        sent.result = watcher.output(sent.result)
 
 
 _NAME = "__baton_agent__"
@@ -370,7 +369,7 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                 if watcher is None:
                     return await answer()
                 with _watched(watcher, name, asked.input) as sent:
-                    sent.result = await answer()
+                    sent.result = await watcher.output_later(await answer())
                 return sent.result
 
             marked: Any = awaited
@@ -397,7 +396,7 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                 if watcher is None:
                     return answer()
                 with _watched(watcher, name, asked.input) as sent:
-                    sent.result = answer()
+                    sent.result = watcher.output(answer())
                 return sent.result
 
             marked = called

@@ -11,6 +11,7 @@ from baton.guard.policy import Policy, load_policy
 from baton.guard.recorded import CaseOutcome, DryRun, dry_run, read_cases, try_case
 from baton.guard.suggest import suggest
 from baton.model import InputError, Problem, Trace
+from baton.plugins.user_code import load_module
 
 from .prepare import Note, PathLike, log_note
 from .show import traces_to_show
@@ -19,7 +20,11 @@ __all__ = ["check_policy", "load_policy", "suggest_policy", "try_policy"]
 
 
 def check_policy(
-    policy: Policy | PathLike, traces: Sequence[PathLike], *, note: Note = log_note
+    policy: Policy | PathLike,
+    traces: Sequence[PathLike],
+    *,
+    functions: str | None = None,
+    note: Note = log_note,
 ) -> DryRun:
     """Say what a policy would have blocked in recordings.
 
@@ -27,20 +32,27 @@ def check_policy(
         policy: a policy, or its file.
         traces: files and folders with recordings, evaluation folders, and servers
             (``server://HOST``). Secrets in them are looked for, and not shown.
+        functions: a module, or its file, that registers functions of the policy; it is run.
         note: takes what the readers have to say; the logger `baton` warns when left out.
 
     Raises:
         InputError: a policy or recordings with faults.
     """
+    run_functions(functions)
     return dry_run(_policy(policy), _read(traces, note))
 
 
-def try_policy(policy: Policy | PathLike, cases: PathLike) -> list[CaseOutcome]:
+def try_policy(
+    policy: Policy | PathLike, cases: PathLike, *, functions: str | None = None
+) -> list[CaseOutcome]:
     """Decide the cases of a file by a policy; ``problem`` of each says what differs.
+
+    ``functions`` is as for :func:`check_policy`.
 
     Raises:
         InputError: a policy or cases with faults.
     """
+    run_functions(functions)
     document = Document(str(cases), read_bytes(Path(cases)), "yaml")
     held = _policy(policy)
     return [try_case(held, case) for case in read_cases(document)]
@@ -65,6 +77,16 @@ def suggest_policy(
     if output is not None:
         write_whole(Path(output), text.encode())
     return text
+
+
+def run_functions(module: str | None) -> None:
+    """Run a module, or its file, that registers functions of policies.
+
+    Raises:
+        InputError: there is none, or it fails.
+    """
+    if module is not None:
+        load_module(f"{module}:", Path())
 
 
 def _policy(given: Policy | PathLike) -> Policy:

@@ -24,6 +24,7 @@ from baton.guard.policy import load_policy
 from baton.http.credentials import plain_address
 from baton.model import InputError, Problem
 from baton.model.option_names import option
+from baton.plugins.user_code import load_module
 
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
@@ -98,7 +99,11 @@ def add_hook(file: Path, server: str | None = None, project: str | None = None) 
 
 
 def add_guard(
-    file: Path, policy: Path, store: Path | str, project: str | None = None
+    file: Path,
+    policy: Path,
+    store: Path | str,
+    project: str | None = None,
+    functions: str | None = None,
 ) -> SettingsChange:
     """Prepare settings that have a policy decide tools, dispatches and answers of sub-agents.
 
@@ -108,12 +113,16 @@ def add_guard(
         store: the file of the state of trees, which all sessions share, or the address of a server,
             whose key is taken from the environment.
         project: that of the state on a server.
+        functions: a module, or its file, with functions that the policy names; it is run, here to
+            see that it can be, and by the hook.
 
     Raises:
-        InputError: the settings are not the JSON that Claude Code reads, the policy has faults, or
-            the server's address is none.
+        InputError: the settings are not the JSON that Claude Code reads, the policy has faults,
+            there is no such module, or the server's address is none.
     """
     load_policy(policy)
+    if functions is not None:
+        load_module(f"{functions}:", Path())
     words = [*_program(), *_mark("guard")]
     words += ["--policy", str(policy.resolve()), "--store"]
     if isinstance(store, Path):
@@ -121,6 +130,9 @@ def add_guard(
     else:
         words.append(plain_address(store, option("store"), "BATON_API_KEY"))
     words += ["--project", project] if project else []
+    if functions is not None:
+        named = str(Path(functions).resolve()) if functions.endswith(".py") else functions
+        words += ["--functions", named]
     return _added(file, "guard", words, EVENTS_OF_GUARD)
 
 

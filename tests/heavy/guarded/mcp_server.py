@@ -13,7 +13,7 @@ from mcp.server import MCPServer
 server = MCPServer("desk")
 
 
-@server.tool()
+@server.tool()  # type: ignore[untyped-decorator]
 def charge(order: str) -> str:
     """Charge for an order."""
     with Path(sys.argv[1]).open("a") as file:
