@@ -508,6 +508,24 @@ def _below(pid: int) -> list[int]:
     return [*found, *(each for child in found for each in _below(child))]
 
 
+def test_what_cannot_be_done_has_failed_and_is_not_tried_again(
+    store: Store, tmp_path: Path
+) -> None:
+    server = Server(store, tmp_path / "server")
+    server.arrives("a")
+    server.follow(DONE)
+    number = ask(store, 1, "ann", RescoreRequest(rule="done"), server.settings).id
+    work = Rescores(store, msgspec.structs.replace(server.settings, rules=[]))
+    until = time.monotonic() + 60
+    while rescore_of(store, 1, number).state != "failed" and time.monotonic() < until:
+        work.work(time.time())
+        time.sleep(0.05)
+    one = rescore_of(store, 1, number)
+    assert one.state == "failed"
+    assert "no rule `done`" in str(one.error)
+    assert not work.work(time.time())
+
+
 def test_a_server_that_stops_goes_on_with_the_next_start(store: Store, tmp_path: Path) -> None:
     server = Server(store, tmp_path / "server")
     server.arrives("a")

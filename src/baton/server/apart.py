@@ -86,7 +86,7 @@ class Apart:
 
 def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
     """Work, and leave the answer in the folder; this runs in the process."""
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         answer = work(task)
     except BatonError as error:
@@ -102,7 +102,7 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
     draft.rename(folder / _ANSWER)
 
 
-def end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End this process once the worker was killed: the next one begins its work again."""
     while os.getppid() == parent:
         time.sleep(0.5)

@@ -7,16 +7,13 @@ does it again: the server by itself, or the command when it is given once more.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, TextClause, func, insert, select, text, update
@@ -25,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from baton.model import InputError
 from baton.session.server_rows import Rescore
 
-from .apart import end_with_parent
+from .apart import Apart
 from .database import EVERY_PROJECT, available
 from .judging import WAITING
 from .rescoring import Counts, RescoreRequest, run_rescore
@@ -36,6 +33,8 @@ from .store import Store, open_store
 LOG = logging.getLogger("baton.server")
 _ATTEMPTS = 3
 """Times that one is begun without getting on: then it has failed."""
+_WRONG = 2
+"""The exit code of what cannot be done however often it is tried."""
 _NICE = 15
 """How much rescores stand back: receiving, reading and answering get the processor first."""
 
@@ -228,15 +227,28 @@ def _set(store: Store, number: int, **values: Any) -> None:
         connection.execute(change, execution_options=EVERY_PROJECT)
 
 
+class _Task(NamedTuple):
+    """What the process of a rescore is told."""
+
+    settings: Settings
+    number: int
+
+
+class _Running(NamedTuple):
+    """A rescore in its process, and what lets others do the next one."""
+
+    number: int
+    apart: Apart
+    holding: ExitStack
+
+
 class Rescores:
     """Does what the API was asked for, one after the other, in a process of its own."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._holding: ExitStack | None = None
-        self._process: SpawnProcess | None = None
-        self._number = 0
+        self._running: _Running | None = None
 
     def work(self, now: float) -> bool:
         """Begin the next one, or look whether the one that runs has ended.
@@ -244,12 +256,18 @@ class Rescores:
         Raises:
             Unavailable: the store is not there now.
         """
-        if self._process is not None:
-            if self._process.exitcode is None:
+        one = self._running
+        if one is not None:
+            if not one.apart.has_ended:
                 return False
-            if self._process.exitcode != 0:
-                LOG.warning("rescore %d ended with %d", self._number, self._process.exitcode)
-            self._let_go()
+            self._running = None
+            with one.holding:
+                answer = one.apart.answer()
+                error = answer.get("error")
+                if answer.get("exit_code") == _WRONG:
+                    _set(self._store, one.number, state="failed", error=error, ended=now)
+                elif error is not None:  # it is tried again
+                    LOG.warning("rescore %d: %s", one.number, error)
             return True
         waiting = select(rescore.c.id, rescore.c.attempts).where(
             rescore.c.by.is_not(None), rescore.c.state.in_(("waiting", "running", "stopped"))
@@ -260,55 +278,39 @@ class Rescores:
             ).one_or_none()
         if row is None:
             return False
-        holding = ExitStack()
-        if not holding.enter_context(alone(self._store, self._settings)):
-            holding.close()
-            return False
-        self._holding, self._number = holding, row.id
-        if row.attempts >= _ATTEMPTS:
-            message = f"it ended {_ATTEMPTS} times at the same place, perhaps for lack of memory"
-            _set(self._store, row.id, state="failed", error=message, ended=now)
-            self._let_go()
-            return True
-        _set(self._store, row.id, state="running", attempts=row.attempts + 1)
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=_rescore, args=(self._settings, row.id)
-        )
-        self._process.start()
+        with ExitStack() as holding:
+            if not holding.enter_context(alone(self._store, self._settings)):
+                return False
+            if row.attempts >= _ATTEMPTS:
+                message = (
+                    f"it ended {_ATTEMPTS} times at the same place, perhaps for lack of memory"
+                )
+                _set(self._store, row.id, state="failed", error=message, ended=now)
+                return True
+            _set(self._store, row.id, state="running", attempts=row.attempts + 1)
+            apart = Apart(_rescore, lambda _: _Task(self._settings, row.id), "the rescore")
+            self._running = _Running(row.id, apart, holding.pop_all())
         return False
 
     def stop(self) -> None:
         """End what runs; it goes on with the next start."""
-        if self._process is None:
+        one, self._running = self._running, None
+        if one is None:
             return
-        self._process.terminate()
-        self._process.join(2)
-        if self._process.exitcode is None:
-            self._process.kill()
-            self._process.join()
-        begun = update(rescore).where(rescore.c.id == self._number, rescore.c.state == "running")
-        try:
+        with one.holding:
+            one.apart.end()
+            begun = update(rescore).where(rescore.c.id == one.number, rescore.c.state == "running")
             with self._store.write() as connection:
                 waits = begun.values(state="waiting", attempts=0)
                 connection.execute(waits, execution_options=EVERY_PROJECT)
-        finally:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        self._process = None
-        if self._holding is not None:
-            self._holding.close()
-        self._holding = None
 
 
-def _rescore(settings: Settings, number: int) -> None:
+def _rescore(task: _Task) -> dict[str, Any]:
     """Do a rescore; this runs in a process of its own."""
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     stand_back()
-    store = open_store(settings.store)
+    store = open_store(task.settings.store)
     try:
-        run_rescore(store, settings, number, settings.rescore_backend)
-    except InputError as error:
-        _set(store, number, state="failed", error=str(error), ended=time.time())
+        run_rescore(store, task.settings, task.number, task.settings.rescore_backend)
     finally:
         store.close()
+    return {}
