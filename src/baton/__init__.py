@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from baton.session.evaluation import Evaluation
     from baton.session.export import export_recordings
     from baton.session.guard import check_policy, suggest_policy, try_policy
+    from baton.session.improve import estimate_improvement, improve
     from baton.session.label import label
     from baton.session.pull import pull_traces
     from baton.session.replay import replay
@@ -71,8 +72,10 @@ __all__ = [
     "convert",
     "draft",
     "draft_dispatches",
+    "estimate_improvement",
     "evaluate",
     "export_recordings",
+    "improve",
     "init",
     "iter_traces",
     "known",
@@ -109,8 +112,10 @@ _MODULES = {
     "convert": "baton.session.convert",
     "draft": "baton.session.convert",
     "draft_dispatches": "baton.session.convert",
+    "estimate_improvement": "baton.session.improve",
     "evaluate": "baton.session.evaluate",
     "export_recordings": "baton.session.export",
+    "improve": "baton.session.improve",
     "init": "baton.session.starter",
     "iter_traces": "baton.readers",
     "label": "baton.session.label",

@@ -137,6 +137,20 @@ TABLE = {
             ),
         ),
     ),
+    "improve": Verb(
+        "score",
+        "Find better texts for agents, and prove on held-out cases that they are better.",
+        (
+            Example(
+                "baton improve app.py:desk cases.yaml --judge openai:gpt-5-mini",
+                "whichever agents failures point to",
+            ),
+            Example(
+                "baton improve cases.yaml --agent refunds --dry-run",
+                "what it would take, with the agents of baton.yaml",
+            ),
+        ),
+    ),
     "components": Verb(
         "score",
         "List the texts of agents that may be changed, with their hashes.",

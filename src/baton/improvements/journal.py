@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from baton.formats.own_files import make_folder
+from baton.formats.own_files import make_folder, open_own, open_regular
 from baton.model import InputError, Problem
 from baton.store import IndexRow
 
@@ -31,6 +31,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
         row: the result in short.
         error: why it broke.
         told: what proposers are shown of it, by component; empty for cases that they never see.
+        blamed: the agents that are proven to have made it fail.
         cost_usd: of agents and judges, as far as prices are known.
     """
 
@@ -38,6 +39,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
     row: IndexRow
     error: str | None = None
     told: dict[str, str] = msgspec.field(default_factory=dict)
+    blamed: list[str] = msgspec.field(default_factory=list)
     cost_usd: float | None = None
 
 
@@ -103,7 +105,7 @@ class Journal:
         """Begin a journal in a folder, which is made; raises InputError if it cannot be."""
         try:
             make_folder(folder)
-            file = (folder / JOURNAL).open("xb", buffering=0)
+            file = open_own(folder / JOURNAL, "xb")
         except OSError as error:
             message = f"no improvement can be kept here: {error.strerror}"
             raise InputError(Problem(file=str(folder), message=message)) from None
@@ -125,7 +127,7 @@ class Journal:
         """
         path = folder / JOURNAL
         try:
-            file = path.open("r+b", buffering=0)
+            file = open_regular(path, "r+b")
         except OSError:
             message = "is no folder of an improvement: it has no journal"
             raise InputError(Problem(file=str(folder), message=message)) from None
@@ -180,11 +182,11 @@ class Journal:
     def _write(self, line: _Line) -> None:
         if self._file is None:
             return
-        # One write a line: a process that is killed leaves a whole line, or the beginning of one.
-        data = _ENCODER.encode(line) + b"\n"
+        # Handed to the system line by line: a process that is killed leaves whole lines, and maybe
+        # the beginning of one.
         try:
-            while data:
-                data = data[self._file.write(data) or 0 :]
+            self._file.write(_ENCODER.encode(line) + b"\n")
+            self._file.flush()
         except OSError as error:
             message = f"the journal cannot be written: {error.strerror}"
             raise InputError(Problem(file=JOURNAL, message=message)) from None

@@ -114,10 +114,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{option('max_cost')} is in USD, at least 0; got {self.max_cost:g}")
 
 
+Blame = Callable[[CaseResult], list[str]]
+"""Names the agents that are proven to have made a case fail."""
+
+
 class Plays:
     """Plays cases with changed texts; what the journal has is not played again."""
 
-    def __init__(self, moments: Playable, journal: Journal, options: Options, split: Split) -> None:
+    def __init__(
+        self,
+        moments: Playable,
+        journal: Journal,
+        options: Options,
+        split: Split,
+        blame: Blame = lambda _: [],
+    ) -> None:
+        self._blame = blame
         self.moments, self.journal, self.options = moments, journal, options
         self.train = frozenset(split.train)
         self.cases = {case.id: case for case in moments.cases}
@@ -205,6 +217,7 @@ class Plays:
             row=row_of(result),
             error=_why(result),
             told={each: told(self.cases[id_], result, each) for each in shown},
+            blamed=self._blame(result) if result.status == "failed" else [],
             cost_usd=sum(known) if known else None,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from statistics import fmean
 from time import perf_counter
@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 from baton.components import are_examples, chosen, faults_of_change
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
+from baton.replays.new_text import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
 from .choice import Chosen, choose, pointing
 from .journal import Journal, Play, Proposal, hash_of
-from .plays import BudgetError, Options, Playable, Plays, StoppedError
+from .plays import Blame, BudgetError, Options, Playable, Plays, StoppedError
 from .proof import Decided, Side, prove, side_of_rows
 from .reflect import MOMENTS, Material, question, request
 from .result import Candidate, Improvement, Study
@@ -79,6 +80,7 @@ async def improve_texts(
     id_: str = "improvement",
     target: str = "",
     progress: Progress = Progress(),  # noqa: B008 - two functions that do nothing
+    blame: Blame = lambda _: [],
 ) -> Improvement:
     """Improve the texts of agents, one component after the other.
 
@@ -90,11 +92,13 @@ async def improve_texts(
         id_: the name of the run's folder.
         target: the agent, as it was named.
         progress: is told what goes on.
+        blame: names agents that are proven to have made a case fail.
 
     Raises:
         InputError: too few cases, nothing that fails, no such component, agents without texts.
     """
-    return await _Run(moments, judge, journal, options, id_, target, progress).improve()
+    run = _Run(moments, judge, journal, options, id_, target, progress, blame)
+    return await run.improve()
 
 
 class _Run:
@@ -109,6 +113,7 @@ class _Run:
         id_: str,
         target: str,
         progress: Progress,
+        blame: Blame,
     ) -> None:
         self.options, self.journal, self.judge, self.progress = options, journal, judge, progress
         left_out = moments.silent
@@ -120,7 +125,7 @@ class _Run:
             notes.append(
                 f"{counted(len(left_out), 'case')} left out: they say nothing of what should happen"
             )
-        self.plays = Plays(moments, journal, options, self.split)
+        self.plays = Plays(moments, journal, options, self.split, blame)
         self.result = Improvement(
             id=id_, target=target, studies=[], split=self.split, seed=options.seed, notes=notes
         )
@@ -154,7 +159,10 @@ class _Run:
             agents=self.options.agents,
             named=self.options.components,
             aimed=_axis_named(self.options.aimed),
-            pointed=self.options.pointed,
+            pointed=Counter(
+                agent for own in before.values() for play in own for agent in play.blamed
+            )
+            + Counter(self.options.pointed),
         )
         proven: dict[str, str] = {}
         share = open_share = _FALSE_GAINS / len(chosen_)
@@ -278,6 +286,7 @@ class _Search:
         decided = await self._decide(self._best)
         study = self.ended(decided.outcome, decided.reason)
         study.proof = decided.proof
+        study.marks = new_in(self._before, self._candidates[self._best].text, self._tools)
         return study
 
     def ended(self, outcome: Any, reason: str) -> Study:

@@ -78,7 +78,7 @@ def apply_improvement(
     the agent's folder. Nothing of an agent is run to find them.
 
     Args:
-        improvement: what :func:`baton.improvements` returned, or the folder of `baton improve`.
+        improvement: what :func:`baton.improve` returned, or the folder of `baton improve`.
         target: the agent or config that was improved; as the improvement says when left out.
         app: the app of an ADK server.
         variant: which of a config's providers.

@@ -108,11 +108,77 @@ def replay(
     """
     known = [*ScoreOptions.__annotations__, *EvaluateOptions.__annotations__]
     refuse_unknown("`baton.replay`", options, known)
+    ready = ready_moments(
+        moments,
+        target,
+        evaluators,
+        options,
+        dispatches=[dispatch] if isinstance(dispatch, str) else list(dispatch),
+        form=form,
+        expect=expect,
+        app=app,
+        variant=variant,
+        keyword=keyword,
+        limit=limit,
+        instead=_INSTEAD,
+    )
+    if save is not None and Path(save).exists():
+        raise InputError(f"{option('save')}: {save} is there already: name a new folder")
+    replayed = run_anywhere(play_again(ready.moments, options.get("texts")))
+    if save is not None:
+        _save(Path(save), replayed, ready.inputs, ready.moments, ready.played_by)
+    return replayed
+
+
+class Ready(NamedTuple):
+    """What is to be played, by whom, and the files that it came from.
+
+    ``played_by`` is the type of the provider.
+    """
+
+    moments: Moments
+    inputs: Inputs
+    played_by: str
+
+
+def ready_moments(
+    moments: MomentsLike,
+    target: str | Mapping[str, Any] | None,
+    evaluators: Specs | None,
+    options: EvaluateOptions,
+    *,
+    dispatches: Sequence[str] = (),
+    form: Form | None = None,
+    expect: Sequence[str] = (),
+    app: str | None = None,
+    variant: str | None = None,
+    keyword: str | None = None,
+    limit: int | None = None,
+    instead: str,
+) -> Ready:
+    """Find the agent and the cases, and what scores them; nothing is played.
+
+    Args:
+        moments: as for :func:`replay`, as are all others.
+        target: the agent.
+        evaluators: what scores.
+        options: what is found out is put in.
+        dispatches: the only dispatches of recordings.
+        form: how they are played.
+        expect: whom the dispatch should go to.
+        app: the app of an ADK server.
+        variant: which of a config's providers.
+        keyword: only cases that this expression fits.
+        limit: at most so many cases.
+        instead: says what to write where the agent is missing.
+
+    Raises:
+        InputError: a file with faults, no such agent or dispatch, wrong options.
+    """
     note = options.get("note", log_note)
-    agent = _agent_of(target, options, app, variant)
+    agent = _agent_of(target, options, app, variant, instead)
     options["config"] = agent.config
-    some = [dispatch] if isinstance(dispatch, str) else list(dispatch)
-    chosen = _chosen(moments, agent, some, form, expect, options)
+    chosen = _chosen(moments, agent, dispatches, form, expect, options)
     dataset = choose(Dataset(chosen.cases, name=chosen.name), [], limit, keyword)
     if agent.config is not None and agent.config.stand_ins is not None:
         dataset = dataset.with_stand_ins(agent.config.stand_ins)
@@ -139,12 +205,7 @@ def replay(
     )
     for text in dataset.notes:
         note(text)
-    if save is not None and Path(save).exists():
-        raise InputError(f"{option('save')}: {save} is there already: name a new folder")
-    replayed = run_anywhere(play_again(ready, options.get("texts")))
-    if save is not None:
-        _save(Path(save), replayed, inputs, ready, player.type)
-    return replayed
+    return Ready(ready, inputs, player.type)
 
 
 _INSTEAD = "an agent before what is played again, as in `baton replay app.py:agent RECORDING`"
@@ -160,6 +221,7 @@ def _agent_of(
     options: EvaluateOptions,
     app: str | None,
     variant: str | None,
+    instead: str,
 ) -> _Agent:
     """Find who plays: one agent, or one provider of a config; raises InputError."""
     config, spec = options.get("config"), None
@@ -174,7 +236,7 @@ def _agent_of(
         if target is None and isinstance(config, Config):
             loaded = config
         else:
-            found = find_target(words, trust_in(options), app, config=given, instead=_INSTEAD)
+            found = find_target(words, trust_in(options), app, config=given, instead=instead)
             loaded, spec = config if isinstance(config, Config) else found.config, found.provider
     places = variants_of(loaded if spec is None else None, variant)
     if len(places) > 1 and loaded is not None:

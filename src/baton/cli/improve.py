@@ -1,0 +1,214 @@
+"""``baton improve``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Annotated, cast
+
+import msgspec
+
+from baton.session.improve import ImprovementEstimate, ImproveOptions, estimate_improvement, improve
+from baton.session.replay import target_and_moments
+
+from .messages import note
+from .options import (
+    LATER,
+    USUAL,
+    ConfigPath,
+    Evaluators,
+    Flag,
+    Keyword,
+    Paths,
+    Scoring,
+    Whole,
+    Words,
+)
+from .output import readers_may_leave
+from .signals import note_ignored_interrupts
+
+
+def improve_command(
+    *words: str,
+    config: ConfigPath = None,
+    agent: Words = (),
+    component: Words = (),
+    strategy: str = "gepa",
+    candidates: Whole | None = None,
+    repeat: Whole | None = None,
+    seed: Whole = 0,
+    dry_run: Flag = False,
+    resume: Path | None = None,
+    json: Flag = False,
+    aim: Annotated[str | None, LATER] = None,
+    witness: Annotated[Words, LATER] = (),
+    evaluators: Annotated[Evaluators, LATER] = (),
+    max_calls: Annotated[Whole | None, LATER] = None,
+    max_words: Annotated[Whole | None, LATER] = None,
+    live_tools: Annotated[Words, LATER] = (),
+    out: Annotated[Path | None, LATER] = None,
+    show: Annotated[Whole, LATER] = 10,
+    keyword: Annotated[Keyword, LATER] = None,
+    limit: Annotated[Whole | None, LATER] = None,
+    concurrency: Annotated[Whole | None, LATER] = None,
+    timeout: Annotated[float | None, LATER] = None,
+    variant: Annotated[str | None, LATER] = None,
+    app: Annotated[str | None, LATER] = None,
+    scoring: Scoring = USUAL,
+    name: Annotated[str | None, LATER] = None,
+    trust: Annotated[Paths, LATER] = (),
+) -> int:
+    """Find better texts for agents, and prove on held-out cases that they are better.
+
+    `baton improve [AGENT|CONFIG] CASES...` has a model propose texts, plays them on the cases with
+    every tool answered by a stand-in, and proves the winner on cases that nothing was chosen by. No
+    file of the agents is written. The exit code is 0 when a gain is proven, 1 when none is, and
+    3 when it was stopped before. --judge names the model that proposes, too, and --max-cost counts
+    agents, judges and proposals.
+
+    Parameters
+    ----------
+    words
+        A config (`baton.yaml` when left out) or an agent, as for `baton eval`, then cases or
+        recordings.
+    config
+        A config. With an agent, that one plays instead of the config's.
+    agent
+        Change the instructions of this agent. When left out, those of the agents that failures
+        point to. May be given several times.
+    component
+        Change this text, by its name in `baton components`. May be given several times.
+    strategy
+        How texts are proposed: gepa, random, bayesian, meta_prompt, protegi or prompt_wizard.
+    candidates
+        How many texts are tried for a component (default 40).
+    repeat
+        How often each case is played with each text.
+    seed
+        Of everything that is drawn.
+    dry_run
+        Only say how many plays and requests it would take at most, and what these would cost.
+    resume
+        Go on with the improvement in this folder: what it has is not done again.
+    json
+        Print all of it as JSON.
+    aim
+        What has to get better: an evaluator, or `cases passed`. When left out, the evaluator that
+        fails most at the agent.
+    witness
+        An evaluator that has to agree where a judge alone decides on the aim. When left out, those
+        that ask nobody. May be given several times.
+    evaluators
+        An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to those
+        for what the cases expect. May be given several times.
+    max_calls
+        The most plays, all texts together.
+    max_words
+        The longest text; twice the old one, or 150 words more, when left out.
+    live_tools
+        A tool that really runs. May be given several times.
+    out
+        The folder that takes the improvement's own folder; .baton/improvements when left out.
+    show
+        How many candidates of a component are printed.
+    keyword
+        Only cases that the expression fits, as for `baton eval`.
+    limit
+        How many cases at most.
+    concurrency
+        How many cases run at once, at most.
+    timeout
+        Seconds for one case.
+    variant
+        Which of a config's providers plays, by its agent_id or type.
+    app
+        The app of the server to talk to, where it has several.
+    name
+        Name of the improvement.
+    trust
+        A folder whose baton.yaml may name code, although it was only found.
+    """
+    from baton.improvements.report import exit_code, print_improvement
+
+    folders: list[Path] = []
+    given = {
+        "candidates": candidates,
+        "max_calls": max_calls,
+        "max_cost": scoring.judging.max_cost,
+        "max_words": max_words,
+        "repeat": repeat,
+        "concurrency": concurrency,
+        "timeout": timeout,
+        "out": out,
+    }
+    options = cast(
+        "ImproveOptions",
+        {
+            "name": name,
+            **scoring.options(trust, rehearsal=dry_run),
+            **{key: value for key, value in given.items() if value is not None},
+            "agent": agent,
+            "component": component,
+            "strategy": strategy,
+            "seed": seed,
+            "aim": aim,
+            "witness": witness,
+            "live_tools": live_tools,
+            "config": config,
+            "resume": resume,
+            "on_start": folders.append,
+            "on_step": note,
+        },
+    )
+    note_ignored_interrupts()
+    target, moments = target_and_moments(words)
+    chosen = {"app": app, "variant": variant}
+    if dry_run:
+        estimate = estimate_improvement(
+            moments, target, evaluators or None, keyword=keyword, limit=limit, **chosen, **options
+        )
+        _print_estimate(estimate, as_json=json)
+        return 0
+    try:
+        with redirect_stdout(sys.stderr):  # what agents print is no part of the report
+            improvement = improve(
+                moments,
+                target,
+                evaluators or None,
+                keyword=keyword,
+                limit=limit,
+                **chosen,
+                **options,
+            )
+    except BaseException:
+        if folders:
+            note(f"what was done is kept: add --resume {folders[0]} to go on with it")
+        raise
+    with readers_may_leave():
+        if json:
+            plain = msgspec.json.encode(improvement)
+            print(msgspec.json.format(plain, indent=2).decode())
+        else:
+            print_improvement(improvement, sys.stdout, limit=show)
+    if improvement.stopped is not None:
+        note(f"what was done is kept: add --resume {folders[0]} to go on with it")
+    else:
+        note(f"kept in {folders[0]}")
+    return exit_code(improvement)
+
+
+def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode({"dry_run": estimate}).decode())
+        return
+    cost = "unknown" if estimate.cost_usd is None else f"{estimate.cost_usd:.2f} USD"
+    print(
+        f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
+        f"at most {estimate.studies} components, {estimate.plays:,} plays\n"
+        f"at most {estimate.calls:,} requests to {estimate.model} for proposals, about "
+        f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens; cost: {cost}, agents and "
+        "judges apart"
+    )
+    for text in estimate.notes:
+        note(text)

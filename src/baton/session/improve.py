@@ -1,0 +1,393 @@
+"""Better texts for agents: proposed by a model, played on cases, and proven on held-out ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import msgspec
+
+from baton.config.judge import JudgeConfig, JudgeFlags, judge_config, make_judge_of
+from baton.feed.blame import proven
+from baton.feed.failures import failures_of
+from baton.formats.own_files import HOME, write_whole
+from baton.improvements.choice import MOST
+from baton.improvements.journal import Journal, hash_of
+from baton.improvements.plays import CANDIDATES, Options
+from baton.improvements.reflect import MOMENTS
+from baton.improvements.result import Improvement
+from baton.improvements.split import draw, units_of
+from baton.improvements.strategies import WAYS, strategy_named
+from baton.improvements.study import BATCH, Progress, improve_texts
+from baton.judges.prompts import USUAL_OUTPUT
+from baton.model import CaseResult, InputError, Judge, Usage
+from baton.model.option_names import option
+from baton.replays.play import Moments
+from baton.runner.loop import run_anywhere
+from baton.runner.plan import Specs
+from baton.stats.comparison import PASSED
+
+from .evaluate import EvaluateOptions
+from .prepare import PathLike, ScoreOptions, refuse_unknown
+from .replay import MomentsLike, Ready, ready_moments
+
+if TYPE_CHECKING:
+    from baton.judges.judge import LlmJudge
+
+IMPROVEMENTS = Path(HOME) / "improvements"
+"""Where improvements are kept, a folder each."""
+RESULT = "improvement.json"
+"""What came of one, in its folder."""
+_MOMENT_TOKENS = 500
+"""Tokens that a moment is taken to have, for estimates, and a text four times as many."""
+
+
+class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What an improvement would take at most; nothing was played or asked.
+
+    Args:
+        studies: components that would be studied.
+        train: cases of each part.
+        select: those that candidates are ranked by.
+        held_out: those that the winners are proven on.
+        plays: how many cases would be played.
+        calls: how many requests would go to the model that proposes; judges' are not among them.
+        input_tokens: what these would read.
+        output_tokens: what it would answer.
+        cost_usd: what these would cost, if the price is known; plays cost on top.
+        model: the model that proposes.
+        notes: what is to be known of the cases.
+    """
+
+    studies: int
+    train: int
+    select: int
+    held_out: int
+    plays: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    model: str
+    notes: list[str]
+
+
+class ImproveOptions(EvaluateOptions, total=False):
+    """How to improve: the options of :func:`baton.improve`, beside those of ``evaluate``.
+
+    Keys:
+        agent: change the instructions of these agents, one after the other; those that failures
+            point to when left out.
+        component: change these texts, as in ``description:refund``.
+        aim: the axis that has to get better, such as ``dispatch_routing`` or ``cases passed``; what
+            fails most at the agent when left out.
+        witness: axes that have to agree where a judge alone decides on the aimed one; by default
+            those of all evaluators that ask nobody.
+        strategy: ``gepa``, ``random``, ``bayesian``, ``meta_prompt``, ``protegi`` or
+            ``prompt_wizard``, or the name that other tools have for it, such as
+            ``BayesianSearchOptimizer``.
+        seed: of everything that is drawn.
+        candidates: how many texts are tried for a component, 40 by default.
+        max_calls: the most plays; a play is one case, once.
+        max_cost: the most that agents, judges and proposals may cost, in USD.
+        max_words: the longest text; twice the old one, or 150 words more, when left out.
+        pointed: failures by agent that are known of beside these cases.
+        out: where the folder of the improvement is made; `.baton/improvements` when left out.
+        resume: the folder of an improvement that was ended early: what it has is not done again.
+        on_start: is told the folder.
+        on_step: is told what goes on, in a line each.
+    """
+
+    agent: str | Sequence[str]
+    component: str | Sequence[str]
+    aim: str | None
+    witness: str | Sequence[str]
+    strategy: str
+    seed: int
+    candidates: int
+    max_calls: int | None
+    max_cost: float | None
+    max_words: int | None
+    pointed: Mapping[str, int]
+    out: PathLike
+    resume: PathLike | None
+    on_start: Callable[[Path], None]
+    on_step: Callable[[str], None]
+
+
+def improve(
+    moments: MomentsLike,
+    target: str | Mapping[str, Any] | None = None,
+    evaluators: Specs | None = None,
+    *,
+    app: str | None = None,
+    variant: str | None = None,
+    keyword: str | None = None,
+    limit: int | None = None,
+    **options: Unpack[ImproveOptions],
+) -> Improvement:
+    """Improve the texts of agents, one component after the other, and prove the gain.
+
+    A model proposes texts. They are played on cases with every tool answered by a stand-in; cases
+    are split by group into train, select and held out, and a text is only called better if it is
+    on held-out cases: better on the aimed axis, and worse nowhere. Nothing of the agents is
+    written.
+
+    Args:
+        moments: cases, recorded traces, or the paths of either, as for :func:`baton.replay`.
+        target: the agent, as `baton eval` takes it, or the spec of a provider; that of ``config``
+            when left out.
+        evaluators: what scores; by what the cases expect when left out.
+        app: the app of an ADK server.
+        variant: which of a config's providers plays.
+        keyword: only cases that this expression fits.
+        limit: at most so many cases.
+        options: see :class:`ImproveOptions`. ``judge`` is also the model that proposes.
+
+    Returns:
+        What came of it; its ``texts`` are those that are proven to be better.
+
+    Raises:
+        InputError: a file with faults, no such agent, component or option, too few cases, nothing
+            that fails, or no model to ask.
+    """
+    work = _prepared(moments, target, evaluators, app, variant, keyword, limit, options)
+    return run_anywhere(_improve(work, options))
+
+
+def estimate_improvement(
+    moments: MomentsLike,
+    target: str | Mapping[str, Any] | None = None,
+    evaluators: Specs | None = None,
+    *,
+    app: str | None = None,
+    variant: str | None = None,
+    keyword: str | None = None,
+    limit: int | None = None,
+    **options: Unpack[ImproveOptions],
+) -> ImprovementEstimate:
+    """Say what :func:`improve` would take at most; nothing is played, and nobody is asked.
+
+    Raises:
+        InputError: as :func:`improve` does, as far as it can be known.
+    """
+    work = _prepared(moments, target, evaluators, app, variant, keyword, limit, options)
+    given, ready = work.options, work.ready.moments
+    cases = [case for case in ready.cases if case.id not in ready.silent]
+    drawn = draw(units_of(cases), given.seed)
+    train, select, held_out = (
+        len(part) for part in (drawn.split.train, drawn.split.select, drawn.split.held_out)
+    )
+    studies = len({*given.agents, *given.components}) or MOST
+    asks = len(WAYS[given.strategy].asks)
+    searched = given.candidates * (2 * min(BATCH, train) + select)
+    plays = studies * ready.options.repeat * (train + select + searched + 2 * held_out)
+    if given.max_calls is not None:
+        plays = min(plays, given.max_calls)
+    calls = studies * given.candidates * asks
+    read = _MOMENT_TOKENS * (4 + MOMENTS)
+    written = 4 * _MOMENT_TOKENS + USUAL_OUTPUT
+    price = _price(work.judge, Usage(input_tokens=read, output_tokens=written))
+    return ImprovementEstimate(
+        studies=studies,
+        train=train,
+        select=select,
+        held_out=held_out,
+        plays=plays,
+        calls=calls,
+        input_tokens=calls * read,
+        output_tokens=calls * written,
+        cost_usd=None if price is None else price * calls,
+        model=work.judge.model,
+        notes=drawn.notes,
+    )
+
+
+def _price(judge: Judge, usage: Usage) -> float | None:
+    from baton.judges.judge import LlmJudge, Rehearsal
+
+    return judge.price(usage) if isinstance(judge, LlmJudge | Rehearsal) else None
+
+
+class _Work(NamedTuple):
+    ready: Ready
+    options: Options
+    judge: Judge
+    target: str
+    about: dict[str, str]
+
+
+def _prepared(
+    moments: MomentsLike,
+    target: str | Mapping[str, Any] | None,
+    evaluators: Specs | None,
+    app: str | None,
+    variant: str | None,
+    keyword: str | None,
+    limit: int | None,
+    options: ImproveOptions,
+) -> _Work:
+    parts = (ScoreOptions, EvaluateOptions, ImproveOptions)
+    refuse_unknown("`baton.improve`", options, [n for part in parts for n in part.__annotations__])
+    if options.get("texts"):
+        raise InputError("`texts` has no place here: texts are changed by the improvement")
+    strategy = strategy_named(options.get("strategy", "gepa"))
+    max_cost = options.get("max_cost")
+    ready = ready_moments(
+        moments,
+        target,
+        evaluators,
+        options,
+        app=app,
+        variant=variant,
+        keyword=keyword,
+        limit=limit,
+        instead="an agent before its cases, as in `baton improve app.py:agent cases.yaml`",
+    )
+    plan = ready.moments.plan
+    planned = plan.all_evaluators
+    judged = {name for name, each in planned.items() if each.needs_judge}
+    alone = judged and len(judged) == len(planned)
+    given = Options(
+        strategy=strategy,
+        seed=options.get("seed", 0),
+        candidates=options.get("candidates", CANDIDATES),
+        max_calls=options.get("max_calls"),
+        max_cost=max_cost,
+        agents=_listed(options.get("agent", ())),
+        components=_listed(options.get("component", ())),
+        aimed=options.get("aim"),
+        judged=frozenset({*judged, PASSED} if alone else judged),
+        witnesses=_listed(options.get("witness", ())) or [n for n in planned if n not in judged],
+        lower_is_better=frozenset(plan.gate.lower),
+        pointed=dict(options.get("pointed") or {}),
+        most_words=options.get("max_words"),
+    )
+    _check_axes(given, set(planned))
+    judge = _judge_of(ready, options, max_cost)
+    return _Work(ready, given, judge, _name_of(target, ready), _about(ready, given, judge))
+
+
+def _listed(value: str | Sequence[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _check_axes(options: Options, evaluators: set[str]) -> None:
+    known = {PASSED, *evaluators}
+    for name, value in (("aim", options.aimed), *(("witness", n) for n in options.witnesses)):
+        if value is not None and value.partition(" of ")[0] not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"{option(name)}: nothing scores `{value}`; there are {listed}")
+
+
+def _judge_of(ready: Ready, options: ImproveOptions, max_cost: float | None) -> Judge:
+    """Return the model that proposes: that of the judge, with its cache and its budget."""
+    there, given = ready.moments.plan.context.judge, options.get("judge")
+    if there is not None:
+        return there
+    if given is not None and not isinstance(given, str | Mapping | JudgeFlags):
+        return given
+    config = ready.inputs.config
+    judging = config.judging if config is not None else JudgeConfig()
+    flags = given if isinstance(given, JudgeFlags) else JudgeFlags()
+    if isinstance(given, Mapping):
+        judging = judge_config(given)
+    elif isinstance(given, str):
+        flags = JudgeFlags(model=given)
+    if flags.model is None and not judging.options.get("model"):
+        example = option("judge", "openai:gpt-4o-mini")
+        raise InputError(f"a model proposes texts: give {example}, or `judge:` in a config")
+    if flags.max_cost is None and max_cost is not None and not flags.rehearsal:
+        flags = msgspec.structs.replace(flags, max_cost=max_cost)
+    made: LlmJudge = make_judge_of(judging, flags, ready.moments.plan)
+    return made
+
+
+def _name_of(target: str | Mapping[str, Any] | None, ready: Ready) -> str:
+    if isinstance(target, str):
+        return target
+    config = ready.inputs.config
+    return config.file if target is None and config is not None else ready.played_by
+
+
+def _about(ready: Ready, given: Options, judge: Judge) -> dict[str, str]:
+    """Return what must not change while an improvement is resumed, by the name that people know."""
+    moments = ready.moments
+    cases = sha256("".join(case.content_hash() for case in moments.cases).encode()).hexdigest()
+    evaluators = sorted(
+        f"{name} {each.evaluator.version}" for name, each in moments.plan.all_evaluators.items()
+    )
+    return {
+        "the dataset": cases[:16],
+        "the evaluators": ", ".join(evaluators),
+        "the model": judge.model,
+        "the strategy": given.strategy,
+        "the seed": str(given.seed),
+        "the number of repeats": str(moments.options.repeat),
+        "the choice of agents": ", ".join([*given.agents, *given.components]),
+        "the aim": f"{given.aimed or ''}, {', '.join(given.witnesses)}",
+        "the limit of words": str(given.most_words),
+    }
+
+
+def _blame(result: CaseResult) -> list[str]:
+    """Name the agent that is proven to have made a case fail first."""
+    if result.trace is None:
+        return []
+    suspects, _ = proven(result.trace, list(failures_of(result.trace, result.scores)))
+    return [suspects[0].agent] if suspects else []
+
+
+async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
+    moments, given = work.ready.moments, work.options
+    texts = await moments.texts()
+    about = {**work.about, "the agents' texts": hash_of(texts)}
+    resumed = options.get("resume")
+    if resumed is not None:
+        folder = Path(resumed)
+        journal = Journal.resume(folder, about)
+    else:
+        folder = _new_folder(Path(options.get("out", IMPROVEMENTS)), moments)
+        journal = Journal.begin(folder, about)
+    if (on_start := options.get("on_start")) is not None:
+        on_start(folder)
+
+    def keep(improvement: Improvement) -> None:
+        encoded = msgspec.json.format(msgspec.json.encode(improvement), indent=2)
+        write_whole(folder / RESULT, encoded + b"\n")
+
+    with journal:
+        judge: Any = work.judge
+        progress = Progress(options.get("on_step", lambda _: None), keep)
+        try:
+            improvement = await improve_texts(
+                moments,
+                judge,
+                journal,
+                given,
+                id_=folder.name,
+                target=work.target,
+                progress=progress,
+                blame=_blame,
+            )
+        finally:
+            if hasattr(judge, "close"):
+                await judge.close()
+        keep(improvement)
+    return improvement
+
+
+def _new_folder(root: Path, moments: Moments) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = moments.dataset.name or "improvement"
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", os.fspath(name)).strip("-.")[:60] or "improvement"
+    for attempt in range(1, 1000):
+        folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))
+        if not folder.exists():
+            return folder
+    raise InputError(f"{root}: too many improvements of this second")
