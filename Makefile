@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 # which takes a second, and the tests take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-improve demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,9 @@ demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, a
 
 demo-feed: $(VENV)/.dev ## A day of traffic: issues are found, one is investigated, fixed, proven, and kept from coming back.
 	$(BIN)/python examples/feed/demo.py
+
+demo-improve: $(VENV)/.dev ## Prompts of three agents get better, one after the other, proven on held-out cases; offline.
+	$(BIN)/python examples/improve/demo.py
 
 demo-web: $(VENV)/.dev ## Start a server with real recordings of seven frameworks, and print where its pages are.
 	$(BIN)/python examples/live/web.py

@@ -178,18 +178,19 @@ def conversation(id_: str, message: str, to: str, answer: str) -> Trace:
     )
 
 
-_WORD = re.compile(r"[a-z]{4,}")
+_WORD = re.compile(r"[a-z]{3,}")
+_EVERYWHERE = frozenset({"the", "and", "for", "you", "your", "not", "are", "what", "that", "with"})
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:5] for word in _WORD.findall(text.lower())}
+    return {word[:5] for word in _WORD.findall(text.lower()) if word not in _EVERYWHERE}
 
 
 def _draw(chance: random.Random, shown: str, taken: str, count: int = 1) -> list[str]:
     """Draw sentences; those that share words with what is shown are preferred."""
     known = _stems(shown)
     free = [each for each in SENTENCES if each not in taken]
-    weights = [1.0 + 2.0 * len(_stems(each) & known) if known else 1.0 for each in free]
+    weights = [1.0 + 3.0 * len(_stems(each) & known) ** 2 if known else 1.0 for each in free]
     drawn: list[str] = []
     while len(drawn) < count:
         (one,) = chance.choices(free, weights)

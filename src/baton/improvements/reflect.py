@@ -148,6 +148,8 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
 def told(case: Case, result: CaseResult, component: str) -> str:
     """Say what one play shows of a component, with what was found of it.
 
+    It is empty where nothing in the play concerns the component: it had no part in it.
+
     Args:
         case: what was played.
         result: what came of it, with its trace.
@@ -159,6 +161,8 @@ def told(case: Case, result: CaseResult, component: str) -> str:
         lines.append(f"it broke: {clip(result.error, _REASON, ' ').text}")
     if trace is not None:
         steps = [f"{one.agent} {_cut(one.text)}" for one in _concerned(trace, component)]
+        if not steps and result.error is None:
+            return ""
         if len(steps) > _STEPS:
             left = len(steps) - _STEPS
             half = _STEPS // 2

@@ -374,11 +374,13 @@ class _Search:
         train = self._run.split.train
         failing = [id_ for id_ in train if self._score(0, id_) < 1]
         failing = [id_ for id_ in failing if id_ in self._at_it] or failing
-        passing = [id_ for id_ in train if id_ not in failing]
+        passing = [id_ for id_ in train if self._score(0, id_) >= 1]
+        rest = [id_ for id_ in train if id_ not in failing and id_ not in passing]
         size = min(BATCH, len(train))
-        most = min(len(failing), max(size // 2, size - len(passing)))
-        drawn = [*self._draw.sample(failing, most)]
-        drawn += self._draw.sample(passing, min(size - most, len(passing)))
+        half = max(size // 2, size - len(passing))
+        drawn = self._draw.sample(failing, min(len(failing), half))
+        for more in (passing, rest):
+            drawn += self._draw.sample(more, min(size - len(drawn), len(more)))
         return sorted(drawn)
 
     def is_over(self) -> bool:
