@@ -156,7 +156,7 @@ def test_issues_are_grouped_by_words_where_there_are_no_vectors(
     found = _in_groups(_collected(), tmp_path / "groups.json", notes.append, embed)
     assert [issue.key for issue in found] == by_words
     assert len(notes) == 1
-    assert "no embeddings, so reasons are compared by their words" in notes[0]
+    assert "no embeddings, so new reasons are compared by their words" in notes[0]
 
 
 def test_a_server_groups_by_vectors_within_its_budget(
@@ -177,3 +177,21 @@ def test_a_server_groups_by_vectors_within_its_budget(
     store.close()
     with pytest.raises(InputError, match="no provider `opnai`"):
         load_settings(None, {"embeddings": "opnai:small"})
+
+
+def test_groups_of_vectors_stay_where_there_are_only_words(
+    api: tuple[str, type[Api]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    address, server = api
+    file, notes = tmp_path / "groups.json", list[str]()
+    found = _in_groups(_collected(), file, notes.append, embedder(_settings(address), {}))
+    keys = [issue.key for issue in found]
+    assert len(keys) == 2
+    # What works on an issue asks nobody; an API that fails takes no group apart either.
+    assert [issue.key for issue in _in_groups(_collected(), file, notes.append)] == keys
+    (tmp_path / ".baton" / "verdicts.sqlite").unlink()
+    server.status = 500
+    failing = embedder(_settings(address), {})
+    assert [issue.key for issue in _in_groups(_collected(), file, notes.append, failing)] == keys
+    assert len(notes) == 1

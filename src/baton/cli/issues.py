@@ -168,7 +168,7 @@ def issues_command(
     if project is not None:
         raise InputError("--project goes with --server")
     if embeddings is not None and any(given.values()):
-        raise InputError("--embeddings goes with the list of issues, which keeps its groups")
+        raise InputError("--embeddings goes with the list of issues, whose groups are kept")
     work = _Work(
         agent=agent,
         changes=changes,

@@ -50,7 +50,11 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 
 def group_texts(
-    texts: Sequence[str], before: Sequence[str | None] = (), embed: Embed | None = None
+    texts: Sequence[str],
+    before: Sequence[str | None] = (),
+    embed: Embed | None = None,
+    *,
+    hold: bool = False,
 ) -> list[int]:
     """Return the group of each text, counted from 0 by size; -1 is of none.
 
@@ -62,6 +66,8 @@ def group_texts(
             none. What was a group stays one, new texts come to it, and only what is clearly the
             same, or clearly several things, is put together or taken apart.
         embed: gives vectors of texts, in the place of those of their words; the texts are masked.
+        hold: nothing that was a group is put together or taken apart, as when vectors made the
+            groups and there are only words now.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -76,7 +82,7 @@ def group_texts(
     # Where equal texts were of several groups, that of most of them counts.
     usual = {text: min((-count, name) for name, count in of.items())[1] for text, of in had.items()}
     old = [usual.get(text) for text in distinct]
-    label_of = dict(zip(distinct, _labels(distinct, old, embed), strict=True))
+    label_of = dict(zip(distinct, _labels(distinct, old, embed, hold=hold), strict=True))
     labels = [label_of[text] for text in masked]
     sizes = Counter(labels)
     first: dict[int, str] = {}
@@ -90,7 +96,9 @@ def group_texts(
     return [place.get(label, -1) for label in labels]
 
 
-def _labels(texts: Sequence[str], before: Sequence[str | None], embed: Embed | None) -> list[int]:
+def _labels(
+    texts: Sequence[str], before: Sequence[str | None], embed: Embed | None, *, hold: bool
+) -> list[int]:
     """Return a label for each of distinct texts; -1 where it has no word that counts."""
     try:
         import sklearn  # noqa: F401 - also what groups vectors of others
@@ -104,7 +112,7 @@ def _labels(texts: Sequence[str], before: Sequence[str | None], embed: Embed | N
     filled = [place for place in range(len(texts)) if vectors[place].nnz]
     labels = [-1] * len(texts)
     old = [before[place] for place in filled]
-    for place, label in zip(filled, _linked(vectors[filled], old), strict=True):
+    for place, label in zip(filled, _linked(vectors[filled], old, hold=hold), strict=True):
         labels[place] = label
     return labels
 
@@ -145,19 +153,21 @@ def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
     return csr_matrix(normalize(dense) * np.sqrt(_ALIKE / _ALIKE_EMBEDDED))
 
 
-def _linked(vectors: Any, before: Sequence[str | None]) -> list[int]:
+def _linked(vectors: Any, before: Sequence[str | None], *, hold: bool) -> list[int]:
     """Return the group of each vector; a vector that is like no other is a group of its own."""
     import numpy as np
 
     count = vectors.shape[0]
     unit = np.arange(count) if count <= _ALL_PAIRS else _nearly_same(vectors)
-    old = _old_units(vectors, before)
+    old = _old_units(vectors, before, hold=hold)
     unit = np.where(old >= 0, int(unit.max()) + 1 + old, unit)
     single = (np.bincount(unit)[unit] == 1) & (old < 0)
     several = count - int(single.sum())
     linked = ~single if single.sum() + several > _UNITS and several else np.ones(count, bool)
     labels = np.full(count, -1)
-    labels[linked] = _average_linkage(vectors[linked], unit[linked], old[linked] >= 0)
+    labels[linked] = _average_linkage(
+        vectors[linked], unit[linked], old[linked] >= 0, between=0.0 if hold else _KEEP
+    )
     left = np.flatnonzero(~linked)
     free = int(labels.max()) + 1
     means = _means(vectors[linked], labels[linked]) if left.size else None
@@ -171,7 +181,7 @@ def _linked(vectors: Any, before: Sequence[str | None]) -> list[int]:
     return [int(label) for label in labels]
 
 
-def _old_units(vectors: Any, before: Sequence[str | None]) -> Any:
+def _old_units(vectors: Any, before: Sequence[str | None], *, hold: bool) -> Any:
     """Number the groups that there were, each with what is still alike in it; -1 is of none.
 
     One that says several things by now is several: parts of ``LEAST`` texts or more that are less
@@ -187,9 +197,9 @@ def _old_units(vectors: Any, before: Sequence[str | None]) -> Any:
     number = 0
     for _, places in sorted(members.items()):
         parts = np.zeros(len(places), int)
-        if 2 * LEAST <= len(places) <= _ALL_PAIRS:
+        if 2 * LEAST <= len(places) <= _ALL_PAIRS and not hold:
             own = np.arange(len(places))
-            parts = _average_linkage(vectors[places], own, own < 0, _ALIKE * _KEEP)
+            parts = _average_linkage(vectors[places], own, own < 0, alike=_ALIKE * _KEEP)
             large = np.flatnonzero(np.bincount(parts) >= LEAST)
             if large.size < 2:
                 parts[:] = 0
@@ -214,7 +224,9 @@ def _nearly_same(vectors: Any) -> Any:
     return unit
 
 
-def _average_linkage(vectors: Any, unit: Any, old: Any, alike: float = _ALIKE) -> Any:
+def _average_linkage(
+    vectors: Any, unit: Any, old: Any, *, alike: float = _ALIKE, between: float = _KEEP
+) -> Any:
     """Join units, the most alike first, as long as their texts are alike on average.
 
     Args:
@@ -222,6 +234,7 @@ def _average_linkage(vectors: Any, unit: Any, old: Any, alike: float = _ALIKE) -
         unit: the number of the unit that each is in.
         old: whether that is a group that there was: two of these have to be more alike.
         alike: how alike what is joined has to be.
+        between: what the likeness of two groups that there were counts for.
     """
     import numpy as np
     from scipy.cluster.hierarchy import fcluster, linkage
@@ -233,7 +246,7 @@ def _average_linkage(vectors: Any, unit: Any, old: Any, alike: float = _ALIKE) -
     means = _means(vectors, unit)
     similar = np.asarray((means @ means.T).todense())
     known = old[first]
-    similar[np.ix_(known, known)] *= _KEEP
+    similar[np.ix_(known, known)] *= between
     distance = 1.0 - similar
     np.fill_diagonal(distance, 0.0)
     joined = linkage(squareform(np.clip(distance, 0.0, 1.0), checks=False), "average")

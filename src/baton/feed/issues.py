@@ -424,13 +424,16 @@ class Collector:
             bursts_since=None if since is None else since * _BURST_SECONDS,
         )
 
-    def issues(self, groups: Groups | None = None, embed: Embed | None = None) -> list[Issue]:
+    def issues(
+        self, groups: Groups | None = None, embed: Embed | None = None, *, hold: bool = False
+    ) -> list[Issue]:
         """Return the issues, the most frequent first, equal ones by their keys.
 
         Args:
             groups: the groups of texts as they were, which keep their names; it is changed to those
                 that there are now. Without it, signatures alone decide.
             embed: gives vectors of texts; words are compared without it.
+            hold: groups stay as they are, and only new texts come to them.
 
         Raises:
             InputError: ``groups`` are asked for, and scikit-learn is not installed.
@@ -441,7 +444,7 @@ class Collector:
         found: list[Issue] = []
         for counted in self._counted.values():
             issue = self._issue(counted, bursts[counted.signature])
-            found += [issue] if groups is None else by_text(issue, groups, embed)
+            found += [issue] if groups is None else by_text(issue, groups, embed, hold=hold)
         for issue in found:
             del issue.members[MEMBERS:]
         return sorted(found, key=lambda issue: (-issue.count, issue.key))
@@ -695,7 +698,9 @@ def can_be_grouped(issue: Issue) -> bool:
     return len(issue.members) >= (MANY if issue.proven else 2 * LEAST)
 
 
-def by_text(issue: Issue, kept: Groups, embed: Embed | None = None) -> list[Issue]:
+def by_text(
+    issue: Issue, kept: Groups, embed: Embed | None = None, *, hold: bool = False
+) -> list[Issue]:
     """Tell apart what the texts of an issue's members say.
 
     A fault that a finding proves stays one issue, and names its ``groups``. Where only an evaluator
@@ -705,12 +710,14 @@ def by_text(issue: Issue, kept: Groups, embed: Embed | None = None) -> list[Issu
         issue: an issue with all members that were kept of it.
         kept: the groups as they were; changed to those of now.
         embed: gives vectors of texts; words are compared without it.
+        hold: groups stay as they are, and only new texts come to them.
     """
     if not can_be_grouped(issue):
         return [issue]
     had = {id_: name for name, ids in kept.get(issue.key, {}).items() for id_ in ids}
     texts = [member.says for member in issue.members]
-    labels = group_texts(texts, [had.get(member.id) for member in issue.members], embed)
+    old = [had.get(member.id) for member in issue.members]
+    labels = group_texts(texts, old, embed, hold=hold)
     parts: defaultdict[int, list[Member]] = defaultdict(list)
     for member, label in zip(issue.members, labels, strict=True):
         parts[label].append(member)

@@ -674,17 +674,26 @@ def regroup(store: Store, project: int, now: float, embed: Embed | None = None) 
     with store.read() as connection:
         enough = query.having(func.sum(issue.c.count) >= LEAST).order_by(issue.c.signature)
         signatures = connection.execute(enough).all()
+    # Groups of vectors would fall apart by words: where there are no vectors, they stay.
+    hold = False
     for key, proven in signatures:
         try:
-            _regroup_one(store, project, key, proven=bool(proven), now=now, embed=embed)
+            _regroup_one(store, project, key, proven=bool(proven), now=now, embed=embed, hold=hold)
         except JudgeError as error:
-            LOG.warning("texts of issues are compared by their words: no embeddings: %s", error)
-            embed = None
-            _regroup_one(store, project, key, proven=bool(proven), now=now, embed=None)
+            LOG.warning("new texts of issues are compared by their words: %s", error)
+            embed, hold = None, True
+            _regroup_one(store, project, key, proven=bool(proven), now=now, hold=True)
 
 
 def _regroup_one(
-    store: Store, project: int, key: str, *, proven: bool, now: float, embed: Embed | None
+    store: Store,
+    project: int,
+    key: str,
+    *,
+    proven: bool,
+    now: float,
+    embed: Embed | None = None,
+    hold: bool = False,
 ) -> None:
     mine = (issue_member.c.project == project) & (issue_member.c.signature == key)
     with store.read() as connection:
@@ -700,7 +709,7 @@ def _regroup_one(
         if group is not None:
             kept[key][group].append(each["id"])
     base = next(iter(rows.values()))
-    parts = by_text(_as_issue(base, key, members, proven=proven), kept, embed)
+    parts = by_text(_as_issue(base, key, members, proven=proven), kept, embed, hold=hold)
     with store.write() as connection:
         if not alone(connection):
             return

@@ -259,12 +259,18 @@ def _in_groups(
         return found
     groups = _read_groups(path)
     before = msgspec.json.encode(groups, order="deterministic")
+    # Groups of vectors would fall apart by words: where there are no vectors, they stay.
+    hold = groups.pop(_BY_VECTORS, None) is not None
     try:
-        issues = collector.issues(groups, embed)
+        issues = collector.issues(groups, embed, hold=hold and embed is None)
     except JudgeError as error:
-        note(f"there are no embeddings, so reasons are compared by their words: {error}")
+        note(f"there are no embeddings, so new reasons are compared by their words: {error}")
         groups = _read_groups(path)
-        issues = collector.issues(groups)
+        embed = None
+        groups.pop(_BY_VECTORS, None)
+        issues = collector.issues(groups, hold=hold)
+    if hold or embed is not None:
+        groups[_BY_VECTORS] = {}
     after = msgspec.json.encode(groups, order="deterministic")
     if after != before:
         with naming(path):
@@ -272,6 +278,10 @@ def _in_groups(
             with open_own(path, "wb") as file:
                 file.write(after)
     return issues
+
+
+_BY_VECTORS = ""
+"""What stands among the groups, by the key of a signature, where vectors made them."""
 
 
 def _read_groups(path: Path) -> Groups:
