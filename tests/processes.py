@@ -120,7 +120,7 @@ def run_baton(
         said = []
         for stream in (out, err):
             stream.seek(0)
-            said.append(stream.read().decode("utf-8", "surrogateescape"))
+            said.append(stream.read().decode("utf-8"))
         return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *said)
 
 

@@ -33,7 +33,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["export", "a", "--otlp", "b", "--only", "c"], "takes spans or results, not `c`"),
         (["report", "a", "b"], "unexpected argument `b`; see `baton report --help`"),
         (["rubrics", "shw"], "no command `shw`; did you mean `show`?"),
-        (["rubrics", "request"], "no command `request`; known: list, show, test"),
+        (["rubrics", "request"], "no command `request`; known: examples, list, show, test"),
     ],
 )
 def test_what_is_missing_or_too_much_is_said_in_words(

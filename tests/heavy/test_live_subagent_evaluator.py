@@ -9,29 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.test_subagent_evaluator import EVALSET
 
 pytestmark = pytest.mark.heavy
 
-BOOKING = """
-eval_cases:
-  - eval_id: travel_booking_001
-    conversation:
-      - invocation_id: turn_1
-        user_content:
-          parts:
-            - text: "Book a flight to Paris"
-        intermediate_data:
-          intermediate_responses:
-            - type: agent_transfer
-              from_agent: router
-              to_agent: flight_search_agent
-            - type: agent_transfer
-              from_agent: flight_search_agent
-              to_agent: booking_agent
-        final_response:
-          parts:
-            - text: "I've booked your flight to Paris"
-"""
 METHODS = {
     "intermediate responses": """
 intermediate_responses:
@@ -118,7 +99,7 @@ def scores(results: dict[str, Any]) -> dict[str, tuple[str, float]]:
 
 
 def test_example_1_passes_and_reports_the_documented_keys(judge: Judge) -> None:
-    code, results = judge(evaluator("contains"), BOOKING)
+    code, results = judge(evaluator("contains"), EVALSET)
     assert code == 0, results
     (row,) = results["travel_booking_001"]["scores"]
     assert (row["evaluator_name"], row["evaluator_type"]) == (
@@ -301,7 +282,7 @@ def test_the_agent_id_says_which_agents_of_the_server_are_meant(judge: Judge) ->
 
 
 def test_an_agent_id_that_the_server_does_not_know_is_one_clear_reason(judge: Judge) -> None:
-    code, results = judge(evaluator("contains"), BOOKING, "travel_desk")
+    code, results = judge(evaluator("contains"), EVALSET, "travel_desk")
     assert code == 3
     reason = results["travel_booking_001"]["error"]
     assert "none of them is `travel_desk`" in reason

@@ -60,7 +60,7 @@ def written(out: Path) -> tuple[bytes, bytes, dict[str, Any]]:
     return (place / "index.jsonl").read_bytes(), (place / "bodies.jsonl").read_bytes(), header
 
 
-@pytest.mark.parametrize("size", [20_000, 10_000_000])
+@pytest.mark.parametrize("size", [20_000, pytest.param(10_000_000, marks=pytest.mark.heavy)])
 def test_a_process_that_dies_is_told_and_no_case_passes_for_it(
     baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.processes import run_baton
 from tests.security.hostile_project import hostile_project
 
 TEXT = "x[/red]\x1b]52;c;aGk=\x07\n::error::\u202egpj ##vso[task] <script>alert(1)</script>"
@@ -189,13 +190,8 @@ def test_what_is_hostile_in_a_report_of_a_real_folder_stays_text(tmp_path: Path)
     folder, ran = tmp_path / "theirs", tmp_path / "ran"
     before = everything(folder, "http://127.0.0.1:9", ran, tmp_path / "none")
     page = tmp_path / "out.html"
-    done = subprocess.run(
-        [sys.executable, "-m", "baton", "report", str(before), "--html", str(page), "--github"],
-        cwd=folder,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode in (1, 3), done.stderr.decode()
+    done = run_baton("report", before, "--html", page, "--github", folder=folder)
+    assert done.returncode in (1, 3), done.stderr
     assert not ran.exists()
     assert "<script>alert" not in page.read_text("utf-8")
     assert msgspec.json.decode((before / "evaluation.json").read_bytes())["name"]

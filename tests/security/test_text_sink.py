@@ -21,6 +21,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import ROOT, Baton
+from tests.processes import run_baton
 from tests.reports.hostile import hostile_trace
 
 from baton.model import Content, Part
@@ -146,9 +147,9 @@ def test_names_of_files_are_shown_in_errors_and_notes(
 ) -> None:
     (tmp_path / os.fsdecode(name)).write_text("{}")
     for arguments in ([verb, os.fsdecode(name)], [verb, "."], [verb, f"{os.fsdecode(name)}x"]):
-        done = in_process(tmp_path, *arguments)
+        done = run_baton(*arguments, folder=tmp_path)
         assert done.returncode == 2, done.stderr
-        told = (done.stdout + done.stderr).decode("utf-8")
+        told = done.stdout + done.stderr
         assert not ACTS.search(told), ascii(told)
         assert "internal error" not in told
         assert all(line.startswith(("baton: ", "note: ")) for line in told.splitlines()), told
@@ -158,21 +159,21 @@ def test_names_of_files_are_shown_in_errors_and_notes(
 def test_a_file_whose_name_is_not_utf_8_is_shown_and_cannot_be_stored(tmp_path: Path) -> None:
     source = ROOT / "examples" / "adk" / "recordings" / "support_desk" / "refund.sse"
     (tmp_path / os.fsdecode(b"a\xff.sse")).write_bytes(source.read_bytes())
-    done = in_process(tmp_path, "show", os.fsdecode(b"a\xff.sse"))
+    done = run_baton("show", os.fsdecode(b"a\xff.sse"), folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert b"a\\udcff.sse" in done.stdout
+    assert "a\\udcff.sse" in done.stdout
     for words in (["a\udcff.sse"], ["."], [".", "--jobs", "2"]):
-        done = in_process(tmp_path, "score", *words)
+        done = run_baton("score", *words, folder=tmp_path)
         assert done.returncode == 3
-        assert b"internal error" not in done.stderr
-        assert b"\\udcff" in done.stdout + done.stderr
-        assert b"Traceback" not in done.stderr
+        assert "internal error" not in done.stderr
+        assert "\\udcff" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_options_of_the_command_line_are_shown_too(tmp_path: Path) -> None:
-    done = in_process(tmp_path, "show", "--\x1b[2J\nx=1")
+    done = run_baton("show", "--\x1b[2J\nx=1", folder=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"baton: no option `--\\u001b[2J\\nx=1`;")
+    assert done.stderr.startswith("baton: no option `--\\u001b[2J\\nx=1`;")
 
 
 def test_on_a_terminal_only_colours_of_ours_are_codes(opened: Opened, tmp_path: Path) -> None:
@@ -202,8 +203,8 @@ def test_what_agents_print_and_log_is_shown_as_well(tmp_path: Path) -> None:
         "dataset: cases.yaml\nproviders:\n  - {type: python, target: 'desk.py:answer'}\n"
         "agent: {log_level: INFO}\n"
     )
-    done = in_process(tmp_path, "eval", "baton.yaml")
-    told = (done.stdout + done.stderr).decode("utf-8")
+    done = run_baton("eval", "baton.yaml", folder=tmp_path)
+    told = done.stdout + done.stderr
     assert done.returncode == 0, told
     assert not ACTS.search(told), ascii(told)
     assert told.count("\\u001b]52;c;aGk=") >= 3
@@ -283,14 +284,6 @@ def test_any_text_is_visible_and_is_escaped_once(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_json_keeps_its_values(text: str) -> None:
     assert json.loads(visible(json.dumps({text: text}, ensure_ascii=False))) == {text: text}
-
-
-def in_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "baton", *arguments],
-        cwd=folder, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
 
 
 def on_a_terminal(folder: Path, arguments: list[str]) -> str:

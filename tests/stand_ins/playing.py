@@ -34,6 +34,11 @@ SHOPS = ("langgraph", "openai_agents", "pydantic_ai", "strands")
 """Frameworks with a shop."""
 DATA = Path(__file__).parents[1] / "data" / "stand_ins"
 FOUND = {"order": "7", "total": 40}
+RECORDED = [
+    RecordedAnswer(name="look_up", agent="cashier", input={"order": "7"}, result={"total": 40}),
+    RecordedAnswer(name="stock", agent="cashier", input={"order": "7"}, result="none left"),
+    RecordedAnswer(name="charge", input={"order": "7", "amount": 40}, result="charged 40 then"),
+]
 REPLAYED = [
     RecordedAnswer(name="look_up", input={"order": "7"}, result=FOUND),
     RecordedAnswer(name="pay_back", input={"order": "7", "amount": 40}, result="paid 40"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.stand_ins.playing import (
+    RECORDED,
     Shop,
     asked,
     calls,
@@ -41,13 +42,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 @pytest.fixture
 def shop(app: Shop) -> Shop:
     return app.begin()
-
-
-RECORDED = [
-    RecordedAnswer(name="look_up", agent="cashier", input={"order": "7"}, result={"total": 40}),
-    RecordedAnswer(name="stock", agent="cashier", input={"order": "7"}, result="none left"),
-    RecordedAnswer(name="charge", input={"order": "7", "amount": 40}, result="charged 40 then"),
-]
 
 
 def test_calls_of_one_response_are_answered_each_and_marked_in_the_spans(shop: Shop) -> None:

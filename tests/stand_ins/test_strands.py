@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.stand_ins.playing import Shop, asked, calls, recorded_moment, replaying, routed, said
+from tests.stand_ins.playing import (
+    RECORDED,
+    Shop,
+    asked,
+    calls,
+    recorded_moment,
+    replaying,
+    routed,
+    said,
+)
 
 from baton.model import Form, ProviderError, StandIns
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
@@ -27,13 +36,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 @pytest.fixture
 def shop(app: Shop) -> Shop:
     return app.begin()
-
-
-RECORDED = [
-    RecordedAnswer(name="look_up", agent="cashier", input={"order": "7"}, result={"total": 40}),
-    RecordedAnswer(name="stock", agent="cashier", input={"order": "7"}, result="none left"),
-    RecordedAnswer(name="charge", input={"order": "7", "amount": 40}, result="charged 40 then"),
-]
 
 
 def test_calls_of_one_response_are_answered_each_and_marked_in_the_spans(shop: Shop) -> None:

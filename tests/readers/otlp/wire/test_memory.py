@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.readers.otlp.wire.conftest import read_conversations
 
 PEAK = """
@@ -41,6 +42,7 @@ def _peak(path: str, spans: int) -> int:
     return int(peak)
 
 
+@pytest.mark.heavy
 def test_memory_does_not_grow_with_the_file(wire: Any, tmp_path: Path) -> None:
     few, many = tmp_path / "few.jsonl", tmp_path / "many.jsonl"
     _write(wire, few, 400)
