@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import baton
 
@@ -63,6 +65,18 @@ def test_scoring_json_without_a_judge_loads_neither_asyncio_nor_yaml(tmp_path: P
     arguments = ["score", f"{DESK}/refund.sse", "--out", str(tmp_path)]
     found = loaded(f"from baton.cli import main\nmain({arguments!r})")
     assert not found & {"asyncio", "yaml"}
+
+
+def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> None:
+    modules = ["formats.adk", "formats.evaluation_folder"]
+    modules += [f"model.{n}" for n in ("aggregates", "evaluation", "provenance", "score", "trace")]
+    for name in modules:
+        found = vars(import_module(f"baton.{name}"))
+        structs = [v for v in found.values() if isinstance(v, type) and issubclass(v, Struct)]
+        assert structs
+        for struct in structs:
+            own = struct.__module__ == f"baton.{name}"
+            assert not own or not any(isinstance(v, str) for v in struct.__annotations__.values())
 
 
 def test_rouge_loads_the_stemmer_of_nltk_and_not_all_of_it() -> None:

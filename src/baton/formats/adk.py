@@ -1,7 +1,5 @@
 """Files and events of Google ADK, and the eval sets of judge-llm, as types (ADK 1.x and 2.x)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -10,8 +10,6 @@ The header has a ``version``. Folders of Baton 0.1 have none: `_upgraded` reads 
 which two fields of a score had other names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import io

@@ -1,10 +1,8 @@
 """What is summed up over results: efficiency counters, routing matrix, judged scores by agent."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -223,7 +221,7 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
             )
         )
 
-    def join(self, other: Asked, by: int = 1) -> None:
+    def join(self, other: Self, by: int = 1) -> None:
         """Count what another sum has; ``by`` of -1 takes it back."""
         for name in ("scores", "cached", "requests", "tokens", "unpriced"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
@@ -281,7 +279,7 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
         setattr(self, status, getattr(self, status) + 1)
         self.total += value or 0.0
 
-    def join(self, other: AgentScores, by: int = 1) -> None:
+    def join(self, other: Self, by: int = 1) -> None:
         """Count what another sum has; ``by`` of -1 takes it back."""
         for name in (*STATUSES, "settled"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))

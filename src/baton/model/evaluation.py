@@ -1,7 +1,5 @@
 """Results: of a case, of an evaluator, of an evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Literal
 

@@ -1,10 +1,8 @@
 """What an evaluation judged, and by what: hashes and versions that tell whether two compare."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -137,7 +135,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     git: GitState | None = None
     texts: list[ChangedText] = msgspec.field(default_factory=list)
 
-    def with_agents(self, seen: AgentHashes) -> Provenance:
+    def with_agents(self, seen: AgentHashes) -> Self:
         """Return it with the agents that traces name; those of definitions stay."""
         return msgspec.structs.replace(
             self,
@@ -146,7 +144,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
             models=sorted({*seen.models, *self.models}),
         )
 
-    def with_recordings(self, contents: Collection[str]) -> Provenance:
+    def with_recordings(self, contents: Collection[str]) -> Self:
         """Return it with the version of a recorded set: the content of its traces, in any order."""
         if not contents:
             return self

@@ -1,7 +1,5 @@
 """Verdicts: a score, its evidence, and what a judge took for it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import islice
