@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from baton.guard import Guard
 
@@ -48,6 +50,27 @@ def decisions(store: Path | str | None, rounds: int) -> dict[str, list[float]]:
     return taken
 
 
+def round_trip(server: str, rounds: int) -> list[float]:
+    """Ask for what a server does not know: what HTTP alone takes, over an open connection."""
+    parts = urlsplit(server)
+    connection = HTTPConnection(parts.hostname or "", parts.port or 80)
+    taken: list[float] = []
+
+    def ask() -> None:
+        connection.request("GET", "/nothing")
+        connection.getresponse().read()
+
+    for _ in range(rounds):
+        timed(ask, taken)
+    connection.close()
+    return taken
+
+
+def shown(name: str, taken: list[float]) -> None:
+    cut = statistics.quantiles(taken, n=20)
+    print(f"{name:28}{statistics.median(taken):8.2f}{cut[18]:8.2f}")
+
+
 def imported(clock: str) -> float:
     """Return the least of ten times, in milliseconds: others use the machine, too."""
     code = IMPORT.format(clock=clock)
@@ -73,10 +96,9 @@ def main() -> None:
             stores["server"] = given.server
         for name, store in stores.items():
             for event, taken in decisions(store, rounds).items():
-                cut = statistics.quantiles(taken, n=20)
-                print(
-                    f"{f'{event}, state in {name}':28}{statistics.median(taken):8.2f}{cut[18]:8.2f}"
-                )
+                shown(f"{event}, state in {name}", taken)
+    if given.server is not None:
+        shown("round trip to the server", round_trip(given.server, rounds))
     wall, work = imported("perf_counter"), imported("process_time")
     print(f"import of baton.guard: {wall:.0f} ms, {work:.0f} ms of the processor")
 

@@ -262,12 +262,15 @@ def test_what_does_not_fit_is_refused(
     assert told.status == status, told.body
 
 
-def test_a_file_that_is_broken_fails_the_decision(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_error", ["closed", "open"])
+def test_a_file_that_is_broken_closes_or_opens_as_the_policy_says(
+    on_error: str, store: Store, tmp_path: Path
+) -> None:
     (tmp_path / "guards").mkdir()
     (tmp_path / "guards" / f"{store.project('default')}.db").write_text("no database\n" * 500)
     with counting(store, tmp_path) as url, asking(url) as state:
-        decision = state.decide(limit(max_dispatches=9), sent(1))
-        assert not decision.allowed
+        decision = state.decide(limit(on_error, max_dispatches=9), sent(1))
+        assert decision.allowed is (on_error == "open")
         assert "503" in decision.failed["guard"]
 
 

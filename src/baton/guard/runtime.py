@@ -15,7 +15,6 @@ model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
@@ -168,6 +167,8 @@ class Guard:
         """Do something that decides an answer: in a thread where a model is asked, else at once."""
         if not self._asks_models:
             return work(*given)
+        import asyncio  # an import of 15 ms, which an async program has done
+
         return await asyncio.to_thread(work, *given)
 
     def begin(
