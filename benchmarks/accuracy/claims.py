@@ -26,6 +26,7 @@ FOLDERS: dict[str, Path] = {
     "claims unread": HERE / "claims/unread",
     "claims later": HERE / "claims/later",
     "claims trades": HERE / "claims/trades",
+    "claims blind": HERE / "claims/blind",
 }
 """The folders of lists, by what tables call them."""
 

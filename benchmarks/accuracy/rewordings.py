@@ -32,6 +32,7 @@ FOLDERS: dict[str, Path] = {
     "varied": OWN / "varied",
     "unread": OWN / "unread",
     "trades": OWN / "trades",
+    "blind": OWN / "blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -45,6 +46,7 @@ _HALF_OF = {
     FOLDERS["varied"]: "tune",
     FOLDERS["unread"]: "report",
     FOLDERS["trades"]: "report",
+    FOLDERS["blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.

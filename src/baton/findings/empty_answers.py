@@ -107,6 +107,29 @@ _CHOICE = re.compile(
         |\b(?:préférez|préfères|möchten\ sie|möchtest|prefiere|prefieres)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "I'm checking the policy now." and nothing else, at the end of a turn in which it was checked.
+_ONLY_PROMISES = re.compile(
+    rf"""(?:(?:first|now|okay|ok|sure)\W{{1,3}})?{_FIRST_PERSON}(?:\ now|\ just|\ first)?\ (?:check
+        |look
+        |search|query|consult|investigat|analy[sz]|review|ask)\w*\b
+        [^.!?]*\b(?:now|first|right\ away|at\ the\ moment|currently)\b[^.!?]*[.!?]*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What is so in general: "Lifeguards should always be certified", after a result that names them.
+_IN_GENERAL = re.compile(
+    r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule
+        |immer|meistens|in\ der\ Regel|grundsätzlich|üblicherweise|toujours|généralement|en\ général
+        |siempre|normalmente|por\ lo\ general)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words of an answer to somebody, about something: "your order", "both are always open".
+_OF_THIS = re.compile(
+    r"""\b(?:I|we|me|us|my|our|your|yours|this|these|that|those|both|neither|either|only|here|today
+        |tomorrow|tonight|now|it|they|them|he|she|his|her|their|ich|wir|mein\w*|unser\w*|ihr\w*|dein\w*|dies\w*
+        |beide|heute|morgen|je|nous|mon|ma|mes|notre|nos|votre|vos|ce|cette|ces|he|hemos|mi|mis|nuestr\w+
+        |su|sus|tu|tus|est[eao]s?|ambos|hoy)\b|['’](?:ll|ve|m|re)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 
 
@@ -117,10 +140,18 @@ def postpones(answer: str) -> bool:
     if _PROMISES.search(answer) is not None and _WAITING.search(answer) is not None:
         return True
     parts = _parts(answer)
+    if parts and all(_ONLY_PROMISES.fullmatch(part) for part in parts):
+        return True
     return bool(parts) and all(
         _AT_WORK.search(part) or (_TO_COME.search(part) and not _DEED.search(part))
         for part in parts
     )
+
+
+def speaks_in_general(answer: str) -> bool:
+    """Tell an answer that says how things are in general, and speaks of nobody and of no case."""
+    parts = _parts(answer)
+    return bool(parts) and _IN_GENERAL.search(parts[0]) is not None and not _OF_THIS.search(answer)
 
 
 def only_asks(answer: str) -> bool:

@@ -189,6 +189,8 @@ _WITH_DIGITS = (
         r"(?<![\d.,])(\d+(?:\.\d+)?) ?([万億亿])(?!\d)",
         lambda m: f"{float(m[1]) * (10**4 if m[2] == '万' else 10**8):.10g}",
     ),
+    # 16,500円, 3人: no blank stands before a counter.
+    _rule("円|元|人|日|時|分|泊|月|年|名|個|원", r"(?<=\d)(?=[円元人日時分泊月年名個원])", " "),
     # 250 basis points
     _rule("basis|bp", r"(?<=\d) ?(?:basis points?|bps?)\b", " bp"),
     # (555) 123-4567, 555.123.4567 and +1-555-123-4567

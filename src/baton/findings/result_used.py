@@ -11,7 +11,7 @@ from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, rou
 
 from .caller_texts import Piece, all_recorded, emitted, given_out, had_before, turns_to
 from .dispatch_completed import reports_failure
-from .empty_answers import denies_data, only_asks, postpones
+from .empty_answers import denies_data, only_asks, postpones, speaks_in_general
 from .facts import HARD, NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import (
     TOO_LONG,
@@ -490,9 +490,16 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
     shares_little = len(case.found) <= _CHANCE and all(f.kind == "word" for f in case.found)
     return (
         shares_little
-        and _says_that_it_was_ignored(turn, case, result)
+        and (_says_that_it_was_ignored(turn, case, result) or _is_general(turn, case, result))
         and _doubt(trace, turn, case, result) is None
     )
+
+
+def _is_general(turn: Turn, case: _Case, result: str) -> bool:
+    """Tell a caller that only says what is so in general, after a result that does not."""
+    if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
+        return False
+    return speaks_in_general(plain_text(turn.output)) and not speaks_in_general(result)
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
@@ -513,8 +520,9 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
     told = {float(key[2:]) for key in read(*words).keys - case.had.keys if key.startswith("n:")}
     told.discard(1.0)
     # "Only 36 EUR more" for 153 and 189 EUR; "before seven" for 06:55.
-    made = {abs(a - b) for i, a in enumerate(values) for b in values[i + 1 :]}
-    made |= {a + b for i, a in enumerate(values) for b in values[i + 1 :]}
+    # Rounded, as 18.47 - 18.42 is 0.04999... in binary.
+    made = {round(abs(a - b), 6) for i, a in enumerate(values) for b in values[i + 1 :]}
+    made |= {round(a + b, 6) for i, a in enumerate(values) for b in values[i + 1 :]}
     hours = {float(h) for f in case.facts for k in f.keys if k[:2] == "t:" for h in _near_hours(k)}
     return bool(told & (made | hours))
 
