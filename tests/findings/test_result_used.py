@@ -322,6 +322,8 @@ UPTIME = (
     [
         "I have passed the migration to our analysis agent.",
         "I'm sorry, I don't have access to your certificate.",
+        "I'm checking the certificate now.",
+        "A certificate should always be renewed in time. Monitoring with alerts helps teams most.",
     ],
 )
 def test_a_plain_word_in_common_is_no_use_by_an_empty_answer(answer: str) -> None:
@@ -334,6 +336,7 @@ def test_a_plain_word_in_common_is_no_use_by_an_empty_answer(answer: str) -> Non
         "I placed the order. You'll hear from me.",
         "Which of the two shall I book?",
         "I've asked the supplier to correct all of them and will let you know.",
+        "The second one is always late. Your best choice is to leave early from Pedras Rubras.",
     ],
 )
 def test_who_did_something_or_offers_a_choice_may_have_used_the_result(answer: str) -> None:
