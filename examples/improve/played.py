@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self
 
@@ -32,7 +31,6 @@ class Shop(ConfiguredProvider[ProviderOptions]):
     summary = ""
     options_type = ProviderOptions
     say: Say = staticmethod(here)
-    wait = 0.0
 
     async def components(self) -> dict[str, str]:
         """Return the three prompts."""
@@ -42,19 +40,17 @@ class Shop(ConfiguredProvider[ProviderOptions]):
         """Play a case."""
         texts = changed(self.around.texts)
         message = case.first_input
-        if self.wait:
-            await asyncio.sleep(self.wait)
         to = await self.say(texts["agent:desk"], message)
         said = await self.say(texts[f"agent:{to}"], message)
         return conversation(case.id, message, to, said)
 
 
-def maker(say: Say = here, wait: float = 0.0) -> Callable[[Mapping[str, str]], Shop]:
-    """Return what builds the shop with some texts changed; ``wait`` is in seconds, for a case."""
+def maker(say: Say = here) -> Callable[[Mapping[str, str]], Shop]:
+    """Return what builds the shop with some texts changed; ``say`` has its model answer."""
 
     def make(texts: Mapping[str, str]) -> Shop:
         made = Shop(ProviderOptions(type="shop"), Surroundings(texts=texts))
-        made.say, made.wait = say, wait
+        made.say = say
         return made
 
     return make
@@ -65,9 +61,9 @@ class Model:
 
     model, samples = "scripted", 1
 
-    def __init__(self, seed: int = 0, wait: float = 0.0) -> None:
-        """Take the seed of what it draws, and the seconds that it waits for each answer."""
-        self._seed, self._wait = seed, wait
+    def __init__(self, seed: int = 0) -> None:
+        """Take the seed of what it draws."""
+        self._seed = seed
 
     def with_options(self, _: Mapping[str, Any]) -> Self:
         """Return itself: it has no options."""
@@ -75,8 +71,6 @@ class Model:
 
     async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:
         """Answer a question of a strategy."""
-        if self._wait:
-            await asyncio.sleep(self._wait)
         value = propose(request.instructions, request.content, (self._seed, sample))
         return JudgeResponse(value=value, model=self.model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from baton.components import read_examples
+from baton.improvements.journal import Journal
+from baton.improvements.plays import Options
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
-from baton.model import Case, InputError, JudgeError, JudgeRequest
+from baton.improvements.study import improve_texts
+from baton.model import Case, InputError, JudgeError, JudgeRequest, Trace
+from baton.providers.base import ProviderOptions, Surroundings
 from baton.testing.build import case, expect
 
 from .world import (
@@ -18,6 +24,7 @@ from .world import (
     HELPS,
     REFUNDS,
     Model,
+    Shop,
     broken,
     down,
     improve,
@@ -210,3 +217,36 @@ def test_hopeless_candidates_are_not_played_to_the_end() -> None:
     for each in ended:
         assert each.plays < select + 40
     assert study_of(result, "agent:refunds").before == REFUNDS
+
+
+class Shown(Shop):
+    """Names orders once it was shown an example of a refund."""
+
+    async def components(self) -> dict[str, str]:
+        return {"examples:refunds": "[]"}
+
+    async def __call__(self, case: Case) -> Trace:
+        examples = read_examples(self.around.texts.get("examples:refunds", "[]"))
+        seen = any(each.to == ["refunds"] for each in examples)
+        texts = {"agent:refunds": f"{REFUNDS} {HELPS['agent:refunds']}"} if seen else {}
+        return await Shop(self.options, Surroundings(texts=texts))(case)
+
+
+def test_examples_are_chosen_among_train_cases_alone() -> None:
+    made = moments()
+    made.make = lambda texts: Shown(ProviderOptions(type="shop"), Surroundings(texts=texts))
+    result = improve(made, components=["examples:refunds"], strategy="bayesian")
+    (study,) = result.studies
+    assert study.outcome == "proven", study.reason
+    assert {each.id for each in read_examples(str(study.after))} <= set(result.split.train)
+    with pytest.raises(InputError, match="the strategy `bayesian` chooses"):
+        improve(made, components=["examples:refunds"], strategy="gepa")
+
+
+def test_failures_that_blame_names_choose_the_agent() -> None:
+    work = improve_texts(
+        moments(), Model(), Journal.in_memory(), Options(candidates=1, seed=3),
+        blame=lambda _: ["billing"],
+    )  # fmt: skip
+    studied = [each.component for each in asyncio.run(work).studies]
+    assert studied[0] == "agent:billing"

@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    rows: Iterable[IndexRow],
+    rows: Iterable[tuple[IndexRow, Collection[str]]],
     types: Mapping[str, str],
     components: Collection[str],
     *,
@@ -52,20 +52,22 @@ def choose(
     """Return what is to be studied, that with the most failures first.
 
     Args:
-        rows: the cases as they are played unchanged.
+        rows: the cases as they are played unchanged, each with the agents that are proven to have
+            made it fail.
         types: the type of each evaluator, by its name.
         components: the texts that there are, by name.
         agents: study the instructions of these agents, whatever the failures say.
         named: study these components, whatever the failures say.
         aimed: the axis that has to get better; the one that fails most at the agent if not given.
-        pointed: failures by agent that blame and issues tell of beside these rows.
+        pointed: failures by agent that are known of beside these rows, from issues for example.
 
     Raises:
         InputError: no such agent or component, or nothing fails.
     """
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        for agent, evaluator in pointing(row, types):
+    for row, blamed in rows:
+        proven = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
+        for agent, evaluator in proven or pointing(row, types):
             found[agent][evaluator] += 1
     for agent, count in (pointed or {}).items():
         found[agent][CASES_PASSED.name] += count

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from statistics import fmean
 from time import perf_counter
@@ -153,16 +153,13 @@ class _Run:
         self.progress.step(f"{counted(len(open_ids), 'case')} played as they are")
         before = await plays.of({}, open_ids)
         chosen_ = choose(
-            (play.row for own in before.values() for play in own),
+            ((play.row, play.blamed) for own in before.values() for play in own),
             self.types,
             texts,
             agents=self.options.agents,
             named=self.options.components,
             aimed=_axis_named(self.options.aimed),
-            pointed=Counter(
-                agent for own in before.values() for play in own for agent in play.blamed
-            )
-            + Counter(self.options.pointed),
+            pointed=self.options.pointed,
         )
         proven: dict[str, str] = {}
         share = open_share = _FALSE_GAINS / len(chosen_)

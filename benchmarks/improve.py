@@ -1,0 +1,171 @@
+"""How `baton improve` does on the simulation of the demo: strategies, false gains, overhead.
+
+    python benchmarks/improve.py                          # all measures
+    python benchmarks/improve.py strategies --seeds 20    # some: strategies noise overhead
+
+Strategies: each looks for the sentence that mends one agent, with the same number of plays; a run
+counts if the gain is proven. Noise: the expectations of cases are shuffled, so that no gain is
+real. Overhead: wall time over that in which agents or a model are at work (they only wait), 16
+cases in play.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "improve"))
+
+from played import Model, here, maker  # type: ignore[import-not-found, unused-ignore]
+from shop import TEXTS, answer, messages  # type: ignore[import-not-found, unused-ignore]
+
+from baton.improvements.journal import Journal
+from baton.improvements.plays import Options
+from baton.improvements.result import Improvement, Study
+from baton.improvements.strategies import STRATEGIES
+from baton.improvements.study import improve_texts
+from baton.model import Case, JudgeRequest, JudgeResponse
+from baton.replays.play import Moments
+from baton.runner.plan import RunOptions, make_plan
+from baton.stats.comparison import drop_of_passes
+from baton.stats.intervals import share
+
+PLAYS, CASES, IN_PLAY = 500, 90, 16
+ANSWER_SECONDS, PROPOSAL_SECONDS = 0.5, 3.0
+
+
+def improve(
+    cases: list[Case], seed: int, say: Any = here, model: Any = None, **options: Any
+) -> Improvement:
+    """Improve the shop in this process."""
+    plan = make_plan(["dispatch_routing", "response"])
+    moments = Moments(cases, maker(say), plan, RunOptions(concurrency=IN_PLAY))
+    given = Options(seed=seed, **options)
+    work = improve_texts(moments, model or Model(seed), Journal.in_memory(), given)
+    return asyncio.run(work)
+
+
+def gain_of(study: Study) -> float:
+    """Return how much better the aimed axis is on the held-out cases."""
+    if study.proof is None:
+        return 0.0
+    axes = study.proof.comparison.axes
+    return next((a.difference.difference.value for a in axes if a.axis == study.proof.aimed), 0.0)
+
+
+def strategies(seeds: int) -> None:
+    """Print, for each strategy, how often it mends an agent, beside the floor."""
+    proven: dict[str, list[bool]] = {}
+    print(f"{seeds} seeds, three agents in turn, {PLAYS} plays each")
+    print(f"{'strategy':<15}{'proven':>8}  {'95 %':<14}{'gain':>6}{'requests':>10}  above random")
+    for strategy in ("random", *(name for name in STRATEGIES if name != "random")):
+        gains, asked, found = [], [], []
+        for seed in range(seeds):
+            component = [*TEXTS][seed % len(TEXTS)]
+            result = improve(
+                messages(CASES, seed),
+                seed,
+                strategy=strategy,
+                candidates=1_000,
+                components=[component],
+                max_calls=PLAYS,
+            )
+            (study,) = result.studies
+            found.append(study.outcome == "proven")
+            gains.append(gain_of(study) if found[-1] else 0.0)
+            asked.append(result.asked)
+        proven[strategy] = found
+        floor = proven["random"]
+        pairs = [(int(a), 1, int(b), 1) for a, b in zip(found, floor, strict=True)]
+        p = drop_of_passes(pairs)
+        above = "-" if strategy == "random" else ("yes" if p <= 0.05 else "no") + f" (p {p:.3f})"
+        rate = share(sum(found), seeds)
+        interval = f"[{rate.low:.2f}, {rate.high:.2f}]" if rate is not None else ""
+        print(
+            f"{strategy:<15}{sum(found) / seeds:>8.2f}  {interval:<14}{fmean(gains):>6.2f}"
+            f"{fmean(asked):>10.0f}  {above}",
+            flush=True,
+        )
+
+
+def noise(runs: int) -> None:
+    """Print in how many runs over shuffled expectations a gain is found."""
+    found = 0
+    for seed in range(runs):
+        cases = messages(CASES, seed)
+        turns = [case.turns[0] for case in cases]
+        stated = [(each.agents, each.dispatches, each.response_contains) for each in turns]
+        random.Random(seed).shuffle(stated)
+        for turn, (agents, dispatches, response) in zip(turns, stated, strict=True):
+            turn.agents, turn.dispatches, turn.response_contains = agents, dispatches, response
+        found += bool(improve(cases, seed, candidates=20).texts)
+    print(f"shuffled expectations: a gain in {found} of {runs} runs (at most 1 of 20 is meant)")
+
+
+class Busy:
+    """Adds up the time in which an agent or the model is at work."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.seconds, self._at_work, self._since = 0.0, 0, 0.0
+
+    async def wait(self, seconds: float) -> None:
+        """Be at work for so long."""
+        if not self._at_work:
+            self._since = time.perf_counter()
+        self._at_work += 1
+        await asyncio.sleep(seconds)
+        self._at_work -= 1
+        if not self._at_work:
+            self.seconds += time.perf_counter() - self._since
+
+
+def overhead() -> None:
+    """Print the wall time over the time in which agents or the model are at work."""
+    improve(messages(CASES, 1), 1, candidates=2)  # what is imported once
+    busy = Busy()
+
+    async def say(system: str, message: str) -> str:
+        await busy.wait(ANSWER_SECONDS)
+        said: str = answer(system, message, 0)
+        return said
+
+    class Waiting(Model):  # type: ignore[misc, unused-ignore]
+        async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:
+            await busy.wait(PROPOSAL_SECONDS)
+            answered: JudgeResponse = await super().ask(request, sample=sample)
+            return answered
+
+    began, cpu = time.perf_counter(), time.process_time()
+    result = improve(
+        messages(CASES, 1), 1, say, Waiting(1), candidates=10, components=["agent:refunds"]
+    )
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    own = seconds - busy.seconds
+    print(
+        f"{result.plays} plays of two answers, {ANSWER_SECONDS:g} s each, {IN_PLAY} in play, and "
+        f"{result.asked} proposals of {PROPOSAL_SECONDS:g} s: {seconds:.1f} s, of which "
+        f"{own:.2f} s ({own / busy.seconds:.1%}) in none of them; CPU {cpu:.2f} s"
+    )
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("measures", nargs="*", default=["strategies", "noise", "overhead"])
+    parser.add_argument("--seeds", type=int, default=20)
+    given = parser.parse_args()
+    for name in given.measures:
+        {"strategies": lambda: strategies(given.seeds), "noise": lambda: noise(given.seeds)}.get(
+            name, overhead
+        )()
+
+
+if __name__ == "__main__":
+    main()

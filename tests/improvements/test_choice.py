@@ -1,0 +1,79 @@
+"""Which component is studied: that of the agent that failures point to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.improvements.choice import Chosen, choose
+from baton.model import FailedAt, Hop, InputError
+from baton.stats.comparison import CASES_PASSED, Axis
+from baton.store import IndexRow
+
+TEXTS = ("agent:desk", "agent:refunds", "agent:billing", "description:refunds")
+TYPES = {"response": "response", "my_route": "dispatch_routing", "scope": "scope_fidelity"}
+
+
+def row(*failed: FailedAt, to: str = "refunds", back: bool = True) -> IndexRow:
+    route = [Hop(1, "delegate", "desk", to, "d1")]
+    route += [Hop(1, "return", to, "desk", "d2")] if back else []
+    return IndexRow(
+        position=0, case_id="c", repeat=0, status="failed", scores=[], offset=0, length=0,
+        route=route, failed_at=list(failed),
+    )  # fmt: skip
+
+
+def chosen(*rows: IndexRow, blamed: tuple[str, ...] = (), **given: Any) -> list[Chosen]:
+    return choose([(each, blamed) for each in rows], TYPES, TEXTS, **given)
+
+
+@pytest.mark.parametrize(
+    ("failed", "component", "aim"),
+    [
+        (FailedAt("my_route", "billing", "desk"), "agent:desk", "my_route"),
+        (FailedAt("my_route"), "agent:desk", "my_route"),
+        (FailedAt("scope", "refunds", "desk"), "agent:refunds", "scope"),
+        (FailedAt("response"), "agent:refunds", "response"),
+        (FailedAt("result_integration", "refunds", "desk"), "agent:desk", "result_integration"),
+        (FailedAt("own_rubric", "refunds", "desk"), "agent:refunds", "own_rubric"),
+    ],
+)
+@pytest.mark.parametrize("back", [True, False])
+def test_a_failure_points_to_whoever_could_have_done_better(
+    failed: FailedAt, component: str, aim: str, back: bool
+) -> None:
+    (one,) = chosen(row(failed, back=back))
+    assert (one.component, one.aimed) == (component, Axis(aim))
+
+
+def test_a_wrong_choice_explains_a_wrong_answer() -> None:
+    both = row(FailedAt("my_route", "billing", "desk"), FailedAt("response"), to="billing")
+    assert [each.component for each in chosen(both)] == ["agent:desk"]
+
+
+def test_what_is_proven_goes_before_what_is_guessed() -> None:
+    failed = row(FailedAt("response"))
+    assert [each.component for each in chosen(failed, blamed=("billing",))] == ["agent:billing"]
+
+
+def test_the_agent_with_the_most_failures_comes_first_and_known_ones_count() -> None:
+    rows = [row(FailedAt("response")), row(FailedAt("my_route", None, "desk"))] * 2
+    found = chosen(*rows, row(FailedAt("response")))
+    assert [each.component for each in found] == ["agent:refunds", "agent:desk"]
+    assert "3 failures point to `refunds`" in found[0].why
+    found = chosen(*rows, pointed={"billing": 9})
+    assert found[0].component == "agent:billing"
+    assert found[0].aimed == CASES_PASSED
+
+
+def test_a_named_component_is_studied_whatever_fails() -> None:
+    (one,) = chosen(row(FailedAt("response")), named=["description:refunds"])
+    assert (one.component, one.aimed) == ("description:refunds", Axis("response"))
+    (one,) = chosen(row(FailedAt("response")), agents=["billing"])
+    assert (one.component, one.aimed) == ("agent:billing", CASES_PASSED)
+
+
+def test_failures_of_an_agent_without_a_text_say_so() -> None:
+    with pytest.raises(InputError, match="`ghost`, whose text cannot be changed"):
+        chosen(row(FailedAt("scope", "ghost", "desk")))
