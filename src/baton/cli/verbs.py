@@ -333,6 +333,14 @@ TABLE = {
             ),
         ),
     ),
+    "distill": Verb(
+        "learn",
+        "Train a small classifier on a judge's verdicts, to answer the clear cases before it.",
+        (
+            Example("baton distill scope_fidelity", "on all evaluations below .baton/evaluations"),
+            Example("baton distill scope_fidelity --json", "the figures for a program"),
+        ),
+    ),
     "rubrics": Verb(
         "learn",
         "List, show and test rubrics: the questions that judges are asked.",

@@ -26,6 +26,7 @@ from baton.model import (
 from baton.plugins import Origin, refused_options
 
 from .base import EvaluatorTraits, not_played, nothing_to_judge
+from .judging.distilled import distilled_in
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
 from .judging.labelled_examples import Examples, LabelledExample, examples_in
@@ -34,6 +35,7 @@ from .judging.question import Question, cant_tell, inputs_of, question_of, secti
 from .judging.rubric import Rubric, RubricOptions
 from .judging.subject import Subject, subjects
 from .judging.verdicts import (
+    DistilledDetails,
     JudgedDetails,
     Scorer,
     decisions,
@@ -63,7 +65,7 @@ class Judged(EvaluatorTraits):
     every_sample: ClassVar[bool] = False
     options_type: ClassVar[type[RubricOptions]] = RubricOptions
 
-    __slots__ = ("examples", "name", "options", "rubric", "shape")
+    __slots__ = ("distilled", "examples", "name", "options", "rubric", "shape")
 
     def __init__(
         self, rubric: Rubric, name: str | None = None, options: Mapping[str, Any] | None = None
@@ -77,6 +79,8 @@ class Judged(EvaluatorTraits):
         self.examples = (
             examples_in(asked, names_of(rubric), self.rubric.answer) if asked is not None else None
         )
+        small = self.options.distilled
+        self.distilled = distilled_in(small, self.rubric) if small is not None else None
 
     @property
     def type(self) -> str:
@@ -85,8 +89,11 @@ class Judged(EvaluatorTraits):
 
     @property
     def version(self) -> str:
-        """The version of the rubric; it says so when options or examples change the question."""
-        return self.rubric.version + (f"+x{self.examples.version}" if self.examples else "")
+        """The version of the rubric; options, examples and a distilled judge change it."""
+        version = self.rubric.version
+        if self.examples is not None:
+            version += f"+x{self.examples.version}"
+        return version if self.distilled is None else f"{version}+d{self.distilled.version}"
 
     @property
     def unit(self) -> Unit:
@@ -115,8 +122,9 @@ class Judged(EvaluatorTraits):
 
     @property
     def rubric_hash(self) -> str:
-        """The hash of the rubric, with what options changed in it, and of examples."""
-        return digest(self.rubric if self.examples is None else [self.rubric, self.version])
+        """The hash of the rubric, with what options changed in it, of examples, and of a model."""
+        plain = self.version == self.rubric.version
+        return digest(self.rubric if plain else [self.rubric, self.version])
 
     @property
     def lower_is_better(self) -> bool:
@@ -246,7 +254,13 @@ class Judged(EvaluatorTraits):
             return self.scorer.unscored("error", str(error))
         if isinstance(question, Missing):
             return self.scorer.unscored("skipped", question.says)
-        return question
+        # What is not shown may decide, and a classifier cannot say that it can't tell.
+        if self.distilled is None or not self.options.cascade or question.left_out:
+            return question
+        guess = self.distilled.guess(question.sections, answers)
+        if guess.answers and not guess.audited:
+            return self.scorer.guessed(guess)
+        return question._replace(guess=guess)
 
     async def _score(self, subject: Subject, context: EvalContext) -> Score:
         planned = self.plan(subject)
@@ -280,6 +294,9 @@ class Judged(EvaluatorTraits):
         details = msgspec.structs.replace(verdict.details)
         if unknown:
             details.unknown = unknown
+        guess = question.guess
+        if guess is not None and guess.answers:
+            details.distilled = DistilledDetails.of(guess, agreed=details.label == guess.label)
         note_not_shown(details, question.left_out)
         if taken.errors:
             details.unanswered = [str(each) for each in taken.errors]

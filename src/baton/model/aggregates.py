@@ -233,6 +233,24 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
             self.timings = {"seconds": round(self.timings.get("seconds", 0.0) + by * seconds, 6)}
 
 
+class DistilledUse(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a distilled judge ``answered`` alone, and what was ``audited``: the judge ``agreed``.
+
+    ``limit`` is the share of its answers that may differ from those of the judge.
+    """
+
+    answered: int = 0
+    audited: int = 0
+    agreed: int = 0
+    limit: float = 0.0
+
+    def join(self, other: DistilledUse, by: int = 1) -> None:
+        """Count what another sum has; ``by`` of -1 takes it back."""
+        for name in ("answered", "audited", "agreed"):
+            setattr(self, name, getattr(self, name) + by * getattr(other, name))
+        self.limit = max(self.limit, other.limit)
+
+
 class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A verdict that is far from what is wanted, what it is about, and its case.
 
@@ -250,7 +268,8 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The scores of one evaluator that are about one agent; ``None``: about no single one.
 
     ``total`` is the sum of the values, ``settled`` how many verdicts findings gave without a
-    judge. ``worst`` has some of the lowest values (for ``lower`` the highest), the worst first.
+    judge, ``distilled`` those of a distilled judge. ``worst`` has some of the lowest values (for
+    ``lower`` the highest), the worst first.
     """
 
     evaluator: str
@@ -262,6 +281,7 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
     total: float = 0.0
     settled: int = 0
     asked: Asked = msgspec.field(default_factory=Asked)
+    distilled: DistilledUse = msgspec.field(default_factory=DistilledUse)
     worst: list[Low] = []
 
     @property
@@ -285,6 +305,7 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
         self.total = round(self.total + by * other.total, 9)
         self.asked.join(other.asked, by)
+        self.distilled.join(other.distilled, by)
 
 
 class AgentCounts:

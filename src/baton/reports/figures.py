@@ -11,8 +11,17 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from baton.model import STATUSES, AgentScores, Asked, GateResult, RoutingCell, Status, counted
-from baton.stats.intervals import mean_interval, share
+from baton.model import (
+    STATUSES,
+    AgentScores,
+    Asked,
+    DistilledUse,
+    GateResult,
+    RoutingCell,
+    Status,
+    counted,
+)
+from baton.stats.intervals import binomial_at_most, mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Reportable
@@ -282,7 +291,8 @@ def print_by_agent(
 def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool = False) -> None:
     """Print what judges took by evaluator; ``detailed`` by agent as well."""
     by_evaluator = asked_by_evaluator(sums)
-    if not by_evaluator:
+    small = distilled_by_evaluator(sums)
+    if not by_evaluator and not small:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("judges")
@@ -300,6 +310,54 @@ def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool
         table.add_row(ALL, *asked_cells(all_asked(sums), settled))
     console.print()
     console.print(table)
+    for name, use in small.items():
+        asked, _ = by_evaluator.get(name, (Asked(), 0))
+        line = f"{one_line(name, 80)}: {distilled_line(use, asked)}"
+        console.print(Text(line, "yellow" if drifts(use) else ""))
+
+
+def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUse]:
+    """Return what distilled judges did, by evaluator; only where there is one that answered."""
+    found: dict[str, DistilledUse] = {}
+    for one in sums:
+        found.setdefault(one.evaluator, DistilledUse()).join(one.distilled)
+    return {name: small for name, small in found.items() if small.answered or small.audited}
+
+
+def distilled_line(small: DistilledUse, asked: Asked) -> str:
+    """Say what share a distilled judge answered, what that saved, and whether it still agrees.
+
+    ``asked`` is what the judge took for the rest.
+    """
+    every = small.answered + asked.scores
+    parts = [f"a distilled judge answered {small.answered:,} of {every:,}"]
+    if every:
+        parts[0] += f" ({small.answered / every:.0%})"
+    saved = saved_usd(small, asked)
+    if saved is not None:
+        parts.append(f"saved about ${saved:.4f}")
+    if small.audited:
+        parts.append(f"the judge agreed in {small.agreed:,} of {small.audited:,} that it checked")
+    if drifts(small):
+        parts.append(f"DRIFT: more than {small.limit:.0%} differ, train it again or switch it off")
+    return ", ".join(parts)
+
+
+def saved_usd(small: DistilledUse, asked: Asked) -> float | None:
+    """Return what the judge would have cost for what it was not asked; ``None``: not known.
+
+    A verdict costs what those of the same run cost on average.
+    """
+    priced = asked.scores - asked.unpriced - asked.cached
+    return small.answered * asked.cost_usd / priced if priced > 0 and asked.cost_usd else None
+
+
+def drifts(small: DistilledUse) -> bool:
+    """Tell whether the judge disagrees more often than the limit allows, beyond chance (5 %)."""
+    wrong = small.audited - small.agreed
+    if not small.audited or not small.limit:
+        return False
+    return binomial_at_most(small.agreed, small.audited, 1 - small.limit) <= 0.05 and wrong > 0
 
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
@@ -318,6 +376,13 @@ def plain_judges(sums: Sequence[AgentScores]) -> dict[str, Any]:
         name: {**msgspec.to_builtins(asked), "settled": settled}
         for name, (asked, settled) in asked_by_evaluator(sums).items()
     }
+    for name, small in distilled_by_evaluator(sums).items():
+        asked = asked_by_evaluator(sums).get(name, (Asked(), 0))[0]
+        by_evaluator.setdefault(name, {})["distilled"] = {
+            **msgspec.structs.asdict(small),
+            "saved_usd": saved_usd(small, asked),
+            "drifts": drifts(small),
+        }
     return {"all": msgspec.to_builtins(all_asked(sums)), "by_evaluator": by_evaluator}
 
 

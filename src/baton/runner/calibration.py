@@ -382,7 +382,7 @@ def _verdict(thing: JudgedThing) -> JudgeVerdict:
 
 
 def _reason(thing: JudgedThing) -> str:
-    return "settled by findings" if thing.settled else thing.trouble or "not asked"
+    return "answered without the judge" if thing.settled else thing.trouble or "not asked"
 
 
 DISAGREE, SPLIT, REST = range(3)

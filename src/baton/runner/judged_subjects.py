@@ -38,10 +38,10 @@ class Shown(NamedTuple):
 class JudgedThing(msgspec.Struct, frozen=True, kw_only=True):
     """One score of a rubric, about one thing in one trace.
 
-    ``model`` is ``None`` when no judge answered: findings settled it, or something went wrong
-    (``trouble``). ``asked`` is the model that was asked first, where that is known. ``agent`` is
-    who the thing was given to. ``position`` counts from 1 in its trace, ``length`` the characters
-    that were judged.
+    ``model`` is ``None`` when no judge answered: findings or a distilled judge did (``settled``),
+    or something went wrong (``trouble``). ``asked`` is the model that was asked first, where that
+    is known. ``agent`` is who the thing was given to. ``position`` counts from 1 in its trace,
+    ``length`` the characters that were judged.
     """
 
     trace: str
@@ -103,7 +103,7 @@ def judged_types(evaluation: StoredEvaluation) -> list[str]:
     types: dict[str, None] = {}
     for result in evaluation:
         for score in result.scores:
-            if score.judge is not None or "settled_by" in score.details:
+            if score.judge is not None or {"settled_by", "distilled"} & score.details.keys():
                 types[score.type] = None
     return list(types)
 
@@ -151,7 +151,9 @@ def _things(
     for position, (score, details) in enumerate(about, 1):
         subject = score.subject[0]
         judged = shown.get(subject, Shown(position, None))
-        settled = details.settled_by is not msgspec.UNSET
+        small = details.distilled
+        alone = small is not msgspec.UNSET and small.agreed is msgspec.UNSET
+        settled = alone or details.settled_by is not msgspec.UNSET
         trouble = None
         if score.status == "error":
             trouble = details.judge_error or "error"

@@ -19,6 +19,7 @@ from baton.model import (
     BatonError,
     Case,
     CaseResult,
+    DistilledUse,
     Efficiency,
     Evaluator,
     JudgeError,
@@ -87,6 +88,8 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
         agents = {one.agent for one in verdicts}
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
+        for said in _distilled(score.details):
+            total.distilled.join(said)
         if score.judge is not None:
             total.asked.add(score.judge)
     return list(sums.values())
@@ -119,6 +122,22 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
     for part in parts:
         subject = part.get("subject", [])
         yield _Verdict(_agent(part), part["status"], part.get("value"), subject, [])
+
+
+def _distilled(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
+    """Yield what a distilled judge did, for a score or for those that it sums up."""
+    parts = details.get("units")
+    for part in parts if isinstance(parts, list) else [details]:
+        said = part.get("distilled") if isinstance(part, Mapping) else None
+        if isinstance(said, Mapping):
+            agreed = said.get("agreed")
+            limit = said.get("limit")
+            yield DistilledUse(
+                answered=int(agreed is None),
+                audited=int(agreed is not None),
+                agreed=int(agreed is True),
+                limit=float(limit) if isinstance(limit, int | float) else 0.0,
+            )
 
 
 def _agent(details: Mapping[str, Any]) -> str | None:

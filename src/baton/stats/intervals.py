@@ -255,3 +255,19 @@ def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float
 def _corrected(bias: float, acceleration: float, z: float) -> float:
     moved = bias + z
     return _NORMAL.cdf(bias + moved / (1 - acceleration * moved))
+
+
+def binomial_at_most(k: int, n: int, p: float) -> float:
+    """Return the chance of at most ``k`` of ``n`` where each comes with the chance ``p``."""
+    if k < 0:
+        return 0.0
+    if k >= n or p <= 0:
+        return 1.0
+    if p >= 1:
+        return 0.0
+    logs = (
+        math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
+        + i * math.log(p) + (n - i) * math.log1p(-p)
+        for i in range(k + 1)
+    )  # fmt: skip
+    return min(1.0, math.fsum(math.exp(each) for each in logs))

@@ -8,6 +8,7 @@ from typing import NamedTuple, get_args
 from baton.evaluators.judging.material import LeftOut, Section, TooLongError, fit_material, said_of
 from baton.model import JudgeRequest, digest
 
+from .distilled import Guess
 from .inputs import Given, Missing, input_of
 from .labelled_examples import GUIDE, Shown
 from .material import Kind, Piece, line
@@ -30,12 +31,16 @@ _STATEMENTS = "The statements are listed in the last block of the material."
 
 
 class Question(NamedTuple):
-    """A request, what it shows, the things to label one by one, and what it leaves out."""
+    """A request, what it shows, the things to label one by one, and what it leaves out.
+
+    ``guess`` is what a distilled judge would say, where there is one.
+    """
 
     request: JudgeRequest
     sections: list[Section]
     items: list[Item] | None
     left_out: list[LeftOut]
+    guess: Guess | None = None
 
 
 def inputs_of(rubric: Rubric, subject: Subject) -> dict[str, Given | Missing]:

@@ -184,6 +184,19 @@ class ExampleOptions(Strict, frozen=True, kw_only=True):
     project: str | None = None
 
 
+class DistilledOptions(Strict, frozen=True, kw_only=True):
+    """The classifier that answers before the judge.
+
+    ``file`` is what `baton distill` wrote. It answers where its error is at most ``max_error``.
+    The judge is asked as well about a share ``audit`` of what it answers, to see whether it still
+    agrees; there the verdict of the judge counts.
+    """
+
+    file: str
+    max_error: Annotated[float, msgspec.Meta(gt=0, le=0.5)]
+    audit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.05
+
+
 class Rubric(Strict, frozen=True, kw_only=True):
     """A question to a judge, and what is made of the answer.
 
@@ -256,7 +269,8 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     judge is shown these inputs alone, of the unit that has them.
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
     longest. ``examples``: show the judge earlier cases on which people decided, the nearest ones.
-    The others replace parts of the rubric. The marks say what files of data may set: see
+    ``distilled``: a small classifier answers before the judge where it is sure enough. The others
+    replace parts of the rubric. The marks say what files of data may set: see
     :mod:`baton.plugins.data_limits`.
     """
 
@@ -271,6 +285,7 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     agents: Annotated[list[str] | None, FROM_CASES] = None
     max_chars: Annotated[int, msgspec.Meta(ge=200), FROM_CONFIGS] = 60_000
     examples: Annotated[ExampleOptions | None, FROM_CONFIGS] = None
+    distilled: Annotated[DistilledOptions | None, FROM_CONFIGS] = None
     report: Annotated[Report | None, FROM_FILES] = None
     unit: Annotated[Unit | None, FROM_FILES] = None
     inputs: Annotated[list[str] | None, FROM_FILES] = None

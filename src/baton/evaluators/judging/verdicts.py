@@ -15,6 +15,7 @@ from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
 from baton.model.score import TOLERANCE, passes
 
+from .distilled import Guess
 from .evidence import Settled
 from .inputs import Given, Missing
 from .material import Piece, block, piece
@@ -266,6 +267,27 @@ class Settlement(Details, kw_only=True):
     kind: str = ""
 
 
+class DistilledDetails(Details, kw_only=True):
+    """What a distilled judge said.
+
+    ``sure``, its ``error`` in trials and the ``limit`` of that are from 0 to 1.
+
+    ``agreed`` is set where the judge was asked as well, and tells whether it said the same.
+    """
+
+    label: str = ""
+    sure: float = 0.0
+    error: float = 0.0
+    limit: float = 0.0
+    agreed: bool | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, guess: Guess, *, agreed: bool | UnsetType = UNSET) -> DistilledDetails:
+        """Return what a guess says."""
+        sure, error = round(guess.sure, 4), round(guess.error or 0.0, 4)
+        return cls(label=guess.label, sure=sure, error=error, limit=guess.limit, agreed=agreed)
+
+
 class HiddenStep(Details, kw_only=True):
     """A step that a judge was not shown all of, and how many characters were left out."""
 
@@ -306,6 +328,7 @@ class UnitDetails(Ballots, kw_only=True):
     value: float | UnsetType = UNSET
     items: list[ItemDetails] | UnsetType = UNSET
     settled_by: Settlement | UnsetType = UNSET
+    distilled: DistilledDetails | UnsetType = UNSET
     judge_error: str | UnsetType = UNSET
     not_shown: list[HiddenStep] | UnsetType = UNSET
     reason: str = ""
@@ -333,6 +356,7 @@ class JudgedDetails(Ballots, kw_only=True):
     not_shown: list[HiddenStep] | UnsetType = UNSET
     unanswered: list[str] | UnsetType = UNSET
     settled_by: Settlement | UnsetType = UNSET
+    distilled: DistilledDetails | UnsetType = UNSET
     judge_error: str | UnsetType = UNSET
     of_the_rest: JudgedDetails | UnsetType = UNSET
     units: list[UnitDetails] | UnsetType = UNSET
@@ -525,6 +549,16 @@ class Scorer(NamedTuple):
         value = self.rubric.answer.score_of(settled.label) or 0.0
         return self.scored(value, reason, details, finding.evidence)
 
+    def guessed(self, guess: Guess) -> Score:
+        """Give the verdict of a distilled judge, for which the judge was not asked."""
+        details = JudgedDetails(label=guess.label, distilled=DistilledDetails.of(guess))
+        reason = (
+            f"a distilled judge says `{guess.label}`, and the judge was not asked: of trials that "
+            f"were as sure {guess.error or 0.0:.1%} were wrong"
+        )
+        value = self.rubric.answer.score_of(guess.label) or 0.0
+        return self.scored(value, reason, details)
+
     def mean(self, scores: Sequence[Score], agents: Mapping[str, str | None]) -> Score:
         """Sum up: an error is an error of the whole, what was skipped does not count.
 
@@ -583,6 +617,7 @@ def _unit(score: Score, details: JudgedDetails, agents: Mapping[str, str | None]
         tie=details.tie,
         items=details.items,
         settled_by=details.settled_by,
+        distilled=details.distilled,
         judge_error=details.judge_error,
         not_shown=details.not_shown,
         reason=score.reason,

@@ -1,0 +1,119 @@
+"""``baton distill``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from rich.table import Table
+
+from baton.model import counted
+from baton.reports.text import Text, console_for, one_line
+from baton.session.distill import DistilledJudge, distill
+
+from .messages import note
+from .options import LATER, ConfigPath, Flag, Paths
+from .output import readers_may_leave
+
+
+def distill_command(
+    rubric: str,
+    *evaluations: str,
+    config: ConfigPath = None,
+    judge: str | None = None,
+    agents: Path | None = None,
+    traces: Annotated[Paths, LATER] = (),
+    seed: int = 0,
+    json: Flag = False,
+    out: Path | None = None,
+) -> int:
+    """Train a small classifier on a judge's verdicts, to answer the clear cases before it.
+
+    From 500 verdicts on. It is tried on conversations, and with several frameworks on frameworks,
+    that it was not trained on. It answers nothing until the option `distilled` of the rubric names
+    the file, and then only where its error is below `max_error`; else the judge is asked.
+
+    Parameters
+    ----------
+    rubric
+        The rubric, by any of its names.
+    evaluations
+        Evaluations that the judge has scored; all below `.baton/evaluations` when left out.
+    config
+        A config with the rubric's options, and rubrics of your own.
+    judge
+        The model whose verdicts are taken; the one that gave most when left out.
+    agents
+        Agent definitions, for traces that lie elsewhere.
+    traces
+        The recordings that evaluations were made of. May be given several times.
+    seed
+        Of what is drawn.
+    json
+        Print the figures as JSON.
+    out
+        The file; RUBRIC.distilled.json beside the rubric, or here for one of Baton's.
+    """
+    found = distill(
+        rubric,
+        evaluations,
+        config=config,
+        judge=judge,
+        agents=agents,
+        traces=traces,
+        out=out,
+        seed=seed,
+        note=note,
+    )
+    with readers_may_leave():
+        if json:
+            print(msgspec.json.encode(_plain(found)).decode())
+        else:
+            _print(found)
+    return 0
+
+
+def _plain(found: DistilledJudge) -> dict[str, object]:
+    return {
+        "file": str(found.file),
+        "trained": found.model.trained,
+        "agreement": found.agreement,
+        "usual": found.usual,
+        "shares": found.shares,
+    }
+
+
+def _print(found: DistilledJudge) -> None:
+    console = console_for(sys.stdout)
+    trained = found.model.trained
+    console.print(
+        Text(
+            f"{one_line(str(found.file), 200)}: trained on {counted(trained.verdicts, 'verdict')} "
+            f"of {one_line(trained.judge, 80)}, "
+            f"{counted(trained.conversations, 'conversation')}; tried on "
+            f"{trained.apart} apart from those it was trained on"
+        )
+    )
+    console.print(
+        Text(
+            f"it says what the judge says in {found.agreement:.1%} of the trials (always the "
+            f"commonest label: {found.usual:.1%})"
+        )
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    heads = ("max_error", "answers", "of these wrong", "saves per 1,000 verdicts")
+    for title in heads:
+        table.add_column(title, justify="right")
+    for share in found.shares:
+        table.add_row(
+            f"{share.max_error:g}",
+            f"{share.answered:.1%}",
+            "–" if share.error is None else f"{share.error:.1%}",
+            "unknown" if share.saved_usd is None else f"${share.saved_usd:.2f}",
+        )
+    console.print(table)
+    if not any(share.answered for share in found.shares):
+        said = "it answers nothing: its trials are no better than chance, or too few"
+        console.print(Text(said, "yellow"))

@@ -1,0 +1,423 @@
+"""A small classifier that stands before a judge: what it reads, what it says, and how sure it is.
+
+`baton distill` trains it on the verdicts of a judge. It is a linear model over the words of the
+material, the overlap between its sections and what findings say. It is kept as plain JSON: words,
+weights and the verdicts it was tried on, never code. Nothing but this module is needed to use it.
+
+It answers only where it was tried often enough. For each label it was asked about conversations
+that it was not trained on; of these trials, the most certain ones are taken, as many as there are
+with an error below the limit. So the limit holds for what is like the verdicts it was trained on,
+and what is unlike them is left to the judge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from baton.findings.finding import Answer as FindingAnswer
+from baton.findings.finding import Clear, NotRecorded
+from baton.formats.document import read_bytes
+from baton.model import InputError, Problem
+from baton.stats.intervals import binomial_at_most
+from baton.stats.tfidf import TfIdf, words
+
+from .evidence import FINDINGS
+from .labelled_examples import material_hash, text_of
+from .material import Section
+from .rubric import DistilledOptions, Rubric
+
+MOST_MIB = 32
+"""Of a file: 20,000 words with 20 labels take about 10 MiB."""
+MOST_WORDS = 20_000
+_MOST_LABELS = 50
+_MOST_TRIALS = 100_000
+_READ = 40_000
+"""Characters of a section that are read: it bounds the time for hostile input, and what decides is
+said earlier."""
+ALPHA = 0.05
+"""The chance that a label's error is above the limit although the trials say otherwise."""
+_BY_CHANCE = 0.001
+"""The chance that trials of a label come out as well for a model that knows only how often that
+label is given. Where 95 % of all verdicts are `correct`, always saying `correct` keeps to a limit
+of 5 %, and is no judgement."""
+_STEP = 1.5
+"""Each number of trials that is looked at is half larger than the one before: some 12 looks from 60
+trials to 10,000."""
+
+
+class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A verdict that the model was tried on: what it said, how sure, and whether it was right."""
+
+    label: int
+    sure: float
+    right: bool
+
+
+class Trained(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model was trained on.
+
+    ``judge`` is the model of the judge whose verdicts they are, ``conversations`` and
+    ``frameworks`` what they are of. ``apart`` is what was kept apart in the trials. ``cost_usd`` is
+    what a verdict of the judge cost on average, ``at`` when it was trained (RFC 3339).
+    """
+
+    judge: str
+    verdicts: int
+    conversations: int
+    frameworks: list[str]
+    apart: Literal["frameworks", "conversations"]
+    cost_usd: float | None = None
+    at: str = ""
+
+
+class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file of a model. ``weights`` has a row for each label: of the words, then of the numbers.
+
+    ``means`` and ``scales`` are those of the numbers (:func:`numbers_of`), by their names.
+    ``familiar`` is the share of its words that a text has to have in common with the words here,
+    ``shares`` how often the judge gave each label.
+    """
+
+    format: Literal["baton distilled judge"]
+    format_version: Literal[1] = 1
+    rubric: str
+    rubric_version: str
+    labels: Annotated[list[str], msgspec.Meta(min_length=2, max_length=_MOST_LABELS)]
+    words: Annotated[list[str], msgspec.Meta(max_length=MOST_WORDS)]
+    idf: Annotated[list[float], msgspec.Meta(max_length=MOST_WORDS)]
+    numbers: Annotated[list[str], msgspec.Meta(max_length=2_000)]
+    means: list[float]
+    scales: list[float]
+    weights: list[list[float]]
+    bias: list[float]
+    shares: list[float]
+    familiar: float
+    trials: Annotated[list[Trial], msgspec.Meta(max_length=_MOST_TRIALS)]
+    trained: Trained
+
+
+class Guess(NamedTuple):
+    """What a classifier says of a thing: ``sure`` from 0 to 1, and whether that is enough.
+
+    ``error`` is the share of wrong answers among the trials that were as sure, ``limit`` the
+    highest one that is allowed; ``audited`` says that the judge is asked as well.
+    """
+
+    label: str
+    sure: float
+    familiar: float
+    answers: bool
+    error: float | None = None
+    audited: bool = False
+    limit: float = 0.0
+
+
+class Reading(NamedTuple):
+    """A thing as a classifier sees it: its words, its numbers by name, and its hash."""
+
+    words: list[str]
+    numbers: dict[str, float]
+    material: str
+
+
+class Limit(NamedTuple):
+    """From which certainty on a label is answered, and the share of wrong trials there."""
+
+    sure: float
+    error: float
+    trials: int
+
+
+class Distilled:
+    """A model that is ready to be asked.
+
+    Args:
+        model: what was trained.
+        options: when it may answer.
+        version: a hash of the file.
+    """
+
+    def __init__(self, model: DistilledModel, options: DistilledOptions, version: str) -> None:
+        self.model, self.options, self.version = model, options, version
+        self._tfidf = TfIdf(
+            number={word: place for place, word in enumerate(model.words)}, idf=model.idf
+        )
+        self.limits = limits_of(model.trials, model.shares, options.max_error)
+
+    def guess(self, sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> Guess:
+        """Say what the judge would say of a thing, and whether that may stand for its verdict."""
+        return self.guess_of(read(sections, answers))
+
+    def guess_of(self, reading: Reading) -> Guess:
+        """Say the same of a thing that was read before."""
+        chances, familiar = predict(self.model, self._tfidf, reading)
+        place = max(range(len(chances)), key=chances.__getitem__)
+        label, sure = self.model.labels[place], certainty(chances[place])
+        limit = self.limits.get(place)
+        answers_ = (
+            limit is not None and sure >= limit.sure and familiar >= self.model.familiar - 1e-9
+        )
+        if limit is None or not answers_:
+            return Guess(label, sure, familiar, answers=False)
+        # By the material: the same thing is audited in every run, whoever scores it.
+        drawn = int(reading.material[:8], 16) / 16**8
+        return Guess(
+            label,
+            sure,
+            familiar,
+            answers=True,
+            error=limit.error,
+            audited=drawn < self.options.audit,
+            limit=self.options.max_error,
+        )
+
+
+def read(sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> Reading:
+    """Read the material of a question and what findings say, as features."""
+    shown = [each for each in sections if each.name != "findings" and not each.is_list]
+    by_section = {each.name: words(each.text[:_READ]) for each in shown}
+    every = [term for terms in by_section.values() for term in terms]
+    return Reading(
+        every,
+        numbers_of(shown, by_section, answers),
+        material_hash(text_of(shown)),
+    )
+
+
+def numbers_of(
+    sections: Sequence[Section],
+    by_section: Mapping[str, Sequence[str]],
+    answers: Mapping[str, FindingAnswer],
+) -> dict[str, float]:
+    """Return the features that are no words.
+
+    Of each section: the logarithm of its length, and whether it is missing. Of each two sections:
+    the share of what the one holds that the other holds as well, as a judgement is often about just
+    that (is the result in the answer, is the request in the prompt); for words, long words, numbers
+    and names, and rows of three words. Of each finding: whether it was made, cleared or can't be
+    told, and how much of what was asked for it found.
+    """
+    found: dict[str, float] = {}
+    sets = {each.name: _parts_of(each.text[:_READ], by_section[each.name]) for each in sections}
+    for section in sections:
+        found[f"length:{section.name}"] = math.log1p(len(section.text))
+        found[f"missing:{section.name}"] = float(section.missing)
+    for one, own in sets.items():
+        for other, theirs in sets.items():
+            if one == other:
+                continue
+            for kind, parts in own.items():
+                share = len(parts & theirs[kind]) / len(parts) if parts else -1.0
+                name = f"{kind}:{one}>{other}"
+                # A line is too stiff: nothing in common says more than twice as much says.
+                found[name] = math.sqrt(max(share, 0.0))
+                found[f"{name}=0"] = float(share == 0.0)
+                found[f"{name}>1/2"] = float(share > 0.5)
+    for name, answer in answers.items():
+        found[f"clear:{name}"] = float(isinstance(answer, Clear))
+        found[f"untold:{name}"] = float(isinstance(answer, NotRecorded))
+        if isinstance(answer, Clear):
+            found[f"share:{name}"] = answer.share
+        kinds: dict[str, bool] = {}
+        if not isinstance(answer, Clear | NotRecorded):
+            found[f"share:{name}"] = min(finding.share for finding in answer)
+            for finding in answer:
+                kinds[finding.kind] = kinds.get(finding.kind, True) and finding.warning
+        for kind in sorted(FINDINGS[name][1]) if name in FINDINGS else ():
+            found[f"found:{name}.{kind}"] = float(kind in kinds and not kinds[kind])
+            found[f"perhaps:{name}.{kind}"] = float(kinds.get(kind, False))
+    return found
+
+
+_FACT = re.compile(r"\d[\d.,:/-]*\d|\d|\b[A-Z][\w-]+")
+"""Numbers, dates and names: `1,250.75`, `2026-03-01`, `Lisbon`."""
+
+
+def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
+    """Return what a section holds, by kind."""
+    return {
+        "words": frozenset(terms),
+        "long": frozenset(term for term in terms if len(term) > 6),
+        "facts": frozenset(_FACT.findall(text)),
+        "rows": frozenset(zip(terms, terms[1:], terms[2:], strict=False)),
+    }
+
+
+def predict(model: DistilledModel, tfidf: TfIdf, reading: Reading) -> tuple[list[float], float]:
+    """Return the chance of each label (they sum to 1), and the share of words that are known."""
+    sums = sums_of(
+        model.weights, model.bias, model.means, model.scales, model.numbers, tfidf, reading
+    )
+    return softmax(sums), familiarity(tfidf, reading.words)
+
+
+def sums_of(
+    weights: Sequence[Sequence[float]],
+    bias: Sequence[float],
+    means: Sequence[float],
+    scales: Sequence[float],
+    numbers: Sequence[str],
+    tfidf: TfIdf,
+    reading: Reading,
+) -> list[float]:
+    """Return the sum of each label: its weights times the words and numbers of a thing."""
+    vector = tfidf.vector(reading.words)
+    values = [
+        (reading.numbers.get(name, 0.0) - mean) / scale
+        for name, mean, scale in zip(numbers, means, scales, strict=True)
+    ]
+    first = len(tfidf.idf)
+    return [
+        start
+        + math.fsum(row[place] * weight for place, weight in vector.items())
+        + math.fsum(row[first + at] * value for at, value in enumerate(values))
+        for row, start in zip(weights, bias, strict=True)
+    ]
+
+
+def certainty(chance: float) -> float:
+    """Return a chance as trials hold it: they are compared."""
+    return round(chance, 6)
+
+
+def softmax(sums: Sequence[float]) -> list[float]:
+    """Return chances that sum to 1."""
+    highest = max(sums)
+    powers = [math.exp(each - highest) for each in sums]
+    total = math.fsum(powers)
+    return [each / total for each in powers]
+
+
+def familiarity(tfidf: TfIdf, terms: Iterable[str]) -> float:
+    """Return the share of the different words of a text that a model knows; 1 for no words."""
+    different = set(terms)
+    return sum(term in tfidf.number for term in different) / len(different) if different else 1.0
+
+
+def limits_of(
+    trials: Sequence[Trial], shares: Sequence[float], max_error: float
+) -> dict[int, Limit]:
+    """Return, for each label that may be answered, from which certainty on.
+
+    Of the trials of a label the most certain ones are taken, as many as possible, so that the upper
+    bound of their error (Clopper and Pearson, Biometrika 26 (1934), one-sided) is at most
+    ``max_error``. The labels share ``ALPHA``, and so do the numbers that are tried of each. Trials
+    that would come out as well by chance answer nothing.
+    """
+    by_label: dict[int, list[Trial]] = {}
+    for trial in trials:
+        by_label.setdefault(trial.label, []).append(trial)
+    alpha = ALPHA / max(1, len(shares))
+    found = {}
+    for label, own in by_label.items():
+        limit = _limit(sorted(own, key=lambda each: -each.sure), shares[label], max_error, alpha)
+        if limit is not None:
+            found[label] = limit
+    return found
+
+
+def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float) -> Limit | None:
+    best: Limit | None = None
+    # No fewer trials can show an error this low, however right all of them are.
+    sizes = [math.ceil(math.log(alpha) / math.log1p(-max_error))]
+    while sizes[-1] < len(ranked):
+        sizes.append(min(len(ranked), math.ceil(sizes[-1] * _STEP)))
+    for size in sizes:
+        if size > len(ranked):
+            break
+        # Trials that are as sure as the last one belong to it: a limit cannot tell them apart.
+        end = size
+        while end < len(ranked) and ranked[end].sure == ranked[size - 1].sure:
+            end += 1
+        wrong = sum(not each.right for each in ranked[:end])
+        if binomial_at_most(wrong, end, max_error) > alpha / len(sizes):
+            continue
+        # As many right ones or more, each right by the chance `share`: no more wrong ones.
+        if binomial_at_most(wrong, end, 1 - share) <= _BY_CHANCE:
+            best = Limit(ranked[end - 1].sure, wrong / end, end)
+    return best
+
+
+def distilled_in(options: DistilledOptions, rubric: Rubric) -> Distilled:
+    """Return the classifier of the file that options name.
+
+    Raises:
+        InputError: it cannot be read, or is of another rubric or another version of it.
+    """
+    path = Path(options.file)
+    try:
+        stat = path.stat()
+    except OSError as error:
+        message = f"{error.strerror}: `baton distill` writes a distilled judge"
+        raise InputError(Problem(file=str(path), message=message)) from None
+    model, version = _load(path, stat.st_mtime_ns, stat.st_size)
+    problem = None
+    if model.rubric != rubric.name:
+        problem = f"it is of the rubric `{model.rubric}`, and not of `{rubric.name}`"
+    elif model.rubric_version != rubric.version:
+        problem = (
+            f"it was trained on version {model.rubric_version} of `{rubric.name}`, which is "
+            f"{rubric.version} now: train it again on new verdicts"
+        )
+    elif not set(model.labels) <= set(rubric.answer.labels or {}):
+        problem = f"it has labels that `{rubric.name}` does not have"
+    elif any(rubric.answer.score_of(label) is None for label in model.labels):
+        problem = f"it has a label that has no score in `{rubric.name}`"
+    if problem is not None:
+        raise InputError(Problem(file=str(path), message=problem))
+    return Distilled(model, options, version)
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, _time: int, size: int) -> tuple[DistilledModel, str]:
+    if size > MOST_MIB * 2**20:
+        message = f"larger than {MOST_MIB} MiB: it is no distilled judge"
+        raise InputError(Problem(file=str(path), message=message))
+    data = read_bytes(path)
+    problem: str | None
+    try:
+        model = msgspec.json.decode(data, type=DistilledModel)
+        problem = next(_faults(model), None)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        problem = str(error)
+    if problem is not None:
+        raise InputError(Problem(file=str(path), message=f"a damaged distilled judge: {problem}"))
+    return model, hashlib.sha256(data).hexdigest()[:8]
+
+
+def _faults(model: DistilledModel) -> Iterator[str]:
+    """Yield what does not fit together; every number has to be finite."""
+    labels, features = len(model.labels), len(model.words) + len(model.numbers)
+    sizes = {
+        "idf": (len(model.idf), len(model.words)),
+        "means": (len(model.means), len(model.numbers)),
+        "scales": (len(model.scales), len(model.numbers)),
+        "weights": (len(model.weights), labels),
+        "bias": (len(model.bias), labels),
+        "shares": (len(model.shares), labels),
+    }
+    for name, (is_, should) in sizes.items():
+        if is_ != should:
+            yield f"`{name}` has {is_} entries in place of {should}"
+    for row in model.weights:
+        if len(row) != features:
+            yield f"a row of `weights` has {len(row)} entries in place of {features}"
+    if len(set(model.labels)) != labels or len(set(model.words)) != len(model.words):
+        yield "a label or a word is a duplicate"
+    lists = [model.idf, model.means, model.scales, model.bias, model.shares, *model.weights]
+    if not all(abs(number) < 1e9 for numbers in lists for number in numbers):
+        yield "a number is too large"
+    if not all(scale > 1e-9 for scale in model.scales):
+        yield "a scale is 0"
+    if not all(0 <= share <= 1 for share in [*model.shares, model.familiar]):
+        yield "a share is not between 0 and 1"
+    if not all(0 <= each.label < labels and 0 <= each.sure <= 1 for each in model.trials):
+        yield "a trial is of no label, or its certainty is not between 0 and 1"

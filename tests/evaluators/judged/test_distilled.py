@@ -1,0 +1,219 @@
+"""A small classifier answers before the judge where it was tried often enough, and nowhere else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.evaluators.judged.scripted import Judged, ScriptedJudge, scores, shipped
+
+from baton.evaluators.judging.distilled import Trial, limits_of, read
+from baton.evaluators.judging.evidence import answers_of
+from baton.evaluators.judging.question import Question
+from baton.improvements.distill import Report, Verdict, train
+from baton.model import EvalContext, InputError, Trace
+from baton.testing.build import delegate, run, said, trace, turn
+
+RUBRIC = "result_integration"
+TOPICS = [
+    "invoice payment amount supplier", "window seat flight lisbon", "rain mountain forecast lake",
+    "parser module failing test", "contract clause penalty notice", "recipe flour oven minutes",
+]  # fmt: skip
+
+
+def conversation(number: int, *, used: bool) -> Trace:
+    """The result is in the answer, or something else is; the words are others each time."""
+    chance = random.Random(number)
+    topic = chance.choice(TOPICS).split()
+    result = " ".join(chance.choice(topic) + chance.choice("aeiou") for _ in range(12))
+    other = " ".join(chance.choice(TOPICS[number % 6].split()) + "x" for _ in range(12))
+    answer = f"Here it is: {result}" if used else f"I think of {other} myself."
+    return trace(
+        turn(
+            f"Tell me about {topic[0]}.",
+            run("desk", delegate("worker", f"Look up {topic[0]}", result=result), said(answer)),
+            run("worker", output=result),
+            output=answer,
+        ),
+        id=f"c{number}",
+    )
+
+
+def verdict(number: int, label: str, *, used: bool, framework: str) -> Verdict:
+    record = conversation(number, used=used)
+    judged = Judged(shipped()[RUBRIC])
+    (subject,) = judged.subjects(record, None, EvalContext())
+    answers = answers_of(judged.rubric, subject)
+    question = judged.question(subject, answers)
+    assert isinstance(question, Question)
+    return Verdict(read(question.sections, answers), label, record.id, framework)
+
+
+def trained(verdicts: list[Verdict]) -> Report:
+    rubric = shipped()[RUBRIC]
+    labels = list(rubric.answer.labels or {})
+    return train(verdicts, rubric=RUBRIC, version=rubric.version, judge="j", labels=labels)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> list[Verdict]:
+    found = []
+    for number in range(500):
+        used = number % 2 == 0
+        label = "used" if used else "ignored"
+        found.append(verdict(number, label, used=used, framework=f"f{number % 4}"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def report(verdicts: list[Verdict]) -> Report:
+    return trained(verdicts)
+
+
+@pytest.fixture
+def file(report: Report, tmp_path: Path) -> Path:
+    path = tmp_path / "small.json"
+    path.write_bytes(msgspec.json.encode(report.model))
+    return path
+
+
+def judged(file: Path, **options: Any) -> Judged:
+    small = {"file": str(file), "max_error": 0.1, "audit": 0.0, **options}
+    return Judged(shipped()[RUBRIC], options={"distilled": small})
+
+
+def test_it_answers_what_is_clear_and_asks_no_judge(file: Path) -> None:
+    judge = ScriptedJudge("used")
+    found = [
+        scores(judged(file), conversation(n, used=n % 2 == 0), judge)[0] for n in range(900, 940)
+    ]
+    alone = [score for score in found if score.judge is None]
+    assert len(alone) > 30
+    assert len(judge.asked) == 40 - len(alone)
+    for score in alone:
+        number = found.index(score)
+        assert score.details["label"] == ("used" if number % 2 == 0 else "ignored")
+        assert score.details["distilled"]["limit"] == 0.1
+        assert "the judge was not asked" in score.reason
+    assert "+d" in found[0].version
+
+
+def test_a_share_is_audited_and_there_the_judge_decides(file: Path) -> None:
+    judge = ScriptedJudge("ignored")
+    (score,) = scores(judged(file, audit=1.0), conversation(900, used=True), judge)
+    assert len(judge.asked) == 1
+    assert score.details["label"] == "ignored"
+    assert score.details["distilled"]["label"] == "used"
+    assert score.details["distilled"]["agreed"] is False
+
+
+def test_without_the_option_and_without_the_cascade_it_is_never_asked(file: Path) -> None:
+    judge = ScriptedJudge("used")
+    record = conversation(900, used=True)
+    options = {"distilled": {"file": str(file), "max_error": 0.1}, "cascade": False}
+    for evaluator in (Judged(shipped()[RUBRIC]), Judged(shipped()[RUBRIC], options=options)):
+        (score,) = scores(evaluator, record, judge)
+        assert score.judge is not None
+        assert "distilled" not in score.details
+
+
+def test_what_is_unlike_the_training_is_left_to_the_judge(file: Path) -> None:
+    judge = ScriptedJudge("used")
+    strange = trace(
+        turn(
+            "Was ist mit dem Vertrag?",
+            run("a", delegate("b", "Bitte prüfe ihn", result="Zwölf Boxkämpfer jagen Viktor"),
+                said("Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich")),
+            run("b", output="Zwölf Boxkämpfer jagen Viktor"),
+        )
+    )  # fmt: skip
+    (score,) = scores(judged(file), strange, judge)
+    assert score.judge is not None
+
+
+def test_trials_that_are_right_by_chance_answer_nothing_in_19_of_20() -> None:
+    answering = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        trials = [
+            Trial(chance.randrange(2), chance.random(), chance.random() < 0.5) for _ in range(600)
+        ]
+        answering += bool(limits_of(trials, [0.5, 0.5], 0.2))
+    assert answering <= 1
+
+
+@pytest.mark.heavy
+def test_trained_on_shuffled_labels_it_answers_nothing(verdicts: list[Verdict]) -> None:
+    mixed = [each.label for each in verdicts]
+    random.Random(1).shuffle(mixed)
+    pairs = zip(verdicts, mixed, strict=True)
+    model = trained([each._replace(label=label) for each, label in pairs]).model
+    assert limits_of(model.trials, model.shares, 0.2) == {}
+
+
+def test_always_the_commonest_label_is_no_judgement() -> None:
+    # 95 % of all verdicts are label 0, and a model that always says so is right in 95 %.
+    trials = [Trial(0, 0.9 + n * 1e-5, n % 20 != 0) for n in range(2_000)]
+    assert limits_of(trials, [0.95, 0.05], 0.1) == {}
+    better = [Trial(0, 0.9 + n * 1e-5, n % 200 != 0) for n in range(2_000)]
+    assert limits_of(better, [0.95, 0.05], 0.1)[0].trials == 2_000
+
+
+def test_the_limit_of_the_error_is_kept_to() -> None:
+    # Sure ones are right in 99 %, the others in 80 %.
+    trials = [Trial(0, 0.99, n % 100 != 0) for n in range(1_000)]
+    trials += [Trial(0, 0.6, n % 5 != 0) for n in range(1_000)]
+    assert limits_of(trials, [0.5, 0.5], 0.03)[0].sure == 0.99
+    assert limits_of(trials, [0.5, 0.5], 0.15)[0].sure == 0.6
+    assert limits_of(trials, [0.5, 0.5], 0.005) == {}
+
+
+def test_fewer_than_500_verdicts_and_one_label_are_refused(verdicts: list[Verdict]) -> None:
+    with pytest.raises(InputError, match=r"499 verdicts of a judge are too few.*500"):
+        trained(verdicts[:499])
+    with pytest.raises(InputError, match="nearly all verdicts are `used`"):
+        trained([each._replace(label="used") for each in verdicts])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"rubric": "scope_fidelity"}, "it is of the rubric `scope_fidelity`"),
+        ({"rubric_version": "0"}, "trained on version 0"),
+        ({"labels": ["used", "terrible"]}, "it has labels that"),
+        ({"bias": [0.0]}, "`bias` has 1 entries in place of 2"),
+        ({"bias": [0.0, 1e300]}, "a number is too large"),
+        ({"weights": [[0.0], [0.0]]}, "a row of `weights` has 1 entries"),
+        ({"scales": []}, "`scales` has 0 entries"),
+        ({"trials": [[7, 0.5, True]]}, "a trial is of no label"),
+        ({"format": "a pickle"}, "format"),
+        ({"code": "os.system('x')"}, "code"),
+    ],
+)
+def test_files_that_are_damaged_or_of_something_else_are_refused(
+    file: Path, change: dict[str, Any], says: str
+) -> None:
+    plain = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode({**plain, **change}))
+    with pytest.raises(InputError, match=says):
+        judged(file)
+
+
+def test_a_pickle_and_a_huge_file_are_refused_unread(tmp_path: Path) -> None:
+    pickle = tmp_path / "small.json"
+    pickle.write_bytes(b"\x80\x04\x95\x15\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94.")
+    with pytest.raises(InputError):
+        judged(pickle)
+    with pickle.open("wb") as out:
+        out.truncate(33 * 2**20)
+    with pytest.raises(InputError, match="larger than 32 MiB"):
+        judged(pickle)
+
+
+def test_frameworks_are_kept_apart_in_the_trials(report: Report) -> None:
+    assert report.model.trained.apart == "frameworks"
+    assert report.model.trained.frameworks == ["f0", "f1", "f2", "f3"]
+    assert report.agreement > 0.95
