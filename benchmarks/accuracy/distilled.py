@@ -6,7 +6,8 @@ The judge is simulated. It sees what was seeded: of a dispatch with a fault it s
 of the rubric, of any other the best, and by a hash of the material it errs in one of 25. What is
 measured is therefore how far a small classifier can stand in for such a judge, not how good a judge
 is. The recordings are real; half of the scenarios are trained on (`tune`), and every third
-framework is left out of the training. Figures are of the other half (`report`), of those frameworks alone.
+framework is left out of the training. Figures are of the other half (`report`), of those frameworks
+alone.
 """
 
 from __future__ import annotations

@@ -107,6 +107,7 @@ _WHAT = {
     "agent": ("the instructions of an AI agent", "the agent"),
     "description": ("what other agents read of an agent when they choose whom to ask", "the agent"),
     "tool": ("what AI agents read of a tool", "an agent that uses the tool"),
+    "rubric": ("the question that a judge of AI agents is asked", "the judge"),
     "examples": ("a choice of examples for an AI agent", "the agent"),
 }
 

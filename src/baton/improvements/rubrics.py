@@ -1,0 +1,461 @@
+"""The text of a rubric made better, by how far a judge then agrees with people.
+
+The labels are split by conversation into train, select and held out, as cases are. A model proposes
+texts after it has seen where the judge and people differ on train; candidates are ranked on select
+by weighted kappa and by the worse of the two kinds of errors; the winner is tried once on what is
+held out. Name, scale, labels and inputs of the rubric stay as they are. A verdict is asked for once
+and kept by the judge's cache, so that a run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
+
+from baton.components import faults_of_change
+from baton.datasets.labels import Label
+from baton.evaluators.judged import Judged
+from baton.judges.prompts import clip
+from baton.model import Case, EvalContext, InputError, Judge, JudgeError, Trace, counted
+from baton.runner.calibration import calibration_report, people, placed
+from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
+from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
+from baton.stats.comparison import Axis, CaseValues
+
+from .proof import Side, prove
+from .reflect import Material, question, request
+from .result import Candidate, Improvement, Strategy, Study
+from .split import Leaks, Unit, draw
+from .strategies import WAYS, Asking, Ended, Scored, search
+
+T = TypeVar("T")
+AGREES = Axis("agreement with people")
+PASSES = Axis("passes that people pass")
+FAILS = Axis("failures that people fail")
+"""Both kinds of errors by themselves: a judge that passes everything agrees where most is fine."""
+BATCH = 10
+"""Labelled things that a candidate is tried on beside its parent."""
+CANDIDATES = 24
+_SHOWN = 1_500
+"""Characters of a thing that proposers see."""
+_LONGER = 2, 150
+
+
+class Options(NamedTuple):
+    """How a rubric is improved: ``candidates`` is how many texts are tried, at most."""
+
+    strategy: Strategy = "gepa"
+    seed: int = 0
+    candidates: int = CANDIDATES
+    most_words: int | None = None
+
+
+class Sharpened(NamedTuple):
+    """What came of it, and how the judge compares with people on the held-out things."""
+
+    improvement: Improvement
+    before: Quality | None = None
+    after: Quality | None = None
+
+
+class Labelled(NamedTuple):
+    """What has labels of people: one thing of a trace, what most of them say, and its text."""
+
+    key: Key
+    opinion: Opinion
+    text: str
+
+    @property
+    def id(self) -> str:
+        """A name for it: trace and thing."""
+        return f"{self.key[0]}/{self.key[1]}"
+
+
+async def sharpen(
+    evaluator: Judged,
+    labels: Sequence[Label],
+    pairs: Sequence[tuple[Trace, Case | None]],
+    judge: Judge,
+    options: Options = Options(),  # noqa: B008 - a tuple
+    context: EvalContext | None = None,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Sharpened:
+    """Look for a better text of a rubric.
+
+    Args:
+        evaluator: the rubric with its options; examples and a distilled judge are left out.
+        labels: what people say, of things in the traces.
+        pairs: the traces, each with its case where labels are of a dataset.
+        judge: who judges, and proposes; in ``with``.
+        options: how it is made.
+        context: what evaluators share.
+        on_step: is told what goes on, in a line each.
+
+    Raises:
+        InputError: labels of what is not there, too few of them, or one verdict alone.
+    """
+    plain = evaluator.with_options({"examples": None, "distilled": None})
+    if plain.options.rubric is not None:
+        raise InputError(
+            f"`{plain.name}` takes its text from the option `rubric`: put it into a rubric of its "
+            "own, and improve that"
+        )
+    context = context or EvalContext()
+    return await _Sharpening(plain, labels, pairs, judge, options, context, on_step).make()
+
+
+class _Sharpening:
+    """One improvement of a rubric; implements :class:`baton.improvements.strategies.Search`."""
+
+    def __init__(
+        self,
+        evaluator: Judged,
+        labels: Sequence[Label],
+        pairs: Sequence[tuple[Trace, Case | None]],
+        judge: Judge,
+        options: Options,
+        context: EvalContext,
+        on_step: Callable[[str], None],
+    ) -> None:
+        self._evaluator, self._judge, self._options = evaluator, judge, options
+        self._context, self._step, self._labels = context, on_step, labels
+        self._terms: Terms = terms_of(evaluator)
+        self._pairs = {trace.id: (trace, case) for trace, case in pairs}
+        there = [one for pair in pairs for one in things_of(evaluator, *pair, context)]
+        labelled = placed(labels, there, context.agent_names)
+        opinions = people(labelled, self._terms).opinions
+        self._own_labels = {key: labelled[key] for key in opinions}
+        shown = self._shown(opinions.keys())
+        things = [Labelled(key, opinions[key], shown[key]) for key in opinions if key in shown]
+        self._things = {each.id: each for each in things}
+        sides = {self._passes(each.opinion) for each in self._things.values()}
+        if len(sides) < 2:
+            raise InputError(
+                "all labels say the same: how far a judge agrees beyond chance cannot be told"
+            )
+        drawn = draw(
+            [
+                Unit(
+                    each.id,
+                    (f"conversation:{each.key[0]}",),
+                    stratum=str(self._passes(each.opinion)),
+                    text=each.text,
+                )
+                for each in self._things.values()
+            ],
+            options.seed,
+        )
+        self._split, self._groups = drawn.split, drawn.groups
+        name = f"rubric:{evaluator.type}"
+        self._component = name
+        self.result = Improvement(
+            id="",
+            target=evaluator.type,
+            studies=[],
+            split=drawn.split,
+            seed=options.seed,
+            notes=list(drawn.notes),
+        )
+        self._before = evaluator.rubric.prompt
+        self._candidates = [_candidate(0, self._before, "as it is")]
+        self._numbers = {self._before: 0}
+        self._verdicts: dict[tuple[int, str], JudgedThing] = {}
+        words, (times, more) = len(self._before.split()), _LONGER
+        self._most_words = options.most_words or max(times * words, words + more)
+        train = [self._things[id_].text for id_ in drawn.split.train]
+        held = [self._things[id_].text for id_ in drawn.split.held_out]
+        self._leaks = Leaks(held, [*train, self._before])
+        self._draw = random.Random(f"{options.seed} {name}")  # noqa: S311
+        self._tries = self._rounds = self._questions = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    def _passes(self, opinion: Opinion) -> bool:
+        if opinion.label in ("passed", "failed"):
+            return opinion.label == "passed"
+        return self._terms.passes(self._score_of(opinion))
+
+    def _score_of(self, opinion: Opinion) -> float:
+        if opinion.score is not None:
+            return opinion.score
+        score = self._terms.labels.get(opinion.label or "")
+        if score is None:  # passed, failed, or a label without a score
+            return float((opinion.label == "passed") == self._terms.higher)
+        return score
+
+    def _shown(self, keys: Collection[Key]) -> dict[Key, str]:
+        found: dict[Key, str] = {}
+        one = chosen(self._evaluator, frozenset(keys))
+        for trace, case in self._pairs.values():
+            for subject in one.subjects(trace, case, self._context):
+                try:
+                    asked = one.question(subject)
+                except ValueError:
+                    continue
+                sections = getattr(asked, "sections", None)
+                if sections is not None:
+                    text = "\n".join(f"{each.title}:\n{each.text}" for each in sections)
+                    found[trace.id, subject.id] = text
+        return found
+
+    async def make(self) -> Sharpened:
+        self._loop = asyncio.get_running_loop()
+        split, options = self._split, self._options
+        self._step(f"{counted(len(split.train) + len(split.select), 'labelled thing')} are judged")
+        await self._see(0, [*split.train, *split.select])
+        base = self._candidates[0]
+        base.train = self._mean(0, split.train)
+        base.select = self._figures(0, split.select)
+        try:
+            await asyncio.to_thread(
+                _ended_as_error, search, self, WAYS[options.strategy], self._before,
+                list(split.train), list(split.select), self._draw.randrange(2**31),
+            )  # fmt: skip
+        except JudgeError as error:
+            self.result.stopped = str(error)
+        finally:
+            self._closed = True
+        best = self._winner()
+        study = Study(
+            component=self._component,
+            why="its text decides how far the judge agrees with people",
+            strategy=options.strategy,
+            before=self._before,
+            candidates=self._candidates,
+            best=best,
+            outcome="no proven gain",
+            reason="no text that was tried agrees better with people on the select part",
+        )
+        self.result.studies = [study]
+        after: Quality | None = None
+        if self.result.stopped is not None:
+            study.outcome, study.reason = "stopped", self.result.stopped
+            return Sharpened(self.result)
+        await self._see(0, split.held_out)
+        before = self._quality(0, split.held_out)
+        if best is not None:
+            self._step(f"candidate {best} is tried on {len(split.held_out)} held-out things")
+            await self._see(best, split.held_out)
+            after = self._quality(best, split.held_out)
+            sides = self._side(0), self._side(best)
+            decided = prove(sides[0], sides[1], AGREES, groups=self._groups)
+            study.outcome, study.reason = decided.outcome, decided.reason
+            study.proof = decided.proof
+        self.result.asked = self._questions
+        self.result.plays = len(self._verdicts)
+        return Sharpened(self.result, before, after)
+
+    # What the engine asks, from its own thread.
+
+    def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
+        number = self._numbers[text]
+        self._wait(self._see(number, cases))
+        one = self._candidates[number]
+        if number:
+            one.plays = sum(n == number for n, _ in self._verdicts)
+            seen = [id_ for id_ in self._split.train if (number, id_) in self._verdicts]
+            one.train = self._mean(number, seen)
+            if set(cases) >= set(self._split.select):
+                one.select = self._figures(number, self._split.select)
+        scores = [self._agreement(number, id_) for id_ in cases]
+        return Scored(
+            scores,
+            [{str(AGREES): score} for score in scores],
+            [self._told(number, id_) for id_ in cases],
+        )
+
+    def propose(self, parent: str, moments: Sequence[str]) -> str:
+        return self._wait(self._propose(parent, moments))
+
+    def batch(self) -> list[str]:
+        train = self._split.train
+        wrong = [id_ for id_ in train if self._agreement(0, id_) < 1]
+        right = [id_ for id_ in train if id_ not in wrong]
+        most = min(len(wrong), max(BATCH // 2, BATCH - len(right)))
+        drawn = self._draw.sample(wrong, most)
+        return sorted(drawn + self._draw.sample(right, min(BATCH - most, len(right))))
+
+    def is_over(self) -> bool:
+        self._rounds += 1
+        limit = self._options.candidates
+        return self._tries >= limit or self._rounds > 5 * limit
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._closed or self._loop is None:
+            work.close()
+            raise Ended(None)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except BaseException as error:
+            raise Ended(error) from error
+
+    async def _see(self, number: int, ids: Sequence[str]) -> None:
+        """Let the judge give its verdicts with a text on what it has not seen with it."""
+        missing = [id_ for id_ in dict.fromkeys(ids) if (number, id_) not in self._verdicts]
+        keys = {self._things[id_].key: id_ for id_ in missing}
+        if not keys:
+            return
+        text = self._candidates[number].text
+        changed = {} if number == 0 else {"prompt": text}
+        one = chosen(self._evaluator.with_options(changed), frozenset(keys))
+        pairs = [self._pairs[trace] for trace in dict.fromkeys(key[0] for key in keys)]
+        for thing in await ask(one, pairs, self._judge, self._context):
+            if thing.key in keys:
+                if thing.trouble == "budget":
+                    raise JudgeError("budget", "the budget of the judge is used up")
+                self._verdicts[number, keys[thing.key]] = thing
+
+    async def _propose(self, parent: str, moments: Sequence[str]) -> str:
+        if self._tries >= self._options.candidates:
+            return parent
+        self._tries += 1
+        differing = [each for each in moments if each.startswith("differs")]
+        shown = [*differing, *(each for each in moments if each not in differing)]
+        history = [(one.text, one.train) for one in self._candidates if one.train is not None]
+        proposed = await Asking(self._options.strategy, self._ask)(parent, shown, history)
+        text = proposed.text
+        number = len(self._candidates)
+        made = _candidate(number, text if text is not None else parent, proposed.by)
+        made.parents = [self._numbers[parent]]
+        self._candidates.append(made)
+        made.refused = "the model gave no usable answer" if text is None else self._fault(text)
+        if made.refused is not None or text is None:
+            return parent
+        self._numbers[text] = number
+        return text
+
+    async def _ask(self, name: str, material: Material) -> Any:
+        asked = request(name, self._component, self._most_words, material)
+        sample = (self._options.seed % 1_000_000) * 10_000 + self._questions
+        self._questions += 1
+        try:
+            response = await self._judge.ask(asked, sample=sample)
+        except JudgeError as error:
+            if error.kind in ("unparsable", "refusal", "truncated", "empty"):
+                return None
+            raise
+        return response.value.get(question(name).answer) or None
+
+    def _fault(self, text: str) -> str | None:
+        if text in self._numbers:
+            number = self._numbers[text]
+            return "it is the text as it is" if number == 0 else f"it is candidate {number} again"
+        faults = faults_of_change(self._before, text)
+        words = len(text.split())
+        if words > self._most_words:
+            faults.append(f"it has {words} words, and may have {self._most_words}")
+        return "; ".join(faults) or self._leaks.fault(text)
+
+    # Figures.
+
+    def _agreement(self, number: int, id_: str) -> float:
+        """Return 1 where judge and people say the same, less the further they are apart."""
+        thing = self._verdicts.get((number, id_))
+        if thing is None or thing.value is None or thing.passed is None:
+            return 0.0
+        opinion = self._things[id_].opinion
+        if opinion.label in ("passed", "failed"):
+            return float((opinion.label == "passed") == thing.passed)
+        low, high = self._evaluator.rubric.answer.bounds
+        apart = (thing.value - self._score_of(opinion)) / ((high - low) or 1.0)
+        return 1 - apart**2
+
+    def _side(self, number: int) -> Side:
+        cases = {id_: self._values(number, id_) for id_ in self._split.held_out}
+        return Side(cases, self._candidates[number].text)
+
+    def _values(self, number: int, id_: str) -> CaseValues:
+        thing = self._verdicts.get((number, id_))
+        if thing is None or thing.passed is None:
+            return CaseValues(errors=1)
+        passes = self._passes(self._things[id_].opinion)
+        kind = PASSES if passes else FAILS
+        values = {AGREES: [self._agreement(number, id_)], kind: [float(thing.passed == passes)]}
+        return CaseValues(values=values)
+
+    def _mean(self, number: int, ids: Sequence[str]) -> float | None:
+        return fmean(self._agreement(number, id_) for id_ in ids) if ids else None
+
+    def _figures(self, number: int, ids: Sequence[str]) -> dict[str, float]:
+        """Return agreement, weighted kappa, and the share that is right of either kind."""
+        pairs: list[tuple[float, float]] = []
+        right: dict[bool, list[float]] = {True: [], False: []}
+        for id_ in ids:
+            thing = self._verdicts.get((number, id_))
+            passes = self._passes(self._things[id_].opinion)
+            right[passes].append(float(thing is not None and thing.passed == passes))
+            if thing is not None and thing.value is not None:
+                said = self._score_of(self._things[id_].opinion)
+                pairs.append((round(said, 6), round(thing.value, 6)))
+        span = {score: score for pair in pairs for score in pair}
+        found = kappa(pairs, squared_weight(span)) if span else None
+        return {
+            str(AGREES): fmean(self._agreement(number, id_) for id_ in ids),
+            "weighted kappa": 0.0 if found is None else found.value,
+            str(PASSES): fmean(right[True]) if right[True] else 1.0,
+            str(FAILS): fmean(right[False]) if right[False] else 1.0,
+        }
+
+    def _winner(self) -> int | None:
+        """Return the candidate that gains most: by weighted kappa and the worse kind of errors.
+
+        It has to agree more as well, as that is what the test on the held-out part is about.
+        """
+
+        def worth(one: Candidate) -> float:
+            figures = one.select
+            return figures["weighted kappa"] + min(figures[str(PASSES)], figures[str(FAILS)])
+
+        base = self._candidates[0]
+        better = [
+            one
+            for one in self._candidates[1:]
+            if one.select
+            and one.select[str(AGREES)] > base.select[str(AGREES)] + 1e-9
+            and worth(one) > worth(base) + 1e-9
+        ]
+        if not better:
+            return None
+        return min(better, key=lambda one: (-round(worth(one), 9), one.words, one.number)).number
+
+    def _quality(self, number: int, ids: Sequence[str]) -> Quality | None:
+        """Return how far the judge and people agree on some things, as `baton calibrate` does."""
+        things = [self._verdicts[number, id_] for id_ in ids if (number, id_) in self._verdicts]
+        there = {thing.key for thing in things}
+        labels = [each for key, own in self._own_labels.items() if key in there for each in own]
+        try:
+            report = calibration_report(
+                self._evaluator, labels, things, None, self._context.agent_names
+            )
+        except InputError:  # no verdict at all
+            return None
+        return report.judges[0].quality if report.judges else None
+
+    def _told(self, number: int, id_: str) -> str:
+        thing, labelled = self._verdicts.get((number, id_)), self._things[id_]
+        opinion = labelled.opinion
+        said = opinion.label if opinion.label is not None else f"{opinion.score:g}"
+        notes = "; ".join(each.note for each in self._own_labels[labelled.key] if each.note)
+        judged = "nothing" if thing is None else thing.label or f"{thing.value}"
+        how = "agrees" if self._agreement(number, id_) >= 1 else "differs"
+        lines = [f"{how}: people say `{said}`, the judge says `{judged}`"]
+        if notes:
+            lines.append(f"people note: {clip(notes, 500, ' ').text}")
+        return "\n".join([*lines, clip(labelled.text, _SHOWN).text])
+
+
+def _candidate(number: int, text: str, by: str) -> Candidate:
+    return Candidate(number=number, text=text, by=by, words=len(text.split()))
+
+
+def _ended_as_error(work: Callable[..., None], *arguments: Any) -> None:
+    """Run the engine; what ended it is raised as it was."""
+    try:
+        work(*arguments)
+    except Ended as ended:
+        cause = ended.args[0] if ended.args else None
+        if isinstance(cause, BaseException):
+            raise cause from None
