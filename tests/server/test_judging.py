@@ -44,7 +44,10 @@ class Server:
         self.records: dict[int, Trace] = {}
 
     def arrives(self, id: str = "one", now: float = NOW, **more: Any) -> None:
-        record = conversation_of(id=id, **{"inside": True, **more})
+        self.takes(conversation_of(id=id, **{"inside": True, **more}), now)
+
+    def takes(self, record: Trace, now: float = NOW) -> None:
+        id = record.id
         scored = score_now(record, self.rules.rules, Origin(), now=now)
         place = self.store.bodies.put("2026-09-21", [b"x"])[0]
         reading = Reading(

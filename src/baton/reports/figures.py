@@ -21,7 +21,7 @@ from baton.model import (
     Status,
     counted,
 )
-from baton.stats.intervals import binomial_at_most, mean_interval, share
+from baton.stats.intervals import is_above, mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Reportable
@@ -354,10 +354,7 @@ def saved_usd(small: DistilledUse, asked: Asked) -> float | None:
 
 def drifts(small: DistilledUse) -> bool:
     """Tell whether the judge disagrees more often than the limit allows, beyond chance (5 %)."""
-    wrong = small.audited - small.agreed
-    if not small.audited or not small.limit:
-        return False
-    return binomial_at_most(small.agreed, small.audited, 1 - small.limit) <= 0.05 and wrong > 0
+    return is_above(small.audited - small.agreed, small.audited, small.limit)
 
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:

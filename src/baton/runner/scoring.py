@@ -88,7 +88,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
         agents = {one.agent for one in verdicts}
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
-        for said in _distilled(score.details):
+        for said in distilled_uses(score.details):
             total.distilled.join(said)
         if score.judge is not None:
             total.asked.add(score.judge)
@@ -124,7 +124,7 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
         yield _Verdict(_agent(part), part["status"], part.get("value"), subject, [])
 
 
-def _distilled(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
+def distilled_uses(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
     """Yield what a distilled judge did, for a score or for those that it sums up."""
     parts = details.get("units")
     for part in parts if isinstance(parts, list) else [details]:

@@ -18,13 +18,16 @@ import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from baton.evaluators.judged import Judged
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.network import Connect
 from baton.judges.settings import check_ready
-from baton.model import InputError, Problem, Trace
+from baton.model import DistilledUse, InputError, Problem, Trace
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere
+from baton.runner.scoring import distilled_uses
+from baton.stats.intervals import is_above
 
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
@@ -53,6 +56,8 @@ _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
 _ATTEMPTS = 3
 _LONGEST_ERROR = 2000
 """Letters of an error in the queue."""
+_NEWEST = 2_000
+"""Scores of a rule by which it is told whether its distilled judge still agrees."""
 
 
 class _Item(NamedTuple):
@@ -472,14 +477,39 @@ def _used_up(rule: Rule, now: float) -> str:
 def rules_with_status(store: Store, rules: Rules, project: str, now: float) -> list[dict[str, Any]]:
     """Return what `GET /api/v1/rules` shows: the rules of a project, and how their judging is.
 
-    ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`.
+    ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`. A rule with a
+    distilled judge has ``distilled``: what that answered of the newest scores, what the judge
+    checked and agreed on, and whether it ``drifts``.
     """
     status = {row["rule"]: row for row in judging_status(store, rules, now, project)}
     rows = listed(rules, project)
     for row in rows:
         rule = rules.named(row["name"])
         row["judging"] = status.get(row["name"]) if rule is not None and rule.judged else None
+        if rule is not None and any(_has_distilled(part) for part in rule.judged):
+            row["distilled"] = _distilled(store, store.project(project), rule.name)
     return rows
+
+
+def _has_distilled(part: Part) -> bool:
+    """Tell whether a distilled judge answers before the judge of a part."""
+    evaluators = [one.evaluator for one in part.plan.evaluators]
+    return any(isinstance(each, Judged) and each.distilled is not None for each in evaluators)
+
+
+def _distilled(store: Store, project: int, rule: str) -> dict[str, Any]:
+    """Count what the distilled judges of a rule did in its newest scores."""
+    query = select(score.c.details).where(
+        score.c.project == project, score.c.rule == rule, score.c.replaced_by.is_(None)
+    )
+    with store.read() as connection:
+        rows = connection.scalars(query.order_by(score.c.id.desc()).limit(_NEWEST)).all()
+    use = DistilledUse()
+    for details in rows:
+        for said in distilled_uses(msgspec.json.decode(details)):
+            use.join(said)
+    drifts = is_above(use.audited - use.agreed, use.audited, use.limit)
+    return {**msgspec.structs.asdict(use), "scores": len(rows), "drifts": drifts}
 
 
 def judging_status(store: Store, rules: Rules, now: float, project: str) -> list[dict[str, Any]]:
