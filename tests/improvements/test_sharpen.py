@@ -52,7 +52,8 @@ def server() -> Iterator[LlmServer]:
         yield running
 
 
-def sharpened(folder: Path, server: LlmServer, **more: Any) -> SharpenedRubric:
+def written_project(folder: Path, server: LlmServer) -> tuple[Path, Path, Path]:
+    """Write a config with the rubric, labels, and the conversations they are of."""
     made = [conversation(number) for number in range(60)]
     traces = folder / "traces.jsonl"
     traces.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each, _, _ in made))
@@ -65,13 +66,21 @@ def sharpened(folder: Path, server: LlmServer, **more: Any) -> SharpenedRubric:
     (folder / "polite.yaml").write_text(FILE, encoding="utf-8")
     config = folder / "baton.yaml"
     settings = {
-        "judge": server.judge(cache=False), "rubrics": ["polite.yaml"], "evaluators": ["polite"],
+        "judge": server.judge(), "rubrics": ["polite.yaml"], "evaluators": ["polite"],
     }  # fmt: skip
     config.write_text(json.dumps(settings), encoding="utf-8")
-    return improve_rubric("polite", labels, [traces], config=config, candidates=2, **more)
+    return config, labels, traces
 
 
-def test_a_proven_text_is_written_and_all_else_stays(tmp_path: Path, server: LlmServer) -> None:
+def sharpened(folder: Path, server: LlmServer, **more: Any) -> SharpenedRubric:
+    config, labels, traces = written_project(folder, server)
+    return improve_rubric("polite", labels, [traces], config=config, candidates=1, **more)
+
+
+def test_a_proven_text_is_written_and_all_else_stays(
+    tmp_path: Path, server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     found = sharpened(tmp_path, server, apply=True)
     (study,) = found.sharpened.improvement.studies
     assert study.outcome == "proven", study.reason
@@ -83,7 +92,10 @@ def test_a_proven_text_is_written_and_all_else_stays(tmp_path: Path, server: Llm
     assert (tmp_path / "polite.yaml.before").read_text("utf-8") == FILE
 
 
-def test_without_apply_nothing_is_written(tmp_path: Path, server: LlmServer) -> None:
+def test_without_apply_nothing_is_written(
+    tmp_path: Path, server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     found = sharpened(tmp_path, server)
     assert found.sharpened.improvement.studies[0].outcome == "proven"
     assert (tmp_path / "polite.yaml").read_text("utf-8") == FILE

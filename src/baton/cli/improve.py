@@ -9,9 +9,13 @@ from typing import Annotated, cast
 
 import msgspec
 
+from baton.model import InputError
+from baton.model.option_names import option
+from baton.session.apply import apply_improvement
 from baton.session.improve import ImprovementEstimate, ImproveOptions, estimate_improvement, improve
 from baton.session.replay import target_and_moments
 
+from .improve_rubric import improve_a_rubric
 from .messages import note
 from .options import (
     LATER,
@@ -38,6 +42,9 @@ def improve_command(
     candidates: Whole | None = None,
     repeat: Whole | None = None,
     seed: Whole = 0,
+    rubric: str | None = None,
+    labels: str | None = None,
+    apply: Flag = False,
     dry_run: Flag = False,
     resume: Path | None = None,
     json: Flag = False,
@@ -63,9 +70,11 @@ def improve_command(
 
     `baton improve [AGENT|CONFIG] CASES...` has a model propose texts, plays them on the cases with
     every tool answered by a stand-in, and proves the winner on cases that nothing was chosen by. No
-    file of the agents is written. The exit code is 0 when a gain is proven, 1 when none is, and
-    3 when it was stopped before. --judge names the model that proposes, too, and --max-cost counts
-    agents, judges and proposals.
+    file of the agents is written without --apply. With --rubric, `baton improve --rubric NAME
+    --labels FILE RECORDINGS...` does the same for the text of a rubric: a judge has to agree better
+    with people on labels that nothing was chosen by. The exit code is 0 when a gain is proven, 1
+    when none is, and 3 when it was stopped before. --judge names the model that proposes, too, and
+    --max-cost counts agents, judges and proposals.
 
     Parameters
     ----------
@@ -87,6 +96,13 @@ def improve_command(
         How often each case is played with each text.
     seed
         Of everything that is drawn.
+    rubric
+        Improve the text of this rubric, and of no agent.
+    labels
+        What people say by that rubric: a file of `baton label`, a dataset with labels, or
+        server://HOST/PROJECT.
+    apply
+        Write texts that are proven to be better into their files.
     dry_run
         Only say how many plays and requests it would take at most, and what these would cost.
     resume
@@ -162,6 +178,23 @@ def improve_command(
         },
     )
     note_ignored_interrupts()
+    if rubric is not None or labels is not None:
+        if dry_run or resume is not None:
+            raise InputError(f"{option('rubric')} goes with neither --dry-run nor --resume")
+        return improve_a_rubric(
+            rubric,
+            labels,
+            words,
+            config=config,
+            judging=scoring.judging.flags(),
+            strategy=strategy,
+            seed=seed,
+            candidates=candidates,
+            max_words=max_words,
+            apply=apply,
+            json=json,
+            show=show,
+        )
     target, moments = target_and_moments(words)
     chosen = {"app": app, "variant": variant}
     if dry_run:
@@ -195,6 +228,10 @@ def improve_command(
         note(f"what was done is kept: add --resume {folders[0]} to go on with it")
     else:
         note(f"kept in {folders[0]}")
+    if apply and improvement.texts:
+        written = apply_improvement(improvement, app=app, variant=variant, trust=trust)
+        for line in written.lines:
+            note(line)
     return exit_code(improvement)
 
 
