@@ -244,7 +244,7 @@ class DistilledUse(msgspec.Struct, kw_only=True, omit_defaults=True):
     agreed: int = 0
     limit: float = 0.0
 
-    def join(self, other: DistilledUse, by: int = 1) -> None:
+    def join(self, other: Self, by: int = 1) -> None:
         """Count what another sum has; ``by`` of -1 takes it back."""
         for name in ("answered", "audited", "agreed"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
