@@ -199,7 +199,7 @@ def example_of(
     )
 
 
-def read_examples(path: Path) -> list[LabelledExample]:
+def read_examples(path: Path) -> tuple[LabelledExample, ...]:
     """Read a file of examples.
 
     Raises:
@@ -210,7 +210,7 @@ def read_examples(path: Path) -> list[LabelledExample]:
     except OSError as error:
         message = f"{error.strerror}: `baton rubrics examples` writes a file of examples"
         raise InputError(Problem(file=str(path), message=message)) from None
-    return list(_read(path, stat.st_mtime_ns, stat.st_size))
+    return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 # Every case with options of its own makes its evaluators anew.
@@ -247,6 +247,16 @@ def _read(path: Path, _time: int, _size: int) -> tuple[LabelledExample, ...]:
     )
 
 
+@lru_cache(maxsize=8)
+def _searchable(
+    items: tuple[LabelledExample, ...],
+    rubric: tuple[str, ...],
+    answer: bytes,
+    options: ExampleOptions,
+) -> Examples:
+    return Examples(items, rubric, msgspec.json.decode(answer, type=Answer), options)
+
+
 def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) -> Examples | None:
     """Return the examples of the file that options name; ``None`` where they name none.
 
@@ -257,7 +267,7 @@ def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) 
         return None
     path = Path(options.file)
     items = read_examples(path)
-    found = Examples(items, rubric, answer, options)
+    found = _searchable(items, tuple(rubric), msgspec.json.encode(answer), options)
     if items and not found.items:
         message = f"no example of `{rubric[0]}`; {suggestion(rubric[0], {i.rubric for i in items})}"
         projects = {str(item.project) for item in items if item.rubric in rubric}
