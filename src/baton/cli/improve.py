@@ -40,7 +40,7 @@ def improve_command(
     component: Words = (),
     strategy: str = "gepa",
     candidates: Whole | None = None,
-    repeat: Whole | None = None,
+    repeat: Annotated[Whole | None, LATER] = None,
     seed: Whole = 0,
     rubric: Annotated[str | None, LATER] = None,
     labels: Annotated[str | None, LATER] = None,
