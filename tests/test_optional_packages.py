@@ -15,6 +15,7 @@ NEEDS = {
     "baton.guard.openai_agents": "agents",
     "baton.guard.pydantic_ai": "pydantic_ai",
     "baton.guard.strands": "strands",
+    "baton.improvements.adk": "google",  # an optimizer for programs of ADK
     "baton.otel": "opentelemetry",  # records a program: `otel`
     "baton.providers.frameworks.adk_agents": "google",  # agents of ADK in this process: `adk`
     "baton.providers.frameworks.adk_stand_ins": "google",

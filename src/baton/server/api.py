@@ -78,7 +78,7 @@ from .issue_work import ask_to_investigate, work_of
 from .issues import ask_for_regrouping
 from .labels import add_label, labels_of
 from .paging import MOST
-from .proofs import ProofRequest, ask_to_prove, proving_of
+from .proofs import ProofRequest, ask_to_improve, ask_to_prove, proving_of
 from .queues import queues_of
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
@@ -415,6 +415,12 @@ def _changed(call: Call, change: Callable[[], None]) -> Any:
 def _investigate(call: Call) -> Any:
     settings, key = call.state.live_settings(), call.path["key"]
     return _changed(call, lambda: ask_to_investigate(call.state.store, call.caller, key, settings))
+
+
+def _improve(call: Call) -> Any:
+    store, settings, key = call.state.store, call.state.live_settings(), call.path["key"]
+    agent = Document("body", call.body, "json").decode(ProofRequest).agent
+    return _changed(call, lambda: ask_to_improve(store, call.caller, key, agent, settings))
 
 
 def _prove(call: Call) -> Any:
@@ -844,6 +850,15 @@ ENDPOINTS = (
         "Play the fix of an issue; `proving` of the issue says how far it is",
         IssueRecord,
         _prove,
+        body=ProofRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/issues/{key}/improve",
+        "run",
+        "Search for a fix of an issue; `proving` of the issue says how far it is",
+        IssueRecord,
+        _improve,
         body=ProofRequest,
     ),
     Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),

@@ -105,6 +105,7 @@ def work_of(store: Store, project: int, key: str, table: Table = issue_work) -> 
         created=at_of(row["created"]),
         error=row["error"],
         agent=row.get("agent"),
+        task=row.get("task"),
     )
 
 

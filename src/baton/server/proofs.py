@@ -1,11 +1,12 @@
-"""Fixes of issues that are proven by playing them, which somebody asked a server for.
+"""Fixes of issues that are proven by playing them, or searched for, as somebody asked a server to.
 
-A proof plays an agent of `server.yaml`, as an evaluation does: in a process of its own, one after
-the other. The texts of the agent are read there, never in the worker.
+Both play an agent of `server.yaml`, as an evaluation does: in a process of its own, one after the
+other. The texts of the agent are read there, never in the worker.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,10 @@ from sqlalchemy import or_, select, update
 from baton.feed.fixes import playable
 from baton.feed.progress import Fix
 from baton.feed.taxonomy import subtype_named
+from baton.judges.client import LlmClient
 from baton.model import CaseResult, InputError, Trace, suggestion
 from baton.session.agents import is_configured
-from baton.session.issue_work import prove_kept
+from baton.session.issue_work import prove_kept, search_for_fix
 from baton.session.prepare import ScoreOptions
 from baton.session.server_rows import IssueRecord, IssueRow, IssueWork
 
@@ -29,15 +31,19 @@ from .database import EVERY_PROJECT
 from .issue_list import Progress, keep_progress, one_issue
 from .issue_work import ask_once, work_of
 from .issues import clean
-from .jobs import judge_named
+from .jobs import judge_named, usual_judge
+from .judging import spend, spent
 from .schema import conversation, dispatch, issue, issue_proof
 from .settings import Settings
 from .store import Store, open_store
+from .trials import BUDGET, judge_within
 
 _LEASE = 60.0
 """Seconds after which a proof whose worker is gone counts as failed."""
 _MOST = 3600.0
 """Seconds that a proof may take: 40 cases, three times on either side, at 15 seconds a play."""
+_MOST_OF_SEARCH = 4 * _MOST
+"""Seconds that a search may take: 20 texts on some 40 cases each, at 15 seconds a play."""
 _BESIDE = 500
 """Passing conversations in which neighbours are looked for, the newest."""
 
@@ -60,6 +66,16 @@ def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
     return None if reason is None else f"its fix cannot be proven by playing it: {reason}"
 
 
+def cannot_improve(record: IssueRecord, settings: Settings) -> str | None:
+    """Say why no fix of an issue can be searched for here; ``None`` where it can be tried."""
+    if usual_judge(settings) is None:
+        return "a model proposes fixes: name one in `judges:` of server.yaml"
+    if not settings.agents:
+        return "fixes are tried by playing them: name an agent in `agents:` of server.yaml"
+    one = record.issue
+    return None if one.sender or one.receiver else "it is not known whose fault it is"
+
+
 def fix_of(record: IssueRecord) -> Fix | None:
     """Return the fix of an issue: the one that is kept, or that of its investigation."""
     return record.fix or (record.investigation.fix if record.investigation is not None else None)
@@ -75,6 +91,31 @@ def ask_to_prove(
         InputError: it has no fix that can be played, or there is no such agent.
     """
     reason = cannot_prove(one_issue(store, caller.project, key, members=0), settings)
+    _ask(store, caller, key, agent, settings, reason, "prove")
+
+
+def ask_to_improve(
+    store: Store, caller: Caller, key: str, agent: str | None, settings: Settings
+) -> None:
+    """Have a fix of an issue searched for; what waits or runs already is not asked for twice.
+
+    Raises:
+        NoIssue: there is no such issue.
+        InputError: there is no model that proposes, or no such agent.
+    """
+    reason = cannot_improve(one_issue(store, caller.project, key, members=0), settings)
+    _ask(store, caller, key, agent, settings, reason, "improve")
+
+
+def _ask(
+    store: Store,
+    caller: Caller,
+    key: str,
+    agent: str | None,
+    settings: Settings,
+    reason: str | None,
+    task: str,
+) -> None:
     if reason is not None:
         raise InputError(f"`{key}`: {reason}")
     names = sorted(settings.agents)
@@ -83,11 +124,11 @@ def ask_to_prove(
     chosen = names[0] if agent is None else agent
     if chosen not in settings.agents:
         raise InputError(f"server.yaml has no agent `{chosen[:100]}`; {suggestion(chosen, names)}")
-    ask_once(store, issue_proof, caller, key, agent=chosen)
+    ask_once(store, issue_proof, caller, key, agent=chosen, task=task)
 
 
 def proving_of(store: Store, project: int, key: str) -> IssueWork | None:
-    """Return the last proof that was asked for, as far as it is; ``None`` without one."""
+    """Return the last proof or search that was asked for; ``None`` without one."""
     return work_of(store, project, key, issue_proof)
 
 
@@ -95,6 +136,7 @@ class _Running(NamedTuple):
     id: int
     project: int
     due: float
+    begun: float
     until: float
     apart: Apart
 
@@ -124,7 +166,8 @@ class Proofs:
         elif now > one.until:
             self._running = None
             one.apart.end()
-            self._set(one, state="failed", error=f"it took more than {_MOST / 60:g} minutes")
+            most = one.until - one.begun
+            self._set(one, state="failed", error=f"it took more than {most / 60:g} minutes")
         elif one.due - now < _LEASE / 2:
             self._running = one._replace(due=now + _LEASE)
             self._set(one, due=now + _LEASE)
@@ -165,8 +208,11 @@ class Proofs:
         def task(_: Path) -> _Task:
             return _Task(self._settings, row.project, row.key, row.agent, row.by)
 
-        apart = Apart(_proved, task, "the proof")
-        return _Running(row.id, row.project, now + _LEASE, now + _MOST, apart)
+        if row.task == "improve":
+            apart, most = Apart(_improved, task, "the search"), _MOST_OF_SEARCH
+        else:
+            apart, most = Apart(_proved, task, "the proof"), _MOST
+        return _Running(row.id, row.project, now + _LEASE, now, now + most, apart)
 
     def _set(self, one: _Running, **values: Any) -> None:
         mine = (issue_proof.c.project == one.project, issue_proof.c.id == one.id)
@@ -176,7 +222,7 @@ class Proofs:
 
 
 class _Task(msgspec.Struct):
-    """What the process of a proof is told."""
+    """What the process of a proof or a search is told."""
 
     settings: Settings
     project: int
@@ -206,6 +252,39 @@ def _proved(task: _Task) -> dict[str, Any]:
             raise InputError("the issue got another fix while this one was played")
         caller = Caller(task.project, task.by, frozenset({"run"}))
         keep_progress(store, caller, task.key, Progress(fix=played))
+        return {}
+    finally:
+        store.close()
+
+
+def _improved(task: _Task) -> dict[str, Any]:
+    """Search for a fix, and keep it with the issue where it is proven."""
+    settings = task.settings
+    store = open_store(settings.store)
+    try:
+        record = one_issue(store, task.project, task.key)
+        named = usual_judge(settings)
+        asked = settings.judge_settings.get(named or "")
+        if asked is None or task.agent not in settings.agents:
+            raise InputError("the judge, or the agent, is not there any more")
+        budget, now = settings.trials, time.time()
+        left = budget.cost_usd - spent(store, task.project, BUDGET, budget, now)
+        if left <= 0:
+            raise InputError(f"the budget of `trials:` is used up (${budget.cost_usd:g})")
+        judge = judge_within(asked, left, None, LlmClient)
+
+        def traced() -> Iterator[tuple[CaseResult, Trace]]:
+            return _traced(store, task.project, record.issue)
+
+        try:
+            fix = search_for_fix(
+                record.issue, fix_of(record), traced, settings.agents[task.agent], judge
+            )
+        finally:
+            if judge.spent > 0:
+                spend(store, task.project, BUDGET, budget, judge.spent, now)
+        caller = Caller(task.project, task.by, frozenset({"run"}))
+        keep_progress(store, caller, task.key, Progress(fix=fix))
         return {}
     finally:
         store.close()

@@ -596,7 +596,7 @@ issue_work = Table(
 issue_proof = Table(
     "issue_proof",
     INDEX,
-    # Fixes that are to be proven by playing them: a process of its own plays the agent.
+    # Fixes that are to be looked for, or proven, by playing: a process of its own plays the agent.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
@@ -606,6 +606,7 @@ issue_proof = Table(
     Column("due", Double, nullable=False),  # while it runs: until when its worker is there
     Column("error", Text),
     Column("agent", Text, nullable=False),  # its name in server.yaml
+    Column("task", Text, nullable=False, server_default="prove"),  # prove, improve
     Index("issue_proof_by_state", "state", "due"),
 )
 

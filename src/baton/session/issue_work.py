@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -38,7 +39,17 @@ from baton.feed.promote import (
     member_of,
 )
 from baton.feed.taxonomy import subtype_named
-from baton.model import Case, CaseResult, Dataset, ExpectedHandling, Form, InputError, Trace
+from baton.model import (
+    Case,
+    CaseResult,
+    Dataset,
+    ExpectedHandling,
+    Form,
+    InputError,
+    Judge,
+    Trace,
+    counted,
+)
 from baton.model.option_names import option
 from baton.replays.play import Replayed
 from baton.runner.loop import run_anywhere
@@ -50,6 +61,7 @@ from .convert import write_dispatch_cases
 from .estimate import JudgingEstimate
 from .evaluate import EvaluateOptions
 from .file_kinds import config_of
+from .improve import ImproveOptions, improve
 from .issues import GROUPS, MARKS, PROGRESS, Found, Opened, ProgressFolder, issue_named
 from .prepare import PathLike, ScoreOptions, judge_flags_of
 from .replay import replay
@@ -60,6 +72,11 @@ if TYPE_CHECKING:
 
 KEPT = 20
 """Members of an issue that are kept with what was done about it."""
+TRIED = 60
+"""Members, and green neighbours, that a search for a fix has as cases: a third of them is held out,
+and with fewer than 20 only a large gain can be proven."""
+SEARCHED = 20
+"""Texts that a search tries."""
 PLAYED, BESIDE, REPEATS = 10, 30, 3
 """Members and green neighbours that a fix is played on, and how often each: a model that changes
 its mind would else prove anything."""
@@ -309,12 +326,7 @@ def prove_kept(
         InputError: a fix that cannot be played, or by this agent; a text that has changed since
             the fix was made; members that are not there or cannot be judged.
     """
-    target: str | dict[str, Any] | None = agent
-    named: str | dict[str, Any] = agent
-    variant: str | None = None
-    if isinstance(agent, dict) and is_configured(agent):
-        target, named, variant = None, agent["config"], agent.get("provider")
-        options["config"] = agent["config"]
+    target, named, variant = _player(agent, options)
     _refuse_unplayable(issue, fix)
     texts = list_components(named, variant=variant)
     _refuse_changed(fix, {each.name: each.text for each in texts}, "investigate again")
@@ -322,6 +334,84 @@ def prove_kept(
     if not made.members:
         raise InputError("none of its conversations is kept any more with what was passed on")
     return _play(issue, fix, made, target, variant, REPEATS, options)[0]
+
+
+def search_for_fix(
+    issue: Issue,
+    begun: Fix | None,
+    traced: Traced,
+    agent: AgentLike,
+    judge: Judge,
+) -> Fix:
+    """Search for a text that ends an issue, as :func:`baton.improve` does, and prove it.
+
+    Members of the issue and passing neighbours are the cases. What is changed is the text of the
+    fix that was proposed before, else the instructions of whoever is at fault: the receiver for its
+    own work, the sender for how it chooses, asks and uses results.
+
+    Args:
+        issue: the issue, as whoever keeps it knows it.
+        begun: the fix that there is.
+        traced: gives its members and what may be their neighbours, each time it is called.
+        agent: who plays.
+        judge: the model that proposes.
+
+    Returns:
+        The fix with its proof. Nothing is kept.
+
+    Raises:
+        InputError: no gain is proven, with the reason; too few cases; or as :func:`prove_kept`.
+    """
+    options: ScoreOptions = {}
+    target, named, variant = _player(agent, options)
+    texts = {each.name: each.text for each in list_components(named, variant=variant)}
+    component = _component_of(issue, begun, texts)
+    made = _made(issue, traced, (), None, TRIED, TRIED)
+    if not made.members:
+        raise InputError("none of its conversations is kept any more with what was passed on")
+    cases = Dataset(made.cases, name=issue.key)
+    with tempfile.TemporaryDirectory(prefix="baton-search-") as folder:
+        asked = {**options, "judge": judge, "candidates": SEARCHED, "component": [component]}
+        given = cast("ImproveOptions", {**asked, "out": folder})
+        found = improve(cases, target, _evaluators_for(issue, made.cases), variant=variant, **given)
+    (study,) = found.studies
+    if study.after is None:
+        raise InputError(f"no gain is proven: {found.stopped or study.reason}")
+    fix = make_fix(
+        kind_of_text(component, issue.sender),
+        component,
+        study.after,
+        texts,
+        why=f"{study.reason} (held-out cases; {counted(len(study.candidates) - 1, 'text')} tried)",
+        by=f"baton improve with {judge.model}",
+    )
+    shown = _made(issue, traced, (), None, PLAYED, BESIDE)
+    return _play(issue, fix, shown, target, variant, REPEATS, options)[0]
+
+
+def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> str:
+    """Return the text that is changed; raises InputError where the agent has none such."""
+    if begun is not None and begun.text in texts:
+        return str(begun.text)
+    known = subtype_named(issue.subtype)
+    of_receiver = known is not None and known.category == "working"
+    first, other = issue.sender, issue.receiver
+    if of_receiver:
+        first, other = other, first
+    for name in (first, other):
+        if name and f"agent:{name}" in texts:
+            return f"agent:{name}"
+    raise InputError(f"the agent that plays has no instructions of `{first or other}`")
+
+
+def _player(
+    agent: AgentLike, options: ScoreOptions
+) -> tuple[str | dict[str, Any] | None, str | dict[str, Any], str | None]:
+    """Return who plays: the target, what its texts are asked by, and the provider of a config."""
+    if isinstance(agent, dict) and is_configured(agent):
+        options["config"] = agent["config"]
+        return None, agent["config"], agent.get("provider")
+    return agent, agent, None
 
 
 def _refuse_unplayable(issue: Issue, fix: Fix) -> None:

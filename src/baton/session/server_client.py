@@ -323,6 +323,23 @@ class Server:
         body = msgspec.json.encode({"agent": agent})
         return self._ask("POST", path, {}, IssueRecord, body, "application/json")
 
+    def improve_issue(self, key: str, agent: str | None = None) -> IssueRecord:
+        """Have the server search for a fix of an issue; see ``proving`` of :meth:`issue`.
+
+        A model proposes texts, they are played on members and passing cases, and one that is
+        proven on held-out cases becomes the fix of the issue.
+
+        Args:
+            key: the key of the issue.
+            agent: who plays, by its name in server.yaml; the only one there when left out.
+
+        Raises:
+            InputError: there is no such issue or agent, or no judge that proposes.
+        """
+        path = f"{_API}/issues/{key}/improve"
+        body = msgspec.json.encode({"agent": agent})
+        return self._ask("POST", path, {}, IssueRecord, body, "application/json")
+
     def regroup_issues(self) -> None:
         """Have the texts of judges grouped anew now, and not only at night."""
         path = f"{_API}/issues/regroup"

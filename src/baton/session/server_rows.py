@@ -501,9 +501,10 @@ class IssueEvent(msgspec.Struct, kw_only=True):
 
 
 class IssueWork(msgspec.Struct, kw_only=True):
-    """An investigation, or a proof, that was asked for; ``error`` says why it failed.
+    """An investigation, a proof, or a search for a fix that was asked for.
 
-    ``agent`` is who plays for a proof, by its name in server.yaml.
+    ``error`` says why it failed, or found none. ``agent`` is who plays, by its name in server.yaml;
+    ``task`` is ``improve`` where a fix is searched for.
     """
 
     state: Literal["waiting", "running", "done", "failed"]
@@ -511,12 +512,14 @@ class IssueWork(msgspec.Struct, kw_only=True):
     created: datetime | None
     error: str | None = None
     agent: str | None = None
+    task: Literal["prove", "improve"] | None = None
 
 
 class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An issue with some members, its events (the latest first), and what was done about it.
 
-    ``work`` is the last investigation that was asked for, ``proving`` the last proof of its fix.
+    ``work`` is the last investigation that was asked for, ``proving`` the last proof of its fix,
+    or search for one.
     """
 
     issue: IssueRow

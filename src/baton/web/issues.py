@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote as shell_word
 from typing import NamedTuple, get_args
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from baton.feed.issues import STATES, Member, Rate, State
 from baton.feed.progress import DIMENSIONS, ENDINGS, FIX_KINDS, Fix
 from baton.feed.taxonomy import CATEGORIES, subtype_named
 from baton.model import InputError
-from baton.server.access import Denied
+from baton.server.access import Caller, Denied
 from baton.server.issue_list import (
     ISSUE_FIELDS,
     NoIssue,
@@ -26,8 +26,16 @@ from baton.server.issue_list import (
 )
 from baton.server.issue_work import ask_to_investigate, work_of
 from baton.server.jobs import usual_judge
-from baton.server.proofs import ask_to_prove, cannot_prove, fix_of, proving_of
-from baton.server.store import DEFAULT
+from baton.server.proofs import (
+    ask_to_improve,
+    ask_to_prove,
+    cannot_improve,
+    cannot_prove,
+    fix_of,
+    proving_of,
+)
+from baton.server.settings import Settings
+from baton.server.store import DEFAULT, Store
 from baton.session.server_rows import IssueRecord, IssueRow, Page
 
 from . import lists
@@ -67,6 +75,7 @@ def routes(web: Web) -> list[BaseRoute]:
         web.action("/issues/{key}/state", _state, "review"),
         web.action("/issues/{key}/investigate", _investigate, "run"),
         web.action("/issues/{key}/prove", _prove, "run"),
+        web.action("/issues/{key}/improve", _improve, "run"),
     ]
 
 
@@ -232,6 +241,7 @@ def _one(visit: Visit) -> View:
         "has_judge": usual_judge(settings) is not None,
         "proving": proving_of(visit.state.store, visit.caller.project, one.key),
         "cannot_prove": cannot_prove(record, settings),
+        "cannot_improve": cannot_improve(record, settings),
         "may_run": settings.may_run,
         "players": sorted(settings.agents),
         "few": _FEW,
@@ -316,10 +326,21 @@ def _investigate(visit: Visit) -> Response:
 
 def _prove(visit: Visit) -> Response:
     """Have the fix of an issue played; its page shows how far that is."""
+    return _play(visit, ask_to_prove)
+
+
+def _improve(visit: Visit) -> Response:
+    """Have a fix of an issue searched for; its page shows how far that is."""
+    return _play(visit, ask_to_improve)
+
+
+def _play(
+    visit: Visit, ask: Callable[[Store, Caller, str, str | None, Settings], None]
+) -> Response:
     need_run(visit)
     key, agent = visit.path["key"], visit.value("agent")
     try:
-        ask_to_prove(visit.state.store, visit.caller, key, agent, visit.state.live_settings())
+        ask(visit.state.store, visit.caller, key, agent, visit.state.live_settings())
     except NoIssue as error:
         raise Denied(404, str(error), "the list of issues has all of them") from None
     return visit.redirect(f"/issues/{key}")
