@@ -15,6 +15,8 @@ PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {SPANS})
 SHOWN = re.compile(r"```.*?```", re.DOTALL)
 
 
+# Modules of frameworks warn of their own code.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_modules_that_a_page_names_can_be_imported(page: Path) -> None:
     text = SHOWN.sub("", page.read_text("utf-8"))
