@@ -94,6 +94,7 @@ def test_names_of_other_tools_are_aliases_and_a_misspelt_one_is_refused() -> Non
         strategy_named("geppa")
 
 
+@pytest.mark.heavy
 def test_shuffled_labels_give_no_gain() -> None:
     # What is expected has nothing to do with the messages: no prompt can meet it.
     gains = 0
