@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         tool,
     )
     from baton.readers import iter_traces, load_traces
+    from baton.session.apply import apply_improvement
     from baton.session.calibrate import calibrate
     from baton.session.check import check
     from baton.session.compare import compare, open_baseline, set_baseline, trend
@@ -64,6 +65,7 @@ __all__ = [
     "Trace",
     "aevaluate",
     "agent",
+    "apply_improvement",
     "calibrate",
     "check",
     "check_policy",
@@ -104,6 +106,7 @@ _MODULES = {
     "Evaluation": "baton.session.evaluation",
     "aevaluate": "baton.session.evaluate",
     "agent": "baton.providers.recorder",
+    "apply_improvement": "baton.session.apply",
     "calibrate": "baton.session.calibrate",
     "check": "baton.session.check",
     "check_policy": "baton.session.guard",

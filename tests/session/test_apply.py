@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from baton.improvements.result import Candidate, Improvement, Outcome, Split, Study
+from baton.improvements.result import RESULT, Candidate, Improvement, Outcome, Split, Study
 from baton.model import InputError
-from baton.session.apply import IMPROVEMENT, apply_improvement
+from baton.session.apply import apply_improvement
 
 APP = """\
 raise SystemExit("nothing of the program is run")
@@ -72,7 +72,7 @@ def test_the_folder_of_an_improvement_is_applied(project: Path) -> None:
     folder = project / "folder"
     folder.mkdir()
     made = improvement(study("agent:desk", "Be kind.", "Be brief."))
-    (folder / IMPROVEMENT).write_bytes(msgspec.json.encode(made))
+    (folder / RESULT).write_bytes(msgspec.json.encode(made))
     apply_improvement(folder)
     assert "Be brief." in (project / "app.py").read_text()
     with pytest.raises(InputError, match="no file has its text as it was"):

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
+from cyclopts import Parameter
 
+from baton.config.trust import Trust
+from baton.formats.own_files import make_folder, naming, refuse_overwriting
+from baton.improvements.result import RESULT
 from baton.model import InputError
 from baton.model.option_names import option
-from baton.session.apply import apply_improvement
+from baton.model.visible import visible_line
+from baton.session.apply import apply_improvement, read_improvement
 from baton.session.improve import ImprovementEstimate, ImproveOptions, estimate_improvement, improve
 from baton.session.replay import target_and_moments
 
 from .improve_rubric import improve_a_rubric
-from .messages import note
+from .messages import note, say
 from .options import (
     LATER,
+    MORE,
     USUAL,
     ConfigPath,
     Evaluators,
@@ -28,9 +37,84 @@ from .options import (
     Scoring,
     Whole,
     Words,
+    trust_in,
 )
 from .output import readers_may_leave
 from .signals import note_ignored_interrupts
+
+if TYPE_CHECKING:
+    from baton.improvements.result import Improvement
+
+Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
+_OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
+"""What may be said of a finished improvement; all other options are about finding one."""
+
+
+@Parameter(name="*", group=MORE)
+@dataclass(frozen=True)
+class Writing:
+    """Where a finished improvement is written.
+
+    Parameters
+    ----------
+    apply
+        Write the texts that are proven to be better into the files that hold the old ones. The old
+        files are kept in the improvement's folder.
+    branch
+        Commit these texts to a new git branch instead. No file changes, and nothing is pushed.
+    html
+        Write one page with all of it to this file as well; it needs no network.
+    """
+
+    apply: Flag = False
+    branch: str | None = None
+    html: Path | None = None
+
+    @property
+    def puts_texts_in_place(self) -> bool:
+        """Whether files or a branch get the texts."""
+        return self.apply or self.branch is not None
+
+    def ready(self, read: list[Path]) -> None:
+        """Make sure that the page can be written; raises InputError or OSError."""
+        if self.html is not None:
+            refuse_overwriting([self.html], read)
+            make_folder(self.html.parent)
+            with naming(self.html), self.html.open("a", encoding="utf-8"):
+                pass
+
+    def write(
+        self, folder: Path, app: str | None, variant: str | None, trust: Trust, *, aside: bool
+    ) -> None:
+        """Write the improvement in a folder, and say what was written: ``aside`` on stderr.
+
+        Raises:
+            InputError: a text has no place, or may not be written; no text is written then.
+        """
+        improvement = read_improvement(folder)
+        if self.html is not None:
+            from baton.improvements.page import page_of
+
+            with naming(self.html):
+                self.html.write_text(page_of(improvement), encoding="utf-8", newline="")
+            note(f"the page is in {self.html}")
+        if not self.puts_texts_in_place:
+            return
+        if not improvement.texts:
+            say("no gain is proven: nothing is written")
+            return
+        applied = apply_improvement(
+            folder, app=app, variant=variant, branch=self.branch, trust=trust
+        )
+        with readers_may_leave():
+            for line in applied.lines:
+                if aside:
+                    say(line)
+                else:
+                    print(visible_line(line))
+
+
+NOTHING = Writing()
 
 
 def improve_command(
@@ -44,7 +128,8 @@ def improve_command(
     seed: Whole = 0,
     rubric: Annotated[str | None, LATER] = None,
     labels: Annotated[str | None, LATER] = None,
-    apply: Annotated[Flag, LATER] = False,
+    writing: Writing = NOTHING,
+    finished: Finished = None,
     dry_run: Flag = False,
     resume: Path | None = None,
     json: Flag = False,
@@ -101,8 +186,8 @@ def improve_command(
     labels
         What people say by that rubric: a file of `baton label`, a dataset with labels, or
         server://HOST/PROJECT.
-    apply
-        Write texts that are proven to be better into their files.
+    finished
+        Show the improvement in this folder, or apply or commit it. Nothing is played or asked.
     dry_run
         Only say how many plays and requests it would take at most, and what these would cost.
     resume
@@ -145,8 +230,15 @@ def improve_command(
     trust
         A folder whose baton.yaml may name code, although it was only found.
     """
-    from baton.improvements.report import exit_code, print_improvement
+    from baton.improvements.report import exit_code
 
+    _check_together(locals())
+    if finished is not None:
+        improvement = read_improvement(finished)
+        writing.ready([finished / RESULT])
+        _show(improvement, show, as_json=json)
+        writing.write(finished, app, variant, trust_in(trust), aside=json)
+        return exit_code(improvement)
     folders: list[Path] = []
     given = {
         "candidates": candidates,
@@ -181,6 +273,10 @@ def improve_command(
     if rubric is not None or labels is not None:
         if dry_run or resume is not None:
             raise InputError(f"{option('rubric')} goes with neither --dry-run nor --resume")
+        for each in _given("writing", replace(writing, apply=False), NOTHING):
+            raise InputError(
+                f"{option('rubric')} has no {option(each)}: {option('apply')} writes it"
+            )
         return improve_a_rubric(
             rubric,
             labels,
@@ -191,11 +287,12 @@ def improve_command(
             seed=seed,
             candidates=candidates,
             max_words=max_words,
-            apply=apply,
+            apply=writing.apply,
             json=json,
             show=show,
         )
     target, moments = target_and_moments(words)
+    writing.ready([Path(word.partition(":")[0]) for word in words])
     chosen = {"app": app, "variant": variant}
     if dry_run:
         estimate = estimate_improvement(
@@ -218,21 +315,63 @@ def improve_command(
         if folders:
             note(f"what was done is kept: add --resume {folders[0]} to go on with it")
         raise
+    _show(improvement, show, as_json=json)
+    folder = folders[0]
+    if improvement.stopped is not None:
+        note(f"what was done is kept: add --resume {folder} to go on with it")
+    else:
+        note(f"kept in {folder}")
+    try:
+        writing.write(folder, app, variant, cast("Trust", options["trust"]), aside=json)
+    except InputError:
+        note(f"the texts are kept: `baton improve --from {folder} --apply` writes them")
+        raise
+    return exit_code(improvement)
+
+
+def _check_together(given: Mapping[str, Any]) -> None:
+    """Raise InputError for options that contradict each other."""
+    writing: Writing = given["writing"]
+    if writing.apply and writing.branch is not None:
+        raise InputError(
+            f"{option('apply')} writes files and {option('branch')} leaves them: give one of them"
+        )
+    if given["dry_run"] and writing != NOTHING:
+        (name, *_) = _given("writing", writing, NOTHING)
+        raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
+    if given["finished"] is None:
+        return
+    if given["words"]:
+        raise InputError(
+            f"{option('finished')} plays nothing: leave `{given['words'][0]}` out, or leave "
+            f"{option('finished')} out"
+        )
+    for name, parameter in inspect.signature(improve_command).parameters.items():
+        if name not in (*_OF_FINISHED, "words"):
+            for each in _given(name, given[name], parameter.default):
+                raise InputError(
+                    f"{option(each)} has no place beside {option('finished')}, which plays nothing"
+                )
+
+
+def _given(name: str, value: Any, default: Any) -> Iterator[str]:
+    """Name the options that are not as they are when left out, those of groups one by one."""
+    if is_dataclass(default):
+        for field in fields(default):
+            yield from _given(field.name, getattr(value, field.name), getattr(default, field.name))
+    elif value != default:
+        yield name
+
+
+def _show(improvement: Improvement, limit: int, *, as_json: bool) -> None:
+    from baton.improvements.report import print_improvement
+
     with readers_may_leave():
-        if json:
+        if as_json:
             plain = msgspec.json.encode(improvement)
             print(msgspec.json.format(plain, indent=2).decode())
         else:
-            print_improvement(improvement, sys.stdout, limit=show)
-    if improvement.stopped is not None:
-        note(f"what was done is kept: add --resume {folders[0]} to go on with it")
-    else:
-        note(f"kept in {folders[0]}")
-    if apply and improvement.texts:
-        written = apply_improvement(improvement, app=app, variant=variant, trust=trust)
-        for line in written.lines:
-            note(line)
-    return exit_code(improvement)
+            print_improvement(improvement, sys.stdout, limit=limit)
 
 
 def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:

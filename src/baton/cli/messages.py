@@ -49,6 +49,7 @@ _FLAGS = {
     "evaluators": "--evaluator",
     "criteria": "--config_file_path",
     "filters": "--filter",
+    "finished": "--from",
     "keyword": "-k",
     "last_failed": "--lf",
     "redact_kinds": "--redact-kind",

@@ -146,8 +146,8 @@ TABLE = {
                 "whichever agents failures point to",
             ),
             Example(
-                "baton improve cases.yaml --agent refunds --dry-run",
-                "what it would take, with the agents of baton.yaml",
+                "baton improve --from .baton/improvements/FOLDER --apply",
+                "write the texts that a finished one has proven",
             ),
         ),
     ),

@@ -16,6 +16,8 @@ import msgspec
 from baton.replays.new_text import NewText
 from baton.stats.comparison import Axis, Comparison
 
+RESULT = "improvement.json"
+"""The file with an improvement, in its folder."""
 Strategy = Literal["random", "bayesian", "meta_prompt", "protegi", "gepa", "prompt_wizard"]
 """How candidates are proposed; see ``docs/improve.md``."""
 

@@ -11,7 +11,7 @@ from baton.config.git import Branching, working_tree
 from baton.config.trust import Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import HOME
-from baton.improvements.result import Improvement, Study
+from baton.improvements.result import RESULT, Improvement, Study
 from baton.improvements.texts_in_files import Change, FileChange, changes_of_files, write_files
 from baton.model import InputError, Problem, counted
 from baton.model.option_names import option
@@ -19,9 +19,6 @@ from baton.providers.base import ConfiguredProvider
 
 from .agents import build_agent, find_target, in_own_process, variants_of
 from .prepare import PathLike, TrustLike
-
-IMPROVEMENT = "improvement.json"
-"""The result of an improvement in its folder."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +51,9 @@ def read_improvement(folder: PathLike) -> Improvement:
     Raises:
         InputError: it is no such folder, it has not ended, or its file has faults.
     """
-    file = Path(folder) / IMPROVEMENT
+    file = Path(folder) / RESULT
     if not file.is_file():
-        message = f"no {IMPROVEMENT} here: name the folder of a finished `baton improve`"
+        message = f"no {RESULT} here: name the folder of a finished `baton improve`"
         raise InputError(Problem(file=str(folder), message=message))
     document = Document(str(file), read_bytes(file), "json")
     read: Improvement = document.convert(document.value(), Improvement)

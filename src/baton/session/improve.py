@@ -20,7 +20,7 @@ from baton.improvements.choice import MOST
 from baton.improvements.journal import Journal, hash_of
 from baton.improvements.plays import CANDIDATES, Options
 from baton.improvements.reflect import MOMENTS
-from baton.improvements.result import Improvement
+from baton.improvements.result import RESULT, Improvement
 from baton.improvements.split import draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.study import BATCH, Progress, improve_texts
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 IMPROVEMENTS = Path(HOME) / "improvements"
 """Where improvements are kept, a folder each."""
-RESULT = "improvement.json"
-"""What came of one, in its folder."""
 _MOMENT_TOKENS = 500
 """Tokens that a moment is taken to have, for estimates, and a text four times as many."""
 
