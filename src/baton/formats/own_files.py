@@ -150,6 +150,24 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
             sync_folder(path.parent)
 
 
+def keep_others_out(file: BinaryIO, folder: Path, message: str) -> None:
+    """Keep other processes from writing to a folder as long as one of its files is open.
+
+    Raises:
+        InputError: another process is writing to it; ``message`` says what to do.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody is kept out
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(Problem(file=str(folder), message=message)) from None
+    except OSError:
+        return  # some network file systems have no locks
+
+
 def sync_folder(folder: Path) -> None:
     """Have the disk keep the names in a folder; not every system can."""
     if os.name != "posix":

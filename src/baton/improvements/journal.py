@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from baton.formats.own_files import make_folder, open_own, open_regular
+from baton.formats.own_files import keep_others_out, make_folder, open_own, open_regular
 from baton.model import InputError, Problem
 from baton.store import IndexRow
 
@@ -109,7 +109,7 @@ class Journal:
         except OSError as error:
             message = f"no improvement can be kept here: {error.strerror}"
             raise InputError(Problem(file=str(folder), message=message)) from None
-        _lock(file, folder)
+        keep_others_out(file, folder, IN_USE)
         made = cls(file, [])
         made._write(_Begun(about=dict(about)))
         return made
@@ -132,7 +132,7 @@ class Journal:
             message = "is no folder of an improvement: it has no journal"
             raise InputError(Problem(file=str(folder), message=message)) from None
         try:
-            _lock(file, folder)
+            keep_others_out(file, folder, IN_USE)
             lines = _read(file, path)
             if not lines:  # killed within its first line
                 made = cls(file, [])
@@ -233,17 +233,3 @@ def _read(file: BinaryIO, path: Path) -> list[_Line]:
 
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _lock(file: BinaryIO, folder: Path) -> None:
-    """Keep other processes out as long as the file is open; raises InputError if one is in it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: nobody is kept out
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(Problem(file=str(folder), message=IN_USE)) from None
-    except OSError:
-        return  # some network file systems have no locks

@@ -72,6 +72,11 @@ class Candidate(msgspec.Struct, kw_only=True, omit_defaults=True):
     cost_usd: float | None = None
     words: int = 0
 
+    @classmethod
+    def made(cls, number: int, text: str, by: str) -> Candidate:
+        """Make one of a text, with its length."""
+        return cls(number=number, text=text, by=by, words=len(text.split()))
+
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """The test on held-out cases: the texts as they were, and with the winner.

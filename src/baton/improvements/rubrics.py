@@ -160,7 +160,7 @@ class _Sharpening:
             notes=list(drawn.notes),
         )
         self._before = evaluator.rubric.prompt
-        self._candidates = [_candidate(0, self._before, "as it is")]
+        self._candidates = [Candidate.made(0, self._before, "as it is")]
         self._numbers = {self._before: 0}
         self._verdicts: dict[tuple[int, str], JudgedThing] = {}
         words, (times, more) = len(self._before.split()), _LONGER
@@ -211,7 +211,7 @@ class _Sharpening:
         base.select = self._figures(0, split.select)
         try:
             await asyncio.to_thread(
-                _ended_as_error, search, self, WAYS[options.strategy], self._before,
+                search, self, WAYS[options.strategy], self._before,
                 list(split.train), list(split.select), self._draw.randrange(2**31),
             )  # fmt: skip
         except JudgeError as error:
@@ -318,7 +318,7 @@ class _Sharpening:
         proposed = await Asking(self._options.strategy, self._ask)(parent, shown, history)
         text = proposed.text
         number = len(self._candidates)
-        made = _candidate(number, text if text is not None else parent, proposed.by)
+        made = Candidate.made(number, text if text is not None else parent, proposed.by)
         made.parents = [self._numbers[parent]]
         self._candidates.append(made)
         made.refused = "the model gave no usable answer" if text is None else self._fault(text)
@@ -445,17 +445,3 @@ class _Sharpening:
         if notes:
             lines.append(f"people note: {clip(notes, 500, ' ').text}")
         return "\n".join([*lines, clip(labelled.text, _SHOWN).text])
-
-
-def _candidate(number: int, text: str, by: str) -> Candidate:
-    return Candidate(number=number, text=text, by=by, words=len(text.split()))
-
-
-def _ended_as_error(work: Callable[..., None], *arguments: Any) -> None:
-    """Run the engine; what ended it is raised as it was."""
-    try:
-        work(*arguments)
-    except Ended as ended:
-        cause = ended.args[0] if ended.args else None
-        if isinstance(cause, BaseException):
-            raise cause from None

@@ -302,24 +302,31 @@ def search(
             pass
 
     parents, children = way.beam
-    optimize(
-        seed_candidate={_TEXT: text},
-        trainset=list(train),
-        valset=list(select),
-        adapter=Adapter(),
-        custom_candidate_proposer=propose,
-        candidate_selection_strategy=way.parents,
-        frontier_type="hybrid",
-        skip_perfect_score=False,
-        batch_sampler=Batches(),
-        sampling_strategy=PxNSampling(parents, children),
-        selection_strategy=AllImprovements() if way.keep is None else TopKImprovements(way.keep),
-        stop_callbacks=[lambda _: study.is_over()],
-        logger=Silent(),
-        track_best_outputs=False,
-        seed=seed,
-        raise_on_exception=True,
-    )
+    try:
+        optimize(
+            seed_candidate={_TEXT: text},
+            trainset=list(train),
+            valset=list(select),
+            adapter=Adapter(),
+            custom_candidate_proposer=propose,
+            candidate_selection_strategy=way.parents,
+            frontier_type="hybrid",
+            skip_perfect_score=False,
+            batch_sampler=Batches(),
+            sampling_strategy=PxNSampling(parents, children),
+            selection_strategy=AllImprovements()
+            if way.keep is None
+            else TopKImprovements(way.keep),
+            stop_callbacks=[lambda _: study.is_over()],
+            logger=Silent(),
+            track_best_outputs=False,
+            seed=seed,
+            raise_on_exception=True,
+        )
+    except Ended as ended:
+        cause = ended.args[0] if ended.args else None
+        if isinstance(cause, BaseException):
+            raise cause from None
 
 
 _TEXT, _TOLD = "text", "moment"

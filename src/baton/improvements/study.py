@@ -223,7 +223,7 @@ class _Search:
         self._before = texts[self.component]
         self._proven = dict(proven)
         self._false_gains = false_gains
-        self._candidates = [_candidate(0, self._before, "as it is")]
+        self._candidates = [Candidate.made(0, self._before, "as it is")]
         self._numbers = {self._before: 0}
         self._seen: defaultdict[int, dict[str, CaseValues]] = defaultdict(dict)
         self._questions = 0
@@ -268,9 +268,7 @@ class _Search:
         self._plays.reserve = self._plays.unplayed(self._texts(self._before), held_out)
         self._plays.reserve += len(held_out) * run.moments.options.repeat
         try:
-            await asyncio.to_thread(
-                _ended_as_error, search, self, way, self._before, train, select, seed
-            )
+            await asyncio.to_thread(search, self, way, self._before, train, select, seed)
         except BudgetError as error:
             self.cut = str(error)
         finally:
@@ -492,7 +490,7 @@ class _Search:
             self._candidates[known].cost_usd = (self._candidates[known].cost_usd or 0.0) + cost
             return text
         number = len(self._candidates)
-        made = _candidate(number, text if text is not None else parent, proposed.by)
+        made = Candidate.made(number, text if text is not None else parent, proposed.by)
         made.parents = [self._numbers[parent]]
         made.cost_usd = cost or None
         self._candidates.append(made)
@@ -648,17 +646,3 @@ def _shows(case: Case) -> bool:
     except InputError:
         return False
     return True
-
-
-def _candidate(number: int, text: str, by: str) -> Candidate:
-    return Candidate(number=number, text=text, by=by, words=len(text.split()))
-
-
-def _ended_as_error(work: Callable[..., None], *args: Any) -> None:
-    """Do the engine's work; raises what a study ended it with."""
-    try:
-        work(*args)
-    except Ended as ended:
-        (why,) = ended.args
-        if isinstance(why, BaseException):
-            raise why from None

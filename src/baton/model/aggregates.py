@@ -281,7 +281,7 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
     total: float = 0.0
     settled: int = 0
     asked: Asked = msgspec.field(default_factory=Asked)
-    distilled: DistilledUse = msgspec.field(default_factory=DistilledUse)
+    distilled: DistilledUse | None = None
     worst: list[Low] = []
 
     @property
@@ -305,7 +305,14 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
         self.total = round(self.total + by * other.total, 9)
         self.asked.join(other.asked, by)
-        self.distilled.join(other.distilled, by)
+        if other.distilled is not None:
+            self.add_distilled(other.distilled, by)
+
+    def add_distilled(self, said: DistilledUse, by: int = 1) -> None:
+        """Count what a distilled judge did; ``by`` of -1 takes it back."""
+        if self.distilled is None:
+            self.distilled = DistilledUse()
+        self.distilled.join(said, by)
 
 
 class AgentCounts:

@@ -320,7 +320,8 @@ def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUs
     """Return what distilled judges did, by evaluator; only where there is one that answered."""
     found: dict[str, DistilledUse] = {}
     for one in sums:
-        found.setdefault(one.evaluator, DistilledUse()).join(one.distilled)
+        if one.distilled is not None:
+            found.setdefault(one.evaluator, DistilledUse()).join(one.distilled)
     return {name: small for name, small in found.items() if small.answered or small.audited}
 
 

@@ -89,7 +89,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
         for said in distilled_uses(score.details):
-            total.distilled.join(said)
+            total.add_distilled(said)
         if score.judge is not None:
             total.asked.add(score.judge)
     return list(sums.values())

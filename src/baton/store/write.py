@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -30,7 +30,14 @@ from baton.formats.evaluation_folder import (
     read_header,
     read_row,
 )
-from baton.formats.own_files import make_folder, naming, open_own, open_regular, write_whole
+from baton.formats.own_files import (
+    keep_others_out,
+    make_folder,
+    naming,
+    open_own,
+    open_regular,
+    write_whole,
+)
 from baton.model import (
     AgentCard,
     AgentScores,
@@ -177,7 +184,7 @@ class EvaluationWriter:
         if kept is None:
             put_seal(self.folder, self._header)
         try:
-            _lock(self._index, self.folder)
+            keep_others_out(self._index, self.folder, IN_USE)
         except InputError:
             self.close()
             raise
@@ -403,7 +410,7 @@ def keep(folder: Path) -> Kept:
             open_regular(folder / INDEX, "r+b") as index,
             open_regular(folder / BODIES, "r+b") as bodies,
         ):
-            _lock(index, folder)
+            keep_others_out(index, folder, IN_USE)
             opened = OpenedFolder(folder, header, bodies=True)
             index.truncate(opened.keep[0])
             bodies.truncate(opened.keep[1])
@@ -438,21 +445,3 @@ def _lines(folder: Path) -> tuple[Lines, _Hash, int]:
             start += len(line)
             count += 1
     return lines, digest, count
-
-
-def _lock(file: BinaryIO, folder: Path) -> None:
-    """Keep other processes from writing to a folder as long as the file is open.
-
-    Raises:
-        InputError: another process is writing to it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows: nobody is kept out
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(Problem(file=str(folder), message=IN_USE)) from None
-    except OSError:
-        return  # some network file systems have no locks
