@@ -124,6 +124,32 @@ def test_2000_steps_are_seen_at_once_and_the_last_can_be_reached(
         assert wrong == []
 
 
+FIRST_FRAME = """
+new MutationObserver((_, watch) => {
+  if (!document.querySelector(".tree")) return;
+  watch.disconnect();
+  requestAnimationFrame(() => {
+    document.documentElement.dataset.steps = document.querySelectorAll(".tree .step").length;
+  });
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_the_first_frame_has_the_first_steps_alone_and_the_others_follow(
+    browser: Browser, shared: tuple[str, Store]
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        page.add_init_script(FIRST_FRAME)
+        for _ in range(3):
+            opened(page, "/conversations/1")
+            drawn = page.wait_for_selector("html[data-steps]").get_attribute("data-steps")
+            assert 50 <= int(drawn) <= 100
+        page.wait_for_selector("[data-part=r96s]", state="attached")
+        assert wrong == []
+
+
 def test_of_10000_steps_the_last_texts_are_loaded_when_they_are_opened(
     browser: Browser, shared: tuple[str, Store]
 ) -> None:

@@ -15,7 +15,8 @@ export class Tree {
     this.node = el("div", { class: "tree" });
     this.work = this.turns();
     for (let steps = 0; steps < AT_ONCE && !this.work.next().done; steps++);
-    this.later();
+    // The rest begins after a frame: timers alone may run for long before the page is painted.
+    requestAnimationFrame(() => this.later());
   }
 
   later() {
