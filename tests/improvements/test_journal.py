@@ -176,3 +176,19 @@ def test_200_candidates_of_50_cases_are_resumed_after_kills_at_any_moment(tmp_pa
     assert kept == sorted(set(kept))  # each got further than the one before
     lines = (folder / JOURNAL).read_bytes().splitlines()
     assert len(lines) == 1 + 200 * 50  # no play was made and kept twice
+
+
+def test_a_study_that_was_tested_on_held_out_cases_is_not_tested_again_with_more_candidates(
+    tmp_path: Path,
+) -> None:
+    with Journal.begin(tmp_path / "run", {}) as journal:
+        first = improve(journal=journal, components=["agent:refunds"], candidates=25)
+    (study,) = first.studies
+    assert study.proof is not None
+    model = Model()
+    with Journal.resume(tmp_path / "run", {}) as journal:
+        plays = journal.sums()[0]
+        again = improve(model=model, journal=journal, components=["agent:refunds"], candidates=40)
+        assert journal.sums()[0] == plays
+    assert again.studies == first.studies
+    assert model.asked == []

@@ -87,7 +87,10 @@ def test_errors_are_no_gain_and_no_zero() -> None:
     before = side([0] * 8 + [1] * 8)
     lost = prove(before, side([None] * 8 + [1] * 8))
     assert lost.outcome == "no proven gain"
-    assert lost.reason == "8 of 16 held-out cases could not be played on both sides"
+    assert lost.reason == (
+        "8 of 16 held-out cases have no value of cases passed on one side (8 had one before), "
+        "by errors or as it says nothing of them"
+    )
     assert ERRORS in lost.proof.worse
     one = prove(before, side([1] * 15 + [None]))
     assert one.outcome == "proven"
@@ -136,3 +139,42 @@ def test_noise_is_proven_to_be_a_gain_in_at_most_one_of_twenty() -> None:
     found = sum(prove(drawn(n), drawn(n)).outcome == "proven" for n in [8, 10, 12] * 80)
     # 12 of 240, and three standard deviations of such a count.
     assert found <= 12 + 3 * 3.4
+
+
+def silent_on(whole: Side, axis: Axis, count: int) -> Side:
+    """A side without a value of an axis on the first cases, and without an error."""
+    cases = {}
+    for at, (id_, case) in enumerate(whole.cases.items()):
+        own = {name: values for name, values in case.values.items() if at >= count or name != axis}
+        cases[id_] = CaseValues(values=own)
+    return Side(cases, whole.text)
+
+
+def test_what_is_aimed_at_may_not_fall_silent_on_cases() -> None:
+    before, after = side([1] * 10 + [0] * 10), side([1] * 20)
+    assert prove(before, after).outcome == "proven"
+    decided = prove(before, silent_on(after, AIM, 10))
+    assert decided.outcome == "no proven gain"
+    assert "10 of 20 held-out cases have no value of cases passed on one side" in decided.reason
+
+
+def test_another_evaluator_may_fall_silent_only_where_the_case_passes() -> None:
+    before = side([0] * 12 + [1] * 12, tone=[1] * 24)
+    passing = side([1] * 24, tone=[1] * 24)
+    assert prove(before, silent_on(passing, TONE, 12)).outcome == "proven"
+    failing = side([0] * 4 + [1] * 20, tone=[1] * 24)
+    assert prove(before, failing).outcome == "proven"
+    decided = prove(before, silent_on(failing, TONE, 4))
+    assert decided.outcome == "no proven gain"
+    assert decided.reason == "tone has no value any more on 4 of 24 cases"
+
+
+def test_a_gain_is_none_where_fewer_cases_pass_be_it_by_chance() -> None:
+    old = side([1] * 8 + [0] * 8, route=[0] * 12 + [1] * 4)
+    new = side([1] * 6 + [0] * 10, route=[1] * 16)
+    decided = prove(old, new, ROUTE)
+    assert decided.proof.worse == []
+    assert decided.outcome == "no proven gain"
+    assert decided.reason == (
+        "dispatch_correctness is better, but cases passed falls from 0.50 to 0.38"
+    )

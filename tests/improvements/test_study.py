@@ -15,7 +15,7 @@ from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
 from baton.improvements.study import improve_texts
-from baton.model import Case, InputError, JudgeError, JudgeRequest, Trace
+from baton.model import Case, Content, InputError, JudgeError, JudgeRequest, Trace
 from baton.providers.base import ProviderOptions, Surroundings
 from baton.testing.build import case, expect
 
@@ -251,3 +251,61 @@ def test_failures_that_blame_names_choose_the_agent() -> None:
     )  # fmt: skip
     studied = [each.component for each in asyncio.run(work).studies]
     assert studied[0] == "agent:billing"
+
+
+def test_a_candidate_that_is_perfect_and_loses_elsewhere_does_not_end_the_search() -> None:
+    """One text routes all to refunds, which makes the aim perfect and the answers worse."""
+    both = f"{DESK} Broken goods go to refunds."
+    tried = iter([f"{DESK} All go to refunds.", f"{DESK} Be kind.", both])
+
+    def propose(_: JudgeRequest) -> str:
+        return next(tried, both)
+
+    result = improve(model=Model(propose), components=["agent:desk"], candidates=6)
+    (study,) = result.studies
+    assert study.best is not None
+    assert study.candidates[study.best].text == both
+
+
+def test_what_a_better_candidate_loses_is_named() -> None:
+    class Curt(Shop):
+        """Routes well when it is told to, and then answers nothing of use about invoices."""
+
+        async def __call__(self, case: Case) -> Trace:
+            played = await super().__call__(case)
+            if "Be short." in self.around.texts.get("agent:desk", ""):
+                for turn in played.turns:
+                    if "invoice" in case.first_input:
+                        turn.output = Content(text="no")
+            return played
+
+    cases = []
+    for each in messages():
+        (stated,) = each.turns
+        if "invoice" in each.first_input:
+            stated = expect(each.first_input, dispatches=["billing"], response_contains=["see"])
+        cases.append(case(stated, id=each.id))
+    made = moments(cases)
+    made.make = lambda texts: Curt(ProviderOptions(type="shop"), Surroundings(texts=texts))
+    text = f"{DESK} Broken goods go to refunds. Be short."
+    result = improve(
+        made,
+        Model(lambda _: text),
+        components=["agent:desk"],
+        candidates=2,
+        aimed="dispatch_routing",
+    )
+    (study,) = result.studies
+    assert study.outcome == "no proven gain"
+    assert "candidate 1 moves dispatch_routing from" in study.reason
+    assert "response from" in study.reason
+
+
+def test_without_a_failing_select_case_nothing_is_searched() -> None:
+    model = Model()
+    fine = [each for each in messages(90) if "broken" not in each.first_input]
+    result = improve(moments(fine), model, components=["agent:desk"], aimed="dispatch_routing")
+    (study,) = result.studies
+    assert study.outcome == "no proven gain"
+    assert "select cases fails in dispatch_routing" in study.reason
+    assert model.asked == []

@@ -19,6 +19,8 @@ from baton.formats.own_files import keep_others_out, make_folder, open_own, open
 from baton.model import InputError, Problem
 from baton.store import IndexRow
 
+from .result import Study
+
 JOURNAL = "journal.jsonl"
 IN_USE = "another process is improving with this folder: wait for it, or end it"
 
@@ -61,13 +63,19 @@ class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal")
     cost_usd: float | None = None
 
 
+class Ruling(msgspec.Struct, kw_only=True, tag="ruling"):
+    """A study that ended with a test on held-out cases: it is not made again."""
+
+    study: Study
+
+
 class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
     """The first line: what must not have changed when it is resumed, by name."""
 
     about: dict[str, str]
 
 
-_Line = _Begun | Play | Proposal
+_Line = _Begun | Play | Proposal | Ruling
 _DECODER = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
@@ -90,6 +98,7 @@ class Journal:
         self._file = file
         self._plays: dict[tuple[str, str, int], Play] = {}
         self._proposals: dict[tuple[str, int], Proposal] = {}
+        self._rulings: dict[str, Study] = {}
         self._asked = 0
         self._cost: float | None = None
         for line in lines:
@@ -161,8 +170,12 @@ class Journal:
         """Return the answer to a question that was asked before."""
         return self._proposals.get((study, number))
 
-    def add(self, line: Play | Proposal) -> None:
-        """Take a play or a proposal; it is on its way to the disk when this returns.
+    def ruling(self, component: str) -> Study | None:
+        """Return the study of a component that was tested on held-out cases before."""
+        return self._rulings.get(component)
+
+    def add(self, line: Play | Proposal | Ruling) -> None:
+        """Take a play, a proposal or a ruling; it is on its way to the disk when this returns.
 
         Raises:
             InputError: the disk is full, for example.
@@ -171,13 +184,15 @@ class Journal:
         self._take(line)
 
     def _take(self, line: _Line) -> None:
-        if not isinstance(line, _Begun) and line.cost_usd is not None:
+        if isinstance(line, Play | Proposal) and line.cost_usd is not None:
             self._cost = (self._cost or 0.0) + line.cost_usd
         if isinstance(line, Play):
             self._plays[line.texts, line.row.case_id, line.row.repeat] = line
         elif isinstance(line, Proposal):
             self._proposals[line.study, line.number] = line
             self._asked += line.requests
+        elif isinstance(line, Ruling):
+            self._rulings[line.study.component] = line.study
 
     def _write(self, line: _Line) -> None:
         if self._file is None:

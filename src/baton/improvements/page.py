@@ -134,7 +134,7 @@ def _proof(study: Study) -> Iterator[str]:
     comparison = proof.comparison
     yield (
         f'<h4 class="h4">On {comparison.cases} held-out cases, paired; intervals at '
-        f"{comparison.confidence:.0%} over all axes</h4>"
+        f"{comparison.confidence:.1%}, p corrected for the number of axes</h4>"
     )
     yield '<div class="scroll"><table><thead><tr><th scope="col">Axis</th>'
     for name in ("Before", "After", "Difference", "p"):
@@ -212,8 +212,7 @@ def _candidate(study: Study, one: Candidate, *, is_on_way: bool) -> Iterator[str
     elif one.ended_early:
         kinds.append("early")
     score = next(iter(one.select.values()), one.train)
-    if study.proof is not None:
-        score = one.select.get(str(study.proof.aimed), score)
+    score = one.select.get(study.aimed, score)
     yield f'<li class="{" ".join(kinds)}"><details class="candidate"><summary>'
     yield f'<span class="number">{"★ " if one.number == study.best else ""}#{one.number}</span>'
     if score is not None:

@@ -18,6 +18,7 @@ from baton.stats.comparison import (
     Axis,
     AxisChange,
     CaseValues,
+    Comparison,
     Difference,
     cases_needed,
     compare_all,
@@ -124,8 +125,10 @@ def prove(
     )
     doubt = (
         _lost(before.cases, after.cases, aimed)
+        or _vanished(before.cases, after.cases)
         or _not_better(found, len(old), needed)
         or (f"it is worse in {_listed(worse)}" if worse else None)
+        or _fewer_pass(comparison, aimed)
         or _flattery(old, new, aimed, judged, witnesses, lower_is_better)
     )
     if doubt is not None:
@@ -179,12 +182,46 @@ def _lost(
             (side.get(id_) is None) or (side[id_].errors and not side[id_].values.get(aimed))
             for side in (before, after)
         )
+        # It had a value and has none: what is left is a choice that the text made.
+        or (before[id_].values.get(aimed) and not after[id_].values.get(aimed))
     ]
     if len(lost) <= MOST_LOST * len(every):
         return None
+    gone = sum(bool(before[id_].values.get(aimed)) for id_ in lost if id_ in before)
     return (
-        f"{len(lost)} of {counted(len(every), 'held-out case')} could not be played on both sides"
+        f"{len(lost)} of {counted(len(every), 'held-out case')} have no value of {aimed} on one "
+        f"side ({gone} had one before), by errors or as it says nothing of them"
     )
+
+
+def _fewer_pass(comparison: Comparison, aimed: Axis) -> str | None:
+    """Say that fewer cases pass, be it by chance: no other axis is worth that."""
+    for each in comparison.axes:
+        if each.axis == CASES_PASSED != aimed and each.difference.difference.value < 0:
+            return f"{aimed} is better, but {each.axis} {_moved(each)}"
+    return None
+
+
+def _vanished(before: Mapping[str, CaseValues], after: Mapping[str, CaseValues]) -> str | None:
+    """Say that an evaluator has nothing to say any more on cases that do not pass either.
+
+    A text that keeps an agent from handing work over leaves nothing to judge of dispatches. Where
+    the case passes, what it states holds without them: a desk that now answers by itself what it
+    should. Axes of one agent come and go with the work that it is given.
+    """
+    axes = {axis for case in before.values() for axis in case.values if axis.agent is None}
+    for axis in sorted(axes - {CASES_PASSED}, key=str):
+        had = [id_ for id_, case in before.items() if case.values.get(axis) and id_ in after]
+        gone = [
+            id_
+            for id_ in had
+            if not after[id_].values.get(axis)
+            and not after[id_].errors
+            and min(after[id_].values.get(CASES_PASSED) or [0.0]) < 1
+        ]
+        if len(gone) > MOST_LOST * len(had):
+            return f"{axis} has no value any more on {len(gone)} of {counted(len(had), 'case')}"
+    return None
 
 
 def _needed(

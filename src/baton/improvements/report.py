@@ -79,6 +79,8 @@ def _proof(proof: Proof) -> Iterator[str]:
     for axis in proof.comparison.axes:
         mark = " (aimed)" if axis.axis == proof.aimed else ""
         yield f"{axis.axis}{mark}: {axis_line(axis)}"
+    limit = 1 - proof.comparison.confidence
+    yield f"p is corrected for the number of axes, and counts up to {limit:.3g}; intervals are not"
     before, after = proof.words
     yield f"words: {before} before, {after} after"
     old, new = proof.cost_usd
@@ -99,7 +101,7 @@ def _difference(study: Study) -> Iterator[tuple[str, str]]:
 
 def _candidates(study: Study, limit: int) -> Table:
     """Show the text as it is, the winner with its ancestors, and the best of the others."""
-    aimed = str(study.proof.aimed) if study.proof is not None else None
+    aimed = study.aimed or None
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("candidate", "from", "train", "select", "words", ""):
         table.add_column(title, overflow="fold")

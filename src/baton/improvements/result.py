@@ -110,6 +110,7 @@ class Study(msgspec.Struct, kw_only=True):
         best: the number of the winner on the select cases; ``None`` where nothing beats the text.
         outcome: what it comes to.
         reason: one sentence on the outcome, for people.
+        aimed: the name of the axis that had to get better.
         proof: the test on held-out cases, where there was one.
         marks: what is new in the winner and may do harm.
     """
@@ -122,6 +123,7 @@ class Study(msgspec.Struct, kw_only=True):
     best: int | None
     outcome: Outcome
     reason: str
+    aimed: str = ""
     proof: Proof | None = None
     marks: list[NewText] = msgspec.field(default_factory=list)
 

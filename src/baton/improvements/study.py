@@ -22,7 +22,7 @@ from baton.replays.new_text import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
 from .choice import Chosen, choose, pointing
-from .journal import Journal, Play, Proposal, hash_of
+from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, StoppedError
 from .proof import Decided, Side, prove, side_of_rows
 from .reflect import MOMENTS, Material, question, request
@@ -166,7 +166,9 @@ class _Run:
         for chosen_one in chosen_:
             study = _Search(self, chosen_one, texts, proven, open_share)
             try:
-                made = await study.make()
+                # Held-out cases are played for one winner: whoever resumes with more candidates,
+                # and is given another winner, would test until one passes by chance.
+                made = self.journal.ruling(chosen_one.component) or await study.make()
             except StoppedError as stopped:
                 made = study.ended("stopped", str(stopped))
                 self.result.studies.append(made)
@@ -261,6 +263,12 @@ class _Search:
             if any(agent == name for agent, _ in pointing(play.row, run.types))
         }
         self._base_select = [self._score(0, id_) for id_ in select]
+        if min(self._base_select) >= 1:
+            return self.ended(
+                "no proven gain",
+                f"none of {len(select)} select cases fails in {self._aimed}, so that candidates "
+                "could not be told apart: add cases that fail",
+            )
         self._candidates[0].train = self._mean(0, train)
         self._candidates[0].select = self._select_means(0)
         seed = self._draw.randrange(2**31)
@@ -282,6 +290,7 @@ class _Search:
         study = self.ended(decided.outcome, decided.reason)
         study.proof = decided.proof
         study.marks = new_in(self._before, self._candidates[self._best].text, self._tools)
+        run.journal.add(Ruling(study=study))
         return study
 
     def ended(self, outcome: Any, reason: str) -> Study:
@@ -295,6 +304,7 @@ class _Search:
             best=self._best,
             outcome=outcome,
             reason=reason,
+            aimed=str(self._aimed),
         )
 
     async def _decide(self, best: int) -> Decided:
@@ -318,16 +328,39 @@ class _Search:
         )
 
     def _why_none(self) -> str:
-        tried = [each for each in self._candidates[1:] if each.refused is None]
+        tried = [each for each in self._candidates[1:] if each.plays]
         cut = f"; {self.cut}" if self.cut is not None else ""
         if not tried:
             refused = [each.refused for each in self._candidates if each.refused]
             last = f": {refused[-1]}" if refused else ""
             return f"no candidate could be played{last}{cut}"
-        return (
-            f"none of {counted(len(tried), 'candidate')} is better than the text as it is on the "
-            f"select cases{cut}"
-        )
+        bought = self._best_that_loses()
+        if bought is not None:
+            return f"no candidate is better without a loss: {bought}{cut}"
+        who = "the one candidate that was played is not"
+        if len(tried) > 1:
+            who = f"none of the {len(tried)} candidates that were played is"
+        return f"{who} better than the text as it is on the select cases{cut}"
+
+    def _best_that_loses(self) -> str | None:
+        """Say which candidate does best on the aimed axis, and what it loses; none: ``None``."""
+        base, aimed = self._candidates[0].select, str(self._aimed)
+        better = [
+            (one, (one.select[aimed] - base[aimed]) * self._sign(aimed))
+            for one in self._candidates[1:]
+            if not one.ended_early and aimed in one.select and aimed in base
+        ]
+        better = [(one, rise) for one, rise in better if rise > 1e-9]
+        if not better:
+            return None
+        one, _ = max(better, key=lambda each: (each[1], -each[0].number))
+        worse = [
+            f"{name} from {base[name]:.2f} to {value:.2f}"
+            for name, value in one.select.items()
+            if name in base and (value - base[name]) * self._sign(name) < -1e-9
+        ]
+        moved = f"{aimed} from {base[aimed]:.2f} to {one.select[aimed]:.2f}"
+        return f"candidate {one.number} moves {moved}, and {', '.join(worse[:3])}, which is worse"
 
     def _winner(self) -> int | None:
         """Return the candidate that gains most on the select cases; ``None`` where none gains.
@@ -346,6 +379,8 @@ class _Search:
             lost = max(
                 [0.0, *(-value for name, value in moved.items() if name != str(self._aimed))]
             )
+            if moved.get(str(CASES_PASSED), 0.0) < -1e-9:
+                return 0.0  # whatever it gains, fewer cases pass
             return moved.get(str(self._aimed), 0.0) - lost
 
         better = [each for each in whole if gain(each) > 1e-9]
@@ -381,9 +416,11 @@ class _Search:
     def is_over(self) -> bool:
         self._rounds += 1
         limit = self._options.candidates
-        perfect = any(
-            each.select.get(str(self._aimed)) == self._perfect and not each.ended_early
-            for each in self._candidates
+        # One that is perfect and loses elsewhere could not be proven: the search goes on.
+        best = self._winner()
+        perfect = (
+            best is not None
+            and self._candidates[best].select.get(str(self._aimed)) == self._perfect
         )
         return perfect or self._tries >= limit or self._rounds > _ROUNDS * limit
 
