@@ -42,3 +42,24 @@ def test_rubric_and_labels_belong_together(baton: Run, tmp_path: Path) -> None:
     assert "--rubric and --labels belong together" in outcome.err
     outcome = baton("improve", "--rubric", "polite", "--labels", "l.jsonl", "t", "--dry-run")
     assert outcome.code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("distill",), ("improve", "--labels", "l.jsonl", "t", "--rubric")], ids="di"
+)
+def test_a_misspelt_rubric_is_refused_with_the_nearest_name(
+    baton: Run, words: tuple[str, ...]
+) -> None:
+    outcome = baton(*words, "groundednes")
+    assert outcome.code == 2
+    assert "--rubric: there is no rubric `groundednes`; did you mean" in outcome.err
+    assert "`groundedness`" in outcome.err
+    outcome = baton(*words, "nosuch")
+    assert "--rubric: there is no rubric `nosuch`; `baton rubrics list` shows all" in outcome.err
+    assert "evaluators[0]" not in outcome.err
+
+
+def test_the_help_says_what_the_limit_of_cost_counts(baton: Run) -> None:
+    told = " ".join(baton("improve", "--help").out.replace("│", " ").split())
+    assert "The most that agents, judges and proposals may cost together, in USD; it ends" in told
+    assert "The most that judging may cost" not in told

@@ -14,12 +14,15 @@ from baton.model import (
     Content,
     DispatchCase,
     ExpectedDispatch,
+    ExpectedToolCall,
     ExpectedTurn,
     InputError,
     MadeDispatch,
     Message,
     Origin,
+    StandIns,
 )
+from baton.model.stand_ins import Fixture, RecordedAnswer, StandIn
 
 TOPICS = (
     "the kettle leaks at its base", "my invoice lacks the tax number", "a parcel went to Oslo",
@@ -163,6 +166,17 @@ def test_many_hostile_texts_are_grouped_in_bounded_time() -> None:
         ("Always ask for the number of the order first.", False),  # a train case says so
         ("You are the desk of a shop. Never promise a date.", False),  # the text as it is
         ("Refund my order only when it is damaged.", False),  # a topic
+        ("Say yes to order 4411.", True),  # a short id
+        ("Say yes to order #4411, at any time.", True),
+        ("Say yes to order 10442.", True),  # A-10442 without its letter
+        ("Say yes to B-7731.", True),  # 7731 with one
+        ("Order 442 is fine.", True),
+        ("Order 9955 is fine.", False),  # a train case has it
+        ("Order 9966 is fine.", False),  # the text as it is has it, in an id
+        ("Above 1000 USD, or 1,000 EUR, or from 2026 on, ask within 14 days.", False),  # ordinary
+        ("At most 250 words, 100 lines, 000 or 50.", False),
+        ("Above 98,765 USD ask.", True),  # one number, with its comma
+        ("Above 765 USD ask.", False),  # another one
         ("", False),
     ],
 )
@@ -171,11 +185,14 @@ def test_held_out_text_in_a_candidate_is_found(candidate: str, held: bool) -> No
         held_out=[
             "Asked whether the red kettle may go back", "order a-10442 never came", "refund my order",
             "mail ana@example.com", "Cancel my gold membership",
+            "order 4411 is late since 2026", "7731", "about 442, 250, 100, 14 and 1000", "9955 9966",
+            "98765 of it",
             "ask for the number of the order first", "the desk of a shop. Never promise a date",
         ],
         known=[
             "You are the desk of a shop. Never promise a date.",
             "Why do you ask for the number of the order first?",
+            "is 9955 there, or C-9966?",
         ],
     )  # fmt: skip
     assert bool(leaks.found(candidate)) is held
@@ -187,3 +204,21 @@ def test_a_leak_is_refused_with_what_was_found() -> None:
     assert leaks.fault("For A-10442 say yes") == (
         "it holds text of cases that are held out: `a-10442`"
     )
+
+
+@pytest.mark.parametrize("held", ["4411", "5522", "6633", "7744", "8855", "9966", "3377", "2288"])
+def test_what_a_case_expects_and_what_stand_ins_answer_is_held_out_as_well(held: str) -> None:
+    turn = ExpectedTurn(
+        input=Content(text="where is it?"),
+        tool_calls=[ExpectedToolCall(name="look", arguments={"orders": [{"id": 4411}]})],
+        structured={"paid": {"invoice": "R-5522"}, "6633": True},
+        dispatches=[ExpectedDispatch(to="refunds", prompt_contains=["7744"])],
+    )
+    fixed = Fixture(when={"id": 9966}, result={"parcel": "8855"})
+    answers = StandIns(
+        tools={"look": StandIn(answers=[fixed])},
+        agents={"refunds": StandIn(tools={"pay": StandIn(answers=[Fixture(error="no 3377")])})},
+        recorded=[RecordedAnswer(name="look", result=Content(text="box 2288"))],
+    )
+    given = Case(id="c", turns=[turn], stand_ins=answers, final_state={"large": 10**6000})
+    assert Leaks(texts_of(given), []).found(f"Say yes to {held}.") == [held]

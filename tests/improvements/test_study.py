@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +15,19 @@ from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
 from baton.improvements.study import improve_texts
-from baton.model import Case, Content, InputError, JudgeError, JudgeRequest, Trace
+from baton.model import (
+    Case,
+    CaseResult,
+    Content,
+    InputError,
+    JudgeError,
+    JudgeRequest,
+    ProviderError,
+    Trace,
+)
 from baton.providers.base import ProviderOptions, Surroundings
+from baton.replays.play import Moments
+from baton.runner.live import OnResult
 from baton.testing.build import case, expect
 
 from .world import (
@@ -184,7 +195,45 @@ def test_a_budget_of_plays_ends_the_search_and_the_best_so_far_is_still_proven()
 def test_a_budget_that_does_not_even_do_for_the_start_stops_the_run() -> None:
     result = improve(max_calls=5)
     assert "the budget of 5 plays" in str(result.stopped)
+    assert "the next step needs 29 plays, and 5 are left" in str(result.stopped)
     assert result.plays == 0
+
+
+def test_a_limit_of_cost_is_looked_at_after_one_case() -> None:
+    batches: list[int] = []
+
+    class Dear(Moments):
+        async def play_some(
+            self, changed: Mapping[str, str], cases: Collection[str], on_result: OnResult
+        ) -> Sequence[CaseResult]:
+            batches.append(len(cases))
+
+            def dear(result: CaseResult) -> None:
+                assert result.efficiency is not None
+                priced = msgspec.structs.replace(result.efficiency, cost_usd=1.0)
+                on_result(msgspec.structs.replace(result, efficiency=priced))
+
+            return await super().play_some(changed, cases, dear)
+
+    plain = moments()
+    result = improve(Dear(plain.cases, plain.make, plain.plan, plain.options), max_cost=5)
+    assert batches == [1]
+    assert result.plays == 1
+    assert "5 USD" in str(result.stopped)
+    assert "1 USD were spent, and 28 plays more would cost about 28 USD" in str(result.stopped)
+
+
+def test_a_first_play_that_breaks_does_not_stop_a_run_with_a_limit_of_cost() -> None:
+    played = []
+
+    def breaks(case: Case, _: Mapping[str, str]) -> None:
+        played.append(case.id)
+        if len(played) == 1:
+            raise ProviderError("the agents cannot be reached")
+
+    result = improve(moments(on_play=breaks), max_cost=5, candidates=2)
+    assert result.stopped is None
+    assert result.studies
 
 
 @pytest.mark.parametrize(

@@ -117,16 +117,19 @@ def test_no_proven_gain_is_exit_1_and_a_budget_exit_3(
     assert "no gain" in capfd.readouterr().out
     assert main([*ARGUMENTS, "--max-calls", "3"]) == 3
     shown = capfd.readouterr()
-    assert "stopped: the budget of 3 plays (--max-calls) is used up" in shown.out
-    assert "--resume" in shown.err
+    stopped = "stopped: the budget of 3 plays (--max-calls) does not suffice: the next step needs"
+    assert f"{stopped} 18 plays, and 3 are left" in " ".join(shown.out.split())
+    assert "--resume" not in shown.err  # nothing was played
 
 
 def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*ARGUMENTS, "--agent", "refunds", "--dry-run"]) == 0
     shown = capfd.readouterr().out
     assert "9 train, 9 select and 12 held-out cases" in shown
-    assert "at most 1 components, 342 plays" in shown
+    assert "up to 1 component, at most 342 plays\nat least 42 plays for one component" in shown
     assert "at most 12 requests" in shown
+    assert "cost of proposals: " in shown
+    assert shown.endswith("; agents and judges cost on top\n")
     assert not (folder / ".baton").exists()
 
 
@@ -138,13 +141,18 @@ def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFix
         (("--candidates", "0"), "--candidates is at least 1"),
         (("--aim", "tone"), "--aim: nothing scores `tone`"),
         (("--max-cost", "-1"), "--max-cost"),
+        (("--agent", "refnds"), "no component `agent:refnds`; did you mean `agent:refunds`"),
+        (("--component", "agent:dsk"), "no component `agent:dsk`; did you mean `agent:desk`"),
+        (("--limit", "4"), "are too few to prove a gain"),
     ],
 )
 def test_wrong_options_stop_the_run(
     folder: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     assert main([*BASE, *arguments]) == 2
-    assert message in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert message in told
+    assert "--resume" not in told
     assert not (folder / ".baton").exists()
 
 

@@ -16,25 +16,31 @@ from cyclopts import Parameter
 from baton.config.trust import Trust
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.improvements.result import RESULT
-from baton.model import InputError
+from baton.model import InputError, counted
 from baton.model.option_names import option
 from baton.model.visible import visible_line
 from baton.session.apply import apply_improvement, read_improvement
-from baton.session.improve import ImprovementEstimate, ImproveOptions, estimate_improvement, improve
+from baton.session.improve import (
+    ImprovementEstimate,
+    ImproveOptions,
+    estimate_improvement,
+    has_plays,
+    improve,
+)
 from baton.session.replay import target_and_moments
 
 from .improve_rubric import improve_a_rubric
 from .messages import note, say
 from .options import (
+    AS_IMPROVED,
     LATER,
     MORE,
-    USUAL,
     ConfigPath,
     Evaluators,
     Flag,
+    Improving,
     Keyword,
     Paths,
-    Scoring,
     Whole,
     Words,
     trust_in,
@@ -147,7 +153,7 @@ def improve_command(
     timeout: Annotated[float | None, LATER] = None,
     variant: Annotated[str | None, LATER] = None,
     app: Annotated[str | None, LATER] = None,
-    scoring: Scoring = USUAL,
+    scoring: Improving = AS_IMPROVED,
     name: Annotated[str | None, LATER] = None,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
@@ -312,12 +318,12 @@ def improve_command(
                 **options,
             )
     except BaseException:
-        if folders:
+        if folders and has_plays(folders[0]):
             note(f"what was done is kept: add --resume {folders[0]} to go on with it")
         raise
     _show(improvement, show, as_json=json)
     folder = folders[0]
-    if improvement.stopped is not None:
+    if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to go on with it")
     else:
         note(f"kept in {folder}")
@@ -378,13 +384,18 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
     if as_json:
         print(msgspec.json.encode({"dry_run": estimate}).decode())
         return
-    cost = "unknown" if estimate.cost_usd is None else f"{estimate.cost_usd:.2f} USD"
+    cost = f"at most {estimate.cost_usd or 0:.2f} USD"
+    if estimate.cost_usd is None:
+        cost = f"unknown, as the price of {estimate.model} is not known"
     print(
         f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
-        f"at most {estimate.studies} components, {estimate.plays:,} plays\n"
+        f"up to {counted(estimate.studies, 'component')}, "
+        f"at most {counted(estimate.plays, 'play')}\n"
+        f"at least {counted(estimate.fewest_plays, 'play')} for one component: train and select "
+        "once, and held-out cases twice\n"
         f"at most {estimate.calls:,} requests to {estimate.model} for proposals, about "
-        f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens; cost: {cost}, agents and "
-        "judges apart"
+        f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens\n"
+        f"cost of proposals: {cost}; agents and judges cost on top"
     )
     for text in estimate.notes:
         note(text)

@@ -157,6 +157,49 @@ USUAL = Scoring()
 
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
+class Proposing(JudgeOptions):
+    """How to judge and propose; what is given here goes before `judge:` of the config.
+
+    Parameters
+    ----------
+    judge
+        The model that judges and proposes, as PROVIDER:NAME (openai:gpt-4o-mini).
+    no_cache
+        Neither read nor write cached verdicts.
+    cache_only
+        Send nothing to a judge: a verdict that is not cached is an error.
+    max_cost
+        The most that agents, judges and proposals may cost together, in USD; it ends the search.
+    max_judge_calls
+        The most requests to judges.
+    """
+
+    judge: Annotated[str | None, FIRST] = None
+    max_cost: float | None = None
+
+
+PROPOSING = Proposing()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Improving(Scoring):
+    """What scores and proposes.
+
+    Parameters
+    ----------
+    agents
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    """
+
+    judging: Proposing = PROPOSING
+
+
+AS_IMPROVED = Improving()
+
+
+@Parameter(name="*", group=MORE)
+@dataclass(frozen=True)
 class Workers:
     """Where the work is done; what is given here goes before `backend:` of the config.
 

@@ -73,7 +73,7 @@ def choose(
         found[agent][CASES_PASSED.name] += count
     if agents or named:
         wanted = [*named, *(f"agent:{name}" for name in agents)]
-        _refuse_unknown(wanted, components)
+        refuse_unknown_components(wanted, components)
         return [_named(name, found, aimed) for name in dict.fromkeys(wanted)]
     ranked = sorted(found, key=lambda agent: (-sum(found[agent].values()), agent))
     there = [agent for agent in ranked if f"agent:{agent}" in components]
@@ -112,7 +112,8 @@ def _axis(counts: Counter[str]) -> Axis:
     return Axis(_most(counts))
 
 
-def _refuse_unknown(wanted: Iterable[str], components: Collection[str]) -> None:
+def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]) -> None:
+    """Raise InputError for a name that no component has, with the nearest ones."""
     for name in wanted:
         if name not in components:
             hint = suggestion(name, components) or "there are none"

@@ -138,6 +138,8 @@ class Plays:
         """Plays that are kept back for held-out cases."""
         self.waited = 0.0
         self._broken = 0
+        self._played = False
+        """Whether a play was made that is no error, so that what plays cost is known, if it is."""
 
     async def of(self, texts: Mapping[str, str], cases: Collection[str]) -> dict[str, list[Play]]:
         """Return the plays of cases, all repeats, by id.
@@ -159,16 +161,21 @@ class Plays:
         return found
 
     async def _play(self, name: str, texts: Mapping[str, str], missing: list[str]) -> None:
-        self.within_budget(len(missing) * self.moments.options.repeat)
-
         def keep(result: CaseResult) -> None:
             self.journal.add(self._short(name, result))
 
-        began = perf_counter()
-        try:
-            results = await self.moments.play_some(texts, missing, keep)
-        finally:
-            self.waited += perf_counter() - began
+        results: list[CaseResult] = []
+        while missing:
+            self.within_budget(len(missing) * self.moments.options.repeat)
+            step = self._step(len(missing), is_first=not results)
+            began = perf_counter()
+            try:
+                played = await self.moments.play_some(texts, missing[:step], keep)
+            finally:
+                self.waited += perf_counter() - began
+            results += played
+            self._played = self._played or any(each.status != "error" for each in played)
+            missing = missing[step:]
         errors = [each for each in results if each.status == "error"]
         if len(errors) < len(results):
             self._broken = 0
@@ -180,23 +187,40 @@ class Plays:
             why = next((each.error for each in errors if each.error), "nothing could be scored")
             raise StoppedError(f"none of {counted(len(results), 'play')} could be made: {why}")
 
+    def _step(self, missing: int, *, is_first: bool) -> int:
+        """Return how many cases are played before the budget is looked at again.
+
+        Where a cost is limited and no play tells what one costs, it is one case: of a dataset
+        whose plays cost 1 USD each, the first 60 would pass a limit of 5 USD at once. A play that
+        broke tells nothing either; after it, it is as many as are played at once.
+        """
+        if self.options.max_cost is None or self._played or self.journal.sums()[2] is not None:
+            return missing
+        return 1 if is_first else self.moments.options.concurrency
+
     def within_budget(self, plays: int = 0) -> None:
         """Check that so many plays may be made; raises StoppedError."""
         made, _, spent = self.journal.sums()
         limits, wanted = self.options, plays + self.reserve
         if limits.max_calls is not None and made + wanted > limits.max_calls:
+            left = max(0, limits.max_calls - made - self.reserve)
+            beside = f" beside the {self.reserve} kept for held-out cases" if self.reserve else ""
+            needs = f"needs {counted(plays, 'play')}" if plays else "is a proposal to play"
             raise BudgetError(
-                f"the budget of {counted(limits.max_calls, 'play')} ({option('max_calls')}) is "
-                f"used up: {made} were made"
-                + (f", and {self.reserve} are kept for held-out cases" if self.reserve else "")
+                f"the budget of {counted(limits.max_calls, 'play')} ({option('max_calls')}) does "
+                f"not suffice: the next step {needs}, and {left} {'is' if left == 1 else 'are'} "
+                f"left{beside}"
             )
         if limits.max_cost is not None and spent is not None:
             # What the plays to come cost is not known; those before tell about it.
             needed = spent + wanted * spent / made if made else spent
             if needed > limits.max_cost or spent >= limits.max_cost:
+                budget = f"the budget of {limits.max_cost:g} USD ({option('max_cost')})"
+                if spent >= limits.max_cost:
+                    raise BudgetError(f"{budget} is used up: {spent:.4g} USD were spent")
                 raise BudgetError(
-                    f"the budget of {limits.max_cost:g} USD ({option('max_cost')}) is used up: "
-                    f"{spent:.4g} USD were spent"
+                    f"{budget} does not suffice: {spent:.4g} USD were spent, and "
+                    f"{counted(wanted, 'play')} more would cost about {needed - spent:.4g} USD"
                 )
 
     def unplayed(self, texts: Mapping[str, str], cases: Collection[str]) -> int:

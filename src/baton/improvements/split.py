@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from baton.evaluators.matching.texts import words
-from baton.model import Case, InputError, counted
+from baton.model import Case, Content, InputError, StandIns, counted
 
 from .result import Split
 
@@ -37,6 +37,8 @@ _SHORT = 6
 `Refund order 42, please` may be all the difference that a case is about."""
 _READ = 2_000
 """Words of a text that are compared: a bound for hostile input; a case tells its topic earlier."""
+_LONGEST = 1_000
+"""Bits of a number that is read as text: Python refuses to write one of more than 4,300 digits."""
 _MOST_COMPARED = 50
 """Texts that one text is compared with by a word pair that they share; the rarest pairs come first,
 so that only texts made to be alike have more, and these are linked through one another."""
@@ -126,11 +128,53 @@ def texts_of(case: Case) -> list[str]:
     for turn in case.turns:
         texts += [each.plain() for each in (turn.input, turn.response) if each is not None]
         texts += turn.response_contains or []
+        texts += _leaves([turn.structured, *(call.arguments for call in turn.tool_calls or [])])
+        for handed in turn.dispatches or []:
+            texts += handed.prompt_contains or []
+        for visit in turn.interactions or []:
+            texts += visit.says or []
+    texts += _leaves(case.final_state)
+    if case.stand_ins is not None:
+        texts += _answered(case.stand_ins)
     if (moment := case.dispatch) is not None:
         texts += [each.text for each in moment.context if each.role == "user" and each.text]
         made = (moment.call.prompt, moment.call.result)
         texts += [each.plain() for each in made if each is not None]
+        texts += [*_leaves(moment.call.arguments)]
+        texts += [*(moment.expected.prompt_contains or []), *(moment.expected.follow_through or [])]
     return [text for text in dict.fromkeys(texts) if text.strip()]
+
+
+def _answered(stand_ins: StandIns) -> Iterator[str]:
+    """Yield what stand-ins of tools and agents answer, and the calls that they answer."""
+    own = [*stand_ins.tools.values(), *stand_ins.agents.values()]
+    own += [tool for agent in stand_ins.agents.values() for tool in agent.tools.values()]
+    for answer in (answer for each in own for answer in each.answers):
+        yield from _leaves([answer.when, answer.result, answer.error])
+    for recorded in stand_ins.recorded:
+        yield from _leaves([recorded.input, recorded.result, recorded.error])
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the texts, numbers and keys of a JSON value; a key may be an id, as in `{"4411": 2}`.
+
+    Texts of nested JSON are yielded as they are: ids are found in them, too.
+    """
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Content):
+            yield each.plain()
+        elif isinstance(each, Mapping):
+            waiting += [*map(str, each), *each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += each
+        elif isinstance(each, bool):
+            continue
+        elif isinstance(each, str | float) or (
+            isinstance(each, int) and each.bit_length() < _LONGEST
+        ):
+            yield str(each)
 
 
 def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = SHARES) -> Drawn:
@@ -290,6 +334,14 @@ _WHOLE = 4
 be a topic that an instruction names: `refund my order`."""
 _TELLING = re.compile(r"\b(?=[\w\-]*\d)\w[\w\-]{3,}\w|[\w.+\-]+@[\w\-]+\.[\w.\-]+")
 """An id or an address: `A-10442`, `10442`, `ana@example.com`."""
+_NUMBER = re.compile(r"\d{3,}")
+"""A number that may be an id, by itself or inside one: `441`, and `10442` of `A-10442`, which an
+instruction may name without its letter. Two digits are amounts: `within 14 days`."""
+_ORDINARY = re.compile(r"\d?0+|\d50|(?:19|20)\d\d")
+"""A number that instructions have of themselves: a round one (`at most 200 words`, `above 1000
+USD`, `250 ml`) or a year (`the terms of 2026`). As the id of one case it would be chance."""
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+"""The comma of `12,500`, which is one number, and no id `500`."""
 
 
 class Leaks:
@@ -313,9 +365,10 @@ class Leaks:
             self._telling |= _telling(text) - seen
 
     def found(self, candidate: str) -> list[str]:
-        """Return what a candidate has of held-out cases, in the order of the alphabet."""
+        """Return what a candidate has of held-out cases: ids, the longest first, then words."""
         runs = [" ".join(run) for run in sorted(_runs(candidate, _WHOLE) & self._runs)]
-        return [*sorted(_telling(candidate) & self._telling), *runs]
+        ids = _telling(candidate) & self._telling
+        return [*sorted(ids, key=lambda each: (-len(each), each)), *runs]
 
     def fault(self, candidate: str) -> str | None:
         """Say what refuses a candidate; ``None`` where nothing of a held-out case is in it."""
@@ -335,4 +388,7 @@ def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:
 
 
 def _telling(text: str) -> set[str]:
-    return {match.casefold() for match in _TELLING.findall(text)}
+    plain = _THOUSANDS.sub("", text)
+    numbers = {each for each in _NUMBER.findall(plain) if not _ORDINARY.fullmatch(each)}
+    found = {match.casefold() for match in _TELLING.findall(plain)}
+    return numbers | {each for each in found if not _ORDINARY.fullmatch(each)}

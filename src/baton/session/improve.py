@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -16,12 +17,12 @@ from baton.config.judge import JudgeConfig, JudgeFlags, judge_config, make_judge
 from baton.feed.blame import proven
 from baton.feed.failures import failures_of
 from baton.formats.own_files import HOME, write_whole
-from baton.improvements.choice import MOST
-from baton.improvements.journal import Journal, hash_of
+from baton.improvements.choice import MOST, refuse_unknown_components
+from baton.improvements.journal import JOURNAL, Journal, hash_of
 from baton.improvements.plays import CANDIDATES, Options
 from baton.improvements.reflect import MOMENTS
 from baton.improvements.result import RESULT, Improvement
-from baton.improvements.split import draw, units_of
+from baton.improvements.split import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.study import BATCH, Progress, improve_texts
 from baton.judges.prompts import USUAL_OUTPUT
@@ -54,6 +55,8 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
         select: those that candidates are ranked by.
         held_out: those that the winners are proven on.
         plays: how many cases would be played.
+        fewest_plays: how many plays a run with one study needs, so that a gain can be proven, apart
+            from those that candidates are tried with.
         calls: how many requests would go to the model that proposes; judges' are not among them.
         input_tokens: what these would read.
         output_tokens: what it would answer.
@@ -67,6 +70,7 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
     select: int
     held_out: int
     plays: int
+    fewest_plays: int
     calls: int
     input_tokens: int
     output_tokens: int
@@ -175,9 +179,7 @@ def estimate_improvement(
         InputError: as :func:`improve` does, as far as it can be known.
     """
     work = _prepared(moments, target, evaluators, app, variant, keyword, limit, options)
-    given, ready = work.options, work.ready.moments
-    cases = [case for case in ready.cases if case.id not in ready.silent]
-    drawn = draw(units_of(cases), given.seed)
+    given, ready, drawn = work.options, work.ready.moments, work.drawn
     train, select, held_out = (
         len(part) for part in (drawn.split.train, drawn.split.select, drawn.split.held_out)
     )
@@ -185,6 +187,7 @@ def estimate_improvement(
     asks = len(WAYS[given.strategy].asks)
     searched = given.candidates * (2 * min(BATCH, train) + select)
     plays = studies * ready.options.repeat * (train + select + searched + 2 * held_out)
+    fewest = ready.options.repeat * (train + select + 2 * held_out)
     if given.max_calls is not None:
         plays = min(plays, given.max_calls)
     calls = studies * given.candidates * asks
@@ -197,6 +200,7 @@ def estimate_improvement(
         select=select,
         held_out=held_out,
         plays=plays,
+        fewest_plays=fewest,
         calls=calls,
         input_tokens=calls * read,
         output_tokens=calls * written,
@@ -218,6 +222,7 @@ class _Work(NamedTuple):
     judge: Judge
     target: str
     about: dict[str, str]
+    drawn: Drawn
 
 
 def _prepared(
@@ -267,8 +272,10 @@ def _prepared(
         most_words=options.get("max_words"),
     )
     _check_axes(given, set(planned))
+    cases = [case for case in ready.moments.cases if case.id not in ready.moments.silent]
+    drawn = draw(units_of(cases), given.seed)
     judge = _judge_of(ready, options, max_cost)
-    return _Work(ready, given, judge, _name_of(target, ready), _about(ready, given, judge))
+    return _Work(ready, given, judge, _name_of(target, ready), _about(ready, given, judge), drawn)
 
 
 def _listed(value: str | Sequence[str]) -> list[str]:
@@ -344,6 +351,8 @@ def _blame(result: CaseResult) -> list[str]:
 async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
     moments, given = work.ready.moments, work.options
     texts = await moments.texts()
+    wanted = [*given.components, *(f"agent:{name}" for name in given.agents)]
+    refuse_unknown_components(wanted, texts)
     about = {**work.about, "the agents' texts": hash_of(texts)}
     resumed = options.get("resume")
     if resumed is not None:
@@ -378,6 +387,18 @@ async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
                 await judge.close()
         keep(improvement)
     return improvement
+
+
+def has_plays(folder: Path) -> bool:
+    """Tell whether a folder keeps anything that was played or asked.
+
+    The first line of a journal only says what the improvement is of.
+    """
+    try:
+        with (folder / JOURNAL).open("rb") as lines:
+            return len([*islice(lines, 2)]) > 1
+    except OSError:
+        return False
 
 
 def _new_folder(root: Path, moments: Moments) -> Path:

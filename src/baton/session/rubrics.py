@@ -16,7 +16,7 @@ from baton.evaluators.judging.examples import Checked, check_example
 from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shipped
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.judging.subject import Subject
-from baton.evaluators.registry import own_rubrics
+from baton.evaluators.registry import known_evaluator_names, own_rubrics
 from baton.judges.prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, nearest, suggestion
 from baton.model.option_names import option
@@ -235,6 +235,8 @@ def try_rubrics(
 def rubric_evaluator(name: str, config: Config | None) -> Judged:
     """Return the evaluator that asks a rubric: as the config has it, where it has one.
 
+    The option that named it is `rubric` in every function and command that takes one.
+
     Raises:
         InputError: nothing has this name, or it asks no judge.
     """
@@ -242,8 +244,23 @@ def rubric_evaluator(name: str, config: Config | None) -> Judged:
         evaluator = planned.evaluator
         if name in (evaluator.name, evaluator.type) and isinstance(evaluator, Judged):
             return evaluator
-    plan = config.plan_with([name]) if config is not None else make_plan([name])
+    try:
+        plan = config.plan_with([name]) if config is not None else make_plan([name])
+    except InputError:
+        _refuse_misspelt(name, config)
+        raise
     return judged(plan.evaluators[0].evaluator)
+
+
+def _refuse_misspelt(name: str, config: Config | None) -> None:
+    """Raise InputError if a name is no rubric's; a file or `module:name` has faults of its own."""
+    if not name.replace("-", "_").isidentifier() or name in known_evaluator_names():
+        return
+    try:
+        named_rubric(rubric_files(config, ()), name)
+    except InputError as error:
+        (problem,) = error.problems
+        raise InputError(f"{option('rubric')}: {problem.message}") from None
 
 
 def rubric_of(stored: StoredEvaluation) -> str:
