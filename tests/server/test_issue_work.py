@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import insert
+from tests.feed.test_investigate import look
 
 import baton
 from baton.feed.progress import DIMENSIONS, Promoted, Promotion
@@ -26,8 +27,8 @@ from baton.server.settings import Settings, load_settings
 from baton.server.store import Store
 from baton.session.evaluate import evaluate_into
 from baton.session.server_client import Server
-from baton.testing import LlmServer, llm_server
-from baton.testing.build import run, trace, turn
+from baton.testing import LlmServer, Received, llm_server
+from baton.testing.build import delegate, run, trace, turn
 
 from .serving import api
 from .test_issues import NOW, OUTSIDE, arrive, fails, of, rows
@@ -125,6 +126,56 @@ def test_a_fix_may_change_the_definitions_that_the_settings_name(
     assert settings.definitions_of("a third") == {}
     (tmp_path / "server.yaml").write_text("definitions: agent\n")
     with pytest.raises(InputError, match=r"server.yaml:1: definitions: agent: "):
+        load_settings(tmp_path / "server.yaml")
+
+
+def test_what_was_found_of_other_issues_may_be_read_and_a_cheaper_judge_shortens_long_steps(
+    store: Store,
+) -> None:
+    one = one_fails(store)
+    long = trace(
+        turn(
+            "Refund order 42. " + "The kettle is broken. " * 400,
+            run("desk", delegate("billing", "Look into it. " * 800, result="no")),
+        ),
+        id="long",
+    )
+    arrive(store, [(long, fails(long, OUTSIDE))])
+    (other,) = {row["key"] for row in rows(store)} - {one}
+
+    def read(received: Received) -> Any:
+        looked = [message for message in received.messages if message.role == "assistant"]
+        if not looked:
+            return look("earlier")
+        if len(looked) == 1:
+            return look("read_step", "m1.s1")
+        return conclusion("Look into it.")
+
+    with (
+        llm_server(lambda _: conclusion("Refund order 42.")) as first,
+        llm_server(read) as second,
+        llm_server(lambda _: {"condensed": "It asks to look into it, often."}) as short,
+    ):
+        settings = Settings(judges={"default": first.judge(retries=0)})
+        ask_to_investigate(store, ANA, one, settings)
+        assert work_on_issues(store, settings, NOW)
+        judges = {"default": second.judge(retries=0), "small": short.judge(retries=0)}
+        settings = Settings(judges=judges, condense="small")
+        ask_to_investigate(store, ANA, other, settings)
+        assert work_on_issues(store, settings, NOW)
+        assert "The desk hands it on." in second.requests[1].user
+        assert "It asks to look into it, often." in second.requests[2].user
+        assert len(short.requests) == 1
+    found = one_issue(store, 1, other).investigation
+    assert found is not None
+    assert found.condensed_by is not None
+
+
+def test_a_misspelt_judge_that_shortens_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "server.yaml").write_text("judges: {small: {model: 'openai:x'}}\ncondense: smal\n")
+    with pytest.raises(
+        InputError, match=r"condense: there is no judge `smal`; did you mean `small`"
+    ):
         load_settings(tmp_path / "server.yaml")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ from .trials import BUDGET, judge_within
 LOG = logging.getLogger("baton.server")
 _TWINS = 300
 """Passing conversations of the same receiver in which the same input is looked for."""
+_LOOKED_THROUGH, _EARLIER = 500, 20
+"""Other issues that are looked at, and that an investigation may read of: the newest ones."""
 _LEASE = 600.0
 _ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
 
@@ -187,16 +190,21 @@ def _investigate(
         )
     shelf = _shelf(store, settings, taken)
     judge = judge_within(judge_settings, left, cache, connect)
+    short_settings = settings.judge_settings.get(settings.condense or "")
+    cheaper = None
+    if short_settings is not None:
+        cheaper = judge_within(short_settings, left, cache, connect)
 
     async def ask() -> feed.Investigation:
-        async with judge:
-            return await investigate(shelf, judge, steps=STEPS)
+        async with judge, cheaper or nullcontext():
+            return await investigate(shelf, judge, condense=cheaper, steps=STEPS)
 
     try:
         found = run_anywhere(ask())
     finally:
-        if judge.spent > 0:
-            spend(store, taken.project, BUDGET, budget, judge.spent, now)
+        cost = judge.spent + (cheaper.spent if cheaper is not None else 0.0)
+        if cost > 0:
+            spend(store, taken.project, BUDGET, budget, cost, now)
     caller = Caller(taken.project, taken.by, frozenset({"run"}))
     keep_progress(store, caller, taken.key, Progress(investigation=found, fix=found.fix))
 
@@ -265,7 +273,37 @@ def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
     # What the admin names goes first: records hold what was, and maybe only a part.
     names = {number: name for name, number in store.projects().items()}
     texts |= texts_in(settings.definitions_of(names[taken.project]))
-    return Shelf(one, members, twins, dict(sorted(texts.items())))
+    earlier = _earlier(store, taken)
+    return Shelf(one, members, twins, dict(sorted(texts.items())), earlier)
+
+
+def _earlier(store: Store, taken: _Taken) -> list[feed.Progress]:
+    """Return what was found of the project's other issues, those investigated last first."""
+    query = (
+        select(issue.c.key, issue_progress.c.progress)
+        .join(issue, (issue.c.id == issue_progress.c.issue) & (issue.c.project == taken.project))
+        .where(
+            issue_progress.c.project == taken.project,
+            issue_progress.c.progress.contains('"investigation"'),
+            issue.c.key != taken.key,
+        )
+    )
+    with store.read() as connection:
+        rows = connection.execute(query.limit(_LOOKED_THROUGH)).all()
+    found = []
+    for row in rows:
+        kept = msgspec.json.decode(row.progress, type=Progress)
+        if kept.investigation is not None:
+            found.append((kept.investigation.at, row.key, kept))
+    newest = sorted(found, key=lambda each: each[:2], reverse=True)[:_EARLIER]
+    return [
+        feed.Progress(
+            issue=one_issue(store, taken.project, key, members=0).issue,
+            investigation=kept.investigation,
+            fix=kept.fix,
+        )
+        for _, key, kept in newest
+    ]
 
 
 def _passing(store: Store, project: int, receiver: str | None) -> Iterator[Trace]:

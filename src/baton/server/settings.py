@@ -21,7 +21,7 @@ from baton.formats.explain import Path as Place
 from baton.formats.spelling import snake
 from baton.judges.settings import JudgeSettings, refuse_written_keys
 from baton.judges.settings import read_settings as read_model
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, suggestion
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import load_catalog
@@ -83,6 +83,7 @@ class Settings(_Strict, dict=True):
     ``definitions`` are those of the agents, a file or a folder, of all projects or by project: an
     investigation may propose changes of their texts. ``datasets`` are folders with cases that pages
     show and change. Paths start where this file is.
+    Of ``judges``, ``condense`` names a cheaper one that shortens long steps for investigations.
     Trying rubrics may cost what ``trials`` says, in each project; so may vectors of ``embeddings``
     (a model, or settings as of a judge), by which reasons of judges are grouped if it is there.
     ``backend`` computes rescores, as that of a config computes scores: one process of this machine
@@ -118,6 +119,7 @@ class Settings(_Strict, dict=True):
     rubrics: str | None = None
     trials: Budget = Budget(cost_usd=1.0)
     embeddings: str | dict[str, Any] | None = None
+    condense: str | None = None
     backend: str | dict[str, Any] | None = None
     datasets: list[str] = msgspec.field(default_factory=list)
     allow_run: bool = False
@@ -199,6 +201,12 @@ class Settings(_Strict, dict=True):
         if path is None:
             return {}
         return load_catalog(Path(self.file or "server.yaml").parent / path)
+
+    def check_condense(self) -> None:
+        """Raise InputError where ``condense`` names no judge."""
+        if self.condense is not None and self.condense not in self.judges:
+            hint = suggestion(self.condense, self.judges) or "`judges:` names none"
+            raise InputError(f"there is no judge `{self.condense}`; {hint}")
 
     def check_definitions(self) -> None:
         """Read the definitions of all projects; raises InputError for those that are wrong."""
@@ -340,6 +348,7 @@ def load_settings(
         ("backend", lambda: settings.rescore_backend),
         ("embeddings", lambda: settings.embedding_settings),
         ("definitions", settings.check_definitions),
+        ("condense", settings.check_condense),
     ):
         try:
             check()
