@@ -1,7 +1,7 @@
 """Trains the small classifier that answers before a judge, from verdicts that the judge gave.
 
-A logistic regression over TF-IDF words and numbers (:mod:`baton.evaluators.judging.distilled`). How
-good it is is told by trials: each verdict is guessed by a model that was trained on other
+A logistic regression over TF-IDF words and numbers (:mod:`baton.evaluators.judging.distilled`). Its
+quality is measured in trials: each verdict is predicted by a model that was trained on other
 conversations, and on other frameworks where there are several. Its chances are calibrated on these
 trials by one temperature.
 """

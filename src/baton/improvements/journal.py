@@ -2,7 +2,7 @@
 
 An improvement that was killed is made again from its seed, and whatever the journal has is not
 played or asked again. So nothing else has to be kept of a search, and any moment is as good as
-another to be killed at: a line that was torn is cut off, and what it said is done again.
+another to be killed at: a torn line is truncated, and what it recorded is done again.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class Journal:
     def resume(cls, folder: Path, about: Mapping[str, str]) -> Self:
         """Open the journal of a folder again.
 
-        A torn last line is cut off. Errors at its end are forgotten, so that what a server that
-        was down has made of the last plays is played again.
+        A torn last line is truncated. Errors at the end are dropped, so that plays which failed
+        because a server was down are played again.
 
         Raises:
             InputError: there is no journal, it is damaged, somebody else writes it, or what it is
@@ -225,7 +225,7 @@ class Journal:
 
 
 def _read(file: BinaryIO, path: Path) -> list[_Line]:
-    """Read the lines of a journal, and cut off what does not count."""
+    """Read the lines of a journal, and truncate it after the last one that counts."""
     data = file.read()
     lines: list[_Line] = []
     ends = [0]
