@@ -357,3 +357,76 @@ def test_the_dry_run_and_cases_run_a_module_with_functions(tmp_path: Path, baton
     missing = baton("guard", "check", policy, recordings, "--functions", tmp_path / "no.py")
     assert missing.code == 2
     assert "no.py: no such file" in missing.err
+
+
+def begins(agent: str, kind: str = "lab", **fields: Any) -> bytes:
+    return event("SubagentStart", agent_id=agent, agent_type=kind, **fields)
+
+
+def test_a_sub_agent_whose_dispatch_was_decided_counts_once(tmp_path: Path) -> None:
+    policy, store = tmp_path / "policy.yaml", tmp_path / "g.db"
+    policy.write_text("rules: [{max_dispatches: 2}]")
+    for number in (1, 2):
+        assert answer(policy, store, starts(number)) is None
+    for agent in ("a1", "a2"):
+        assert answer(policy, store, begins(agent)) is None
+    assert "has made 2 dispatches" in json.dumps(answer(policy, store, starts(3)))
+
+
+def test_a_sub_agent_that_a_skill_starts_counts_and_reads_what_a_rule_says(
+    tmp_path: Path, baton: Baton
+) -> None:
+    (tmp_path / "config").mkdir()
+    transcript = str(session(tmp_path / "config"))
+    policy, store = tmp_path / "policy.yaml", tmp_path / "g.db"
+    policy.write_text("rules: [{max_dispatches: 1}, {allowed_edges: {}}]")
+    assert answer(policy, store, begins("a7")) is None
+    said = answer(policy, store, begins("a8", transcript_path=transcript))
+    assert said is not None
+    told = said["hookSpecificOutput"]
+    assert told["hookEventName"] == "SubagentStart"
+    assert "this request has made 1 dispatches" in told["additionalContext"]
+    assert "has made 2 dispatches" in json.dumps(answer(policy, store, starts(1)))
+    shown = baton("show", tmp_path / "config").out
+    assert "guard: warned of the program to lab by max_dispatches" in shown
+    assert "it had started by then" in shown
+
+
+def test_the_answer_of_a_skill_that_forks_is_replaced_before_it_is_read(
+    policy: Path, tmp_path: Path
+) -> None:
+    def returns(response: dict[str, Any]) -> dict[str, Any] | None:
+        told = {"tool_input": {"skill": "check"}, "tool_use_id": "t1", "tool_response": response}
+        return answer(policy, tmp_path / "g.db", event("PostToolUse", tool_name="Skill", **told))
+
+    forked = {"success": True, "status": "forked", "agentId": "a9"}
+    assert returns({**forked, "result": "All is well."}) is None
+    replaced = returns({**forked, "result": f"Use {KEY}."})
+    assert replaced is not None
+    changed = replaced["hookSpecificOutput"]["updatedToolOutput"]
+    assert changed["result"].startswith("Use [")
+    assert changed["agentId"] == "a9"
+    # Text of a skill that its agent reads itself is no answer of anybody.
+    assert returns({"success": True, "commandName": "check", "result": f"Use {KEY}."}) is None
+
+
+def test_a_message_that_sets_a_sub_agent_to_work_again_is_a_dispatch(tmp_path: Path) -> None:
+    policy, store, transcript = tmp_path / "policy.yaml", tmp_path / "g.db", session(tmp_path)
+    policy.write_text("rules: [{max_fan_out: 1}, {max_dispatches: 2}, {max_depth: 3}]")
+
+    def sends(number: int, **fields: Any) -> dict[str, Any] | None:
+        given = {"to": "a1", "message": f"Go on {number}."}
+        told = {"tool_input": given, "tool_use_id": f"m{number}", **fields}
+        named = {"tool_name": "SendMessage", "transcript_path": str(transcript)}
+        return answer(policy, store, event(told.pop("on", "PreToolUse"), **named, **told))
+
+    response = {"success": True, "resumedAgentId": "a1"}
+    for number in (1, 2):
+        assert sends(number) is None
+        assert sends(number, on="PostToolUse", tool_response=response) is None
+        assert "are not answered yet" in json.dumps(sends(9))  # it is at work again
+        stopped = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": "Done."}
+        assert answer(policy, store, event("SubagentStop", **stopped)) is None
+    assert "has made 2 dispatches" in json.dumps(sends(3))
+    policy.write_text("rules: [{max_depth: 2}]")
+    assert "`lab` would work at depth 3" in json.dumps(sends(4))

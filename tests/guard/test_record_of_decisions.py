@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.conftest import Baton
+from tests.guard.test_claude import session, starts
 from tests.guard.test_running import KEY
 from tests.server.test_alerts import DAY, Scores
 
 import baton
 from baton.formats.document import Document
+from baton.guard.claude import answer
 from baton.model import Trace
 from baton.model.trace import GUARD
+from baton.model.views import decisions_of
 from baton.readers import load_traces
 from baton.reports.html.run import trace_view
 from baton.server.alerts import alerts_of, check_alerts
@@ -53,6 +57,30 @@ with agent("desk"), guard.run("desk", "Is it clean?"):
             raise AssertionError("it was not refused")
     except RefusedError:
         pass
+"""
+
+
+SDK = """
+import sys
+from opentelemetry import trace
+from baton.export.sdk import sdk_spans
+from baton.formats.document import Document
+from baton.guard import Guard
+from baton.guard.claude import answer_of
+from baton.guard.policy import read_policy
+from baton.otel import record
+from baton.testing import build
+from opentelemetry.sdk.resources import Resource
+
+recording = record(sys.argv[1])
+guard = Guard(read_policy(Document("p.yaml", b"rules: [{max_dispatches: 0}]", "yaml")))
+answer_of(guard, {
+    "session_id": "s1", "prompt_id": "p1", "hook_event_name": "PreToolUse", "tool_name": "Agent",
+    "tool_use_id": "t1", "tool_input": {"subagent_type": "lab", "prompt": "Test it."},
+})
+made = build.trace(build.turn(build.run("main")), id="s1")
+for span in sdk_spans(made, Resource.create()):
+    recording._to.on_end(span)
 """
 
 
@@ -121,3 +149,49 @@ def test_an_alert_opens_when_a_guard_refuses_more(trace: Trace, tmp_path: Path) 
     (alert,) = alerts_of(store, scores.project)
     assert alert["rule"] == "guarded"
     store.close()
+
+
+def test_decisions_about_claude_code_are_the_same_in_the_record_and_as_spans(
+    tmp_path: Path, baton: Baton, recording: Path
+) -> None:
+    """What a hook notes beside a transcript is what a guard in a program has as spans."""
+    transcript = session(tmp_path)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('version: "7"\nrules: [{max_dispatches: 1}]')
+    for number in (1, 2):
+        told = starts(number, transcript_path=str(transcript))
+        answer(policy, tmp_path / "g.db", told)
+    (noted,) = load_traces([transcript])
+    (refused,) = decisions_of(noted)
+    (by_spans,) = load_traces([recording])
+    _, same = decisions_of(by_spans)
+    assert refused == {**same, "from": "main"}
+    exported = tmp_path / "spans.jsonl"
+    assert baton("export", transcript, "-o", exported).code == 0
+    spans = [
+        span
+        for line in exported.read_text().splitlines()
+        for resource in json.loads(line)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+    (decided,) = (span for span in spans if span["name"] == "baton.guard")
+    (root,) = (span for span in spans if "parentSpanId" not in span)
+    assert decided["parentSpanId"] == root["spanId"]
+    attributes = {each["key"]: each["value"] for each in decided["attributes"]}
+    assert attributes["baton.guard.rule"] == {"stringValue": "max_dispatches"}
+    assert attributes["baton.guard.allowed"] == {"boolValue": False}
+    (back,) = load_traces([exported])
+    assert decisions_of(back) == [refused]
+
+
+def test_decisions_in_a_program_of_the_agent_sdk_belong_to_its_conversation(
+    tmp_path: Path,
+) -> None:
+    """They are spans while it runs; its record is written as spans once it has ended."""
+    file = tmp_path / "run.jsonl"
+    subprocess.run([sys.executable, "-c", SDK, file], check=True, timeout=60)
+    (recorded,) = load_traces([file])
+    assert recorded.id == "s1"
+    (refused,) = decisions_of(recorded)
+    assert (refused["rule"], refused["to"]) == ("max_dispatches", "lab")

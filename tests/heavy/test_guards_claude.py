@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +95,10 @@ RULES = {
 CALLS = [(name, call) for name, rule in RULES.items() for call in rule.calls]
 AGENTS = {
     arguments["subagent_type"]: {"description": "Tests samples.", "prompt": "Test it."}
-    for _, (name, arguments) in [*CALLS, ("", asks("a-deep")), ("", asks("a-fan"))]
+    for _, (name, arguments) in [
+        *CALLS,
+        *(("", asks(f"a-{name}")) for name in ("deep", "fan", "fork")),
+    ]
     if name == "Agent"
 }
 
@@ -112,10 +117,16 @@ class Scripted:
     def __init__(self) -> None:
         self.calls: Calls = []
         self.heard: list[str] = []
+        self.asked: list[str] = []
+        """What requests of sub-agents said, each without an answer so far."""
+        self.wait: Callable[[], None] = lambda: None
+        """Waits before the main agent goes on with what it has heard."""
 
     def __call__(self, received: Any) -> Reply:
         messages = received.body["messages"]
         asked = json.dumps(messages[0])
+        if len(messages) == 1 and "DESK" not in asked:
+            self.asked.append(asked)
         blocks = [b for m in messages if isinstance(m["content"], list) for b in m["content"]]
         heard = [json.dumps(b["content"]) for b in blocks if b["type"] == "tool_result"]
         if "DESK" not in asked:
@@ -125,8 +136,13 @@ class Scripted:
                 return Reply(answer=ANSWER, delay=5)
             return Reply(answer=" | ".join(heard) or ANSWER)
         self.heard = self.heard if len(self.heard) > len(heard) else heard
+        if heard:
+            self.wait()
         if len(heard) < len(self.calls):
-            return _call(self.calls[len(heard)])
+            name, given = self.calls[len(heard)]
+            if name == "SendMessage":
+                given = {**given, "to": re.findall(r"agentId: (\w+)", heard[0])[0]}
+            return _call((name, given))
         return Reply(answer="That is all.")
 
 
@@ -226,6 +242,49 @@ def test_claude_code_asks_redacts_warns_and_observes(
     } == set(notes)
 
 
+FORKS = """---
+name: look
+description: looks
+context: fork
+agent: a-fork
+---
+FORK: look at it.
+"""
+
+
+@pytest.mark.parametrize("way", ["command", "sdk"])
+def test_sub_agents_that_skills_and_messages_set_to_work_are_dispatches(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    skill = tmp_path / "project" / ".claude" / "skills" / "look" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(FORKS)
+    again = {"to": "", "summary": "go on with the test", "message": "LAB: go on."}
+    forks: tuple[str, dict[str, Any]] = ("Skill", {"skill": "look", "args": ""})
+    script.calls = [asks("a-edge"), ("SendMessage", again), forks, forks, asks("a-more")]
+    check = "rules:\n  - max_dispatches: 3\n  - " + REDACT
+    if way == "command":
+        run_claude(surroundings, tmp_path, check, "--allowedTools", "Skill", "SendMessage")
+    else:
+        policy = read_policy(Document("policy.yaml", check.encode(), "yaml"))
+        more: dict[str, Any] = {
+            "allowed_tools": ["Skill", "SendMessage"],
+            "setting_sources": ["project"],
+        }
+        play(surroundings, tmp_path, Guard(policy), **more)
+    _, resumed, first, second, refused = script.heard
+    assert "Resuming agent" in resumed
+    for answer in (first, second):  # of the sub-agents that the skill started
+        assert "The key is [key:" in answer
+        assert KEY not in answer
+    assert "this request has made 4 dispatches" in refused
+    told = [each for each in script.asked if "FORK: look at it" in each]
+    assert ["A policy of your user says" in each for each in told] == [False, True]
+    rules_broken = [(n["rule"], n["action"], n["to"]) for n in recorded(tmp_path)]
+    assert ("max_dispatches", "warn", "a-fork") in rules_broken
+    assert ("max_dispatches", "block", "a-more") in rules_broken
+
+
 def recorded(folder: Path) -> list[dict[str, Any]]:
     """Return the decisions in the record of the only session."""
     (trace,) = load_traces([folder / "config" / "projects"])
@@ -233,7 +292,11 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
 
 
 def play(
-    surroundings: dict[str, str], folder: Path, guard: Guard, model: str = "claude-sonnet-4-5"
+    surroundings: dict[str, str],
+    folder: Path,
+    guard: Guard,
+    model: str = "claude-sonnet-4-5",
+    **more: Any,
 ) -> str:
     """Ask the main agent in a program of the SDK; its last answer."""
     from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ResultMessage, query
@@ -243,8 +306,8 @@ def play(
         env=surroundings,
         cwd=folder / "project",
         permission_mode="acceptEdits",
-        setting_sources=[],
         model=model,
+        **{"setting_sources": [], **more},
         agents={name: AgentDefinition(**told) for name, told in AGENTS.items()},
     )
 
@@ -296,6 +359,14 @@ def test_agents_in_the_background_are_at_work_at_once(
     assert (note["rule"], note["action"]) == ("max_fan_out", action)
 
 
+def wait_for_usage(config: Path) -> None:
+    """Wait until Claude Code has written what a request used, which it does some time later."""
+    end = time.monotonic() + 10
+    while not any('"usage"' in file.read_text() for file in config.rglob("projects/*/*.jsonl")):
+        assert time.monotonic() < end, "no usage was written"
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("on_error", ["closed", "open"])
 def test_what_nobody_tells_is_decided_as_the_policy_says(
     script: Scripted, surroundings: dict[str, str], tmp_path: Path, on_error: str
@@ -304,6 +375,7 @@ def test_what_nobody_tells_is_decided_as_the_policy_says(
     script.calls = [("Write", {"file_path": f"{name}.txt", "content": "x"}) for name in "ab"]
     policy = rules("{max_cost_usd: 100}")
     policy.on_error = on_error  # type: ignore[assignment]
+    script.wait = lambda: wait_for_usage(tmp_path / "config")
     play(surroundings, tmp_path, Guard(policy), model="unpriced")
     told = "can't tell, as nobody tells the cost here"
     assert (told in script.heard[1]) is (on_error == "closed")

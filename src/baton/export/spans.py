@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, ToolCall, Trace, Turn, Usage
-from baton.model.views import dispatch_usage, dispatched_runs, sum_usage
+from baton.model.trace import OF_DECISIONS
+from baton.model.views import decisions_of, dispatch_usage, dispatched_runs, sum_usage
 from baton.readers.otlp import own
 from baton.readers.otlp.own import TIMES, UNTIMED, Attributes
 from baton.readers.otlp.span import ERROR, Event, Link, Span
@@ -281,6 +282,7 @@ class _Writer:
                         below.append(self._call(order, run, step))
             for number, dispatch in enumerate(turn.dispatches):
                 below.append(self._dispatch(number, turn, dispatch))
+        below += [self._decision(*each) for each in enumerate(decisions_of(self._trace))]
         root = self._root(len(below) + 1)
         root.ended = max((span.ended or 0.0 for span in below), default=root.started)
         return [root, *below]
@@ -393,6 +395,29 @@ class _Writer:
         span = self._span(("dispatch", dispatch.id), dispatch, name, attributes, dispatch.error)
         span.links = [self._link(("run", id_)) for id_ in dispatch.runs]
         return span
+
+    def _decision(self, index: int, decision: Mapping[str, Any]) -> Span:
+        """Write what a guard decided as guards themselves do, for stores that know no records."""
+        at = self._starts[ROOT]
+        named = {name: decision.get(name) for name in OF_DECISIONS}
+        return Span(
+            trace_id=self._id,
+            span_id=span_id(self._id, "decision", str(index)),
+            parent_id=self._span_id(ROOT),
+            name="baton.guard",
+            started=at,
+            ended=at,
+            attributes={
+                own.KIND: "decision",
+                own.INDEX: index,
+                **{
+                    f"{own.GUARD}{name}": value
+                    for name, value in named.items()
+                    if isinstance(value, str | bool)
+                },
+            },
+            scope=own.SCOPE,
+        )
 
     def _event(self, order: int, step: HandedOff | GotBack) -> Event:
         name = "baton.handed_off" if isinstance(step, HandedOff) else "baton.got_back"

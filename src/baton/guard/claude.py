@@ -7,10 +7,11 @@ In a program of the Claude Agent SDK they are hooks of its options:
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -21,20 +22,24 @@ from .claude_files import AgentMeta, SessionFiles
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
-from .state import FAILURES, open_state
+from .state import FAILURES, Below, Dispatched, open_state
 
 if TYPE_CHECKING:
     from claude_agent_sdk import HookMatcher
 
 EVENTS: Mapping[str, str | None] = {
     "PreToolUse": "*",
-    "PostToolUse": "Task|Agent",
+    "PostToolUse": "Task|Agent|Skill|SendMessage",
     "PostToolUseFailure": "Task|Agent",
+    "SubagentStart": None,
     "SubagentStop": None,
 }
 """The events that are answered, each with the tools that it is for."""
 _HANDS_ON = ("Task", "Agent")
 """The tool that starts a sub-agent, by its older and its newer name."""
+_SKILL = "Skill"
+_MESSAGE = "SendMessage"
+"""The tool that sets a sub-agent to work again."""
 _MAIN = "main"
 """What the agent is called that the user talks to, as in records of Claude Code."""
 _USUAL = "general-purpose"
@@ -64,9 +69,47 @@ class _Told(msgspec.Struct):
         return f"{self.session_id}/{self.prompt_id or ''}"
 
     @property
+    def is_late(self) -> bool:
+        """Whether no call waits for the answer of a sub-agent that stops.
+
+        Older versions do not tell which agents are in the background.
+        """
+        tasks = self.background_tasks
+        return tasks is None or any(each.get("id") == self.agent_id for each in tasks)
+
+    @property
     def files(self) -> SessionFiles:
         """The files of the session."""
         return SessionFiles(self.transcript_path)
+
+    @property
+    def handed_on(self) -> _HandedOn | None:
+        """What a call of a tool hands to a sub-agent; ``None`` for any other call."""
+        given = self.tool_input if isinstance(self.tool_input, dict) else {}
+        if self.tool_name in _HANDS_ON:
+            prompt = given.get("prompt")
+            to = str(given.get("subagent_type") or _USUAL)
+            return _HandedOn(to, prompt if isinstance(prompt, str) else None, None, starts=True)
+        if self.tool_name != _MESSAGE or not isinstance(given.get("to"), str):
+            return None
+        meta = self.files.agent(given["to"])
+        if meta is None or meta.agent_type is None:  # somebody else, such as another session
+            return None
+        told = given.get("message")
+        prompt = told if isinstance(told, str) else None
+        return _HandedOn(meta.agent_type, prompt, meta.spawn_depth, starts=meta.finished)
+
+
+class _HandedOn(NamedTuple):
+    """The sub-agent that gets work, its prompt, and its depth where that is told already.
+
+    One that is at work already reads a message as it goes on: it ``starts`` no more.
+    """
+
+    to: str
+    prompt: str | None
+    depth: int | None
+    starts: bool
 
 
 def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
@@ -140,18 +183,24 @@ def _answer(guard: Guard, told: _Told) -> dict[str, Any] | None:
 def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
     store = guard.store
     if told.hook_event_name == "PostToolUse":
-        return _returned(guard, told)
+        if told.tool_name != _MESSAGE:
+            return _returned(guard, told)
+        _resumed(guard, told)
+        return None
+    if told.hook_event_name == "SubagentStart":
+        return _started(guard, told)
     if told.hook_event_name == "PostToolUseFailure":
         store.end(told.tree, told.tool_use_id)
         return None
     if told.hook_event_name not in EVENTS:
         return None
-    if told.hook_event_name == "SubagentStop" and told.agent_id is not None:
-        store.end(told.tree, told.agent_id)
-    # What the caller reads is decided once more when the call returns.
-    live = told.hook_event_name != "SubagentStop"
-    decision = guard.decide(_event(guard, told), live=live)
+    if told.hook_event_name == "SubagentStop":
+        return _stopped(guard, told)
+    event = _event(guard, told)
+    decision = guard.decide(event)
     said = _said(told, decision)
+    if event.on == "dispatch" and (decision.allowed or decision.action == "ask"):
+        _expect(guard, told, event)
     if (
         told.hook_event_name == "PreToolUse"
         and told.tool_name == "Agent"
@@ -166,10 +215,94 @@ def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
     return said
 
 
+def _stopped(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    """Ask a sub-agent for another answer where a rule withholds the one that it gave.
+
+    What a caller waits for is decided once more when the call returns, so that the sub-agent has
+    one more try here, and nothing else happens. For one in the background that is too late: it is
+    asked again for as long as its answer breaks a rule.
+    """
+    if told.agent_id is not None:
+        guard.store.end(told.tree, told.agent_id)
+    event = msgspec.structs.replace(_event(guard, told), live=False)
+    if told.is_late:
+        return _said(told, guard.decide(event, live=False))
+    decision = guard.store.decide(guard.policy, event)
+    withheld = decision.action == "block" or (decision.action == "ask" and not guard.asks)
+    if not withheld or told.stop_hook_active:
+        return None
+    guard.note(event, decision)
+    return _said(told, decision)
+
+
+def _expect(guard: Guard, told: _Told, event: Event) -> None:
+    """Note that a sub-agent will start whose dispatch is decided already."""
+    handed = told.handed_on
+    if handed is not None and handed.starts:
+        due = Dispatched(tree=f"{told.tree}/due", id=event.id, parent=handed.to)
+        guard.store.count(due, event.at, Below())
+
+
+def _started(guard: Guard, told: _Told) -> dict[str, Any] | None:
+    """Count a sub-agent that no call of ``Agent`` started, and say what the policy says of it.
+
+    A skill may start one (``context: fork``), and nobody is asked before. When Claude Code tells
+    that an agent starts, no hook can stop it any more, and it is not told by which call. So starts
+    of each kind of agent are held against the dispatches to it that were decided before; one more
+    is such a start. What a rule would block is a warning then, which the agent reads. Older
+    versions, which name no request, start agents to warm up, too.
+    """
+    if told.prompt_id is None:
+        return None
+    store, kind = guard.store, told.agent_type or ""
+    due = store.seen(Dispatched(tree=f"{told.tree}/due", parent=kind), None).of_parent
+    start = Dispatched(tree=f"{told.tree}/begun", id=os.urandom(8).hex(), parent=kind)
+    if store.count(start, time.time(), Below(of_parent=due)) is None:
+        return None
+    event = _event(guard, told)
+    decision = store.decide(guard.policy, event)
+    if not decision.allowed:
+        store.add(event)
+        why = "it had started by then, so that nothing could stop it"
+        reason = f"{decision.reason} ({why})"
+        decision = msgspec.structs.replace(decision, allowed=True, action="warn", reason=reason)
+    guard.note(event, decision)
+    if decision.action != "warn":
+        return None
+    told_agent = f"A policy of your user says of this work: {decision.reason}"
+    output = {"hookEventName": "SubagentStart", "additionalContext": told_agent}
+    return {"hookSpecificOutput": output}
+
+
+def _resumed(guard: Guard, told: _Told) -> None:
+    """Note that a sub-agent is at work again; it ends when that sub-agent stops."""
+    store = guard.store
+    response = told.tool_response if isinstance(told.tool_response, dict) else {}
+    agent = response.get("resumedAgentId")
+    if told.handed_on is None:
+        return
+    sent = _event(guard, told)
+    if not store.knows(told.tree, told.tool_use_id):
+        store.add(sent)  # it ran, so a person agreed to what was asked
+    if isinstance(agent, str) and not store.knows(told.tree, agent):
+        store.rename(told.tree, told.tool_use_id, agent)
+        return
+    store.end(told.tree, told.tool_use_id)
+    if isinstance(agent, str):  # counted before under its own id, which is open again
+        store.add(msgspec.structs.replace(sent, id=agent))
+
+
 def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
     """Decide what the caller reads of the answer of a sub-agent."""
     store = guard.store
     response = told.tool_response if isinstance(told.tool_response, dict) else {}
+    if told.tool_name == _SKILL:
+        if response.get("status") != "forked":  # it is text that the agent itself reads
+            return None
+        text = response.get("result")
+        store.end(told.tree, str(response.get("agentId")))
+        text = text if isinstance(text, str) else None
+        return _read(guard, told, _of_skill(guard, told, str(response.get("agentId")), text))
     if not store.knows(told.tree, told.tool_use_id):
         store.add(_event(guard, told))  # it ran, so a person agreed to what was asked
     if response.get("status") == "async_launched":  # it ends when the sub-agent does
@@ -182,21 +315,44 @@ def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
     text = content if isinstance(content, str) else "\n".join(texts) if texts else None
     if text is None and not content:  # there is nothing to read
         return None
-    decision = guard.decide(_answered(guard, told, text))
+    sent = _event(guard, told)
+    unknown = sent.unknown + (() if text is not None else ("output",))
+    answer = msgspec.structs.replace(sent, on="output", output=text, unknown=unknown)
+    return _read(guard, told, answer)
+
+
+def _read(guard: Guard, told: _Told, answer: Event) -> dict[str, Any] | None:
+    """Decide an answer, and return what the caller reads in its place if it is another text."""
+    decision = guard.decide(answer)
     read = decision.output if decision.allowed else decision.reason
-    if read == text:
+    if read == answer.output:
         return _said(told, decision)
-    changed = {**response, "content": [{"type": "text", "text": read}]}
+    response = told.tool_response if isinstance(told.tool_response, dict) else {}
+    held = "result" if told.tool_name == _SKILL else "content"
+    changed = {**response, held: read if held == "result" else [{"type": "text", "text": read}]}
     return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": changed}}
 
 
-def _answered(guard: Guard, told: _Told, text: str | None) -> Event:
-    sent = _event(guard, told)
-    return msgspec.structs.replace(
-        sent,
+def _of_skill(guard: Guard, told: _Told, agent: str, text: str | None) -> Event:
+    """Return the answer of a sub-agent that a skill started, and whose prompt nobody tells."""
+    meta = told.files.agent(agent)
+    depth = None if meta is None else meta.spawn_depth
+    known = {
+        "to": None if meta is None else meta.agent_type,
+        "depth": depth,
+        "prompt": told.files.asked(agent, told.prompt_id),
+        "request": _request(guard, told),
+        "output": text,
+    }
+    return Event(
         on="output",
-        output=text,
-        unknown=sent.unknown + (() if text is not None else ("output",)),
+        tree=told.tree,
+        id=agent,
+        conversation=told.session_id,
+        sender=told.agent_type or _MAIN,
+        at=time.time(),
+        **{"depth": 1, **{name: each for name, each in known.items() if each is not None}},  # type: ignore[arg-type]
+        unknown=(*(name for name, each in known.items() if each is None), "calls"),
     )
 
 
@@ -208,6 +364,11 @@ def _withholds(policy: Policy) -> bool:
 
 
 def _event(guard: Guard, told: _Told) -> Event:
+    """Return what is about to happen, in the conversation that it is part of."""
+    return msgspec.structs.replace(_told_event(guard, told), conversation=told.session_id)
+
+
+def _told_event(guard: Guard, told: _Told) -> Event:
     """Return what is about to happen, and what of it nobody tells.
 
     What a hook is not told is taken from the files of the session: at which depth a sub-agent is,
@@ -215,7 +376,6 @@ def _event(guard: Guard, told: _Told) -> Event:
     starts is at depth 2 at least. Older versions do not say whose call it is.
     """
     who = told.agent_type or _MAIN
-    arguments = told.tool_input if isinstance(told.tool_input, dict) else {}
     below = told.agent_id is not None
     old = told.prompt_id is None and not below
     meta = told.files.agent(told.agent_id)
@@ -240,26 +400,39 @@ def _event(guard: Guard, told: _Told) -> Event:
             unknown=(*(name for name, each in fields.items() if each is None), "calls"),
         )
     used = _used(guard, told)
-    if told.tool_name in _HANDS_ON:
-        prompt = arguments.get("prompt")
-        request = _request(guard, told)
+    if told.hook_event_name == "SubagentStart":
+        return Event(
+            on="dispatch",
+            tree=told.tree,
+            id=told.agent_id or "",
+            to=who,
+            depth=depth or 1,
+            at=time.time(),
+            **used,
+            unknown=("sender", "parent", "prompt", "request", "calls")
+            + (("depth",) if depth is None else ())
+            + tuple(name for name, each in used.items() if each is None),
+        )
+    handed = told.handed_on
+    if handed is not None:
+        prompt, request = handed.prompt, _request(guard, told)
         return Event(
             on="dispatch",
             tree=told.tree,
             id=told.tool_use_id,
             sender=who,
-            to=str(arguments.get("subagent_type") or _USUAL),
+            to=handed.to,
             parent=told.agent_id or _MAIN,
-            depth=(depth or 1) + 1 if below else 1,
+            depth=handed.depth or ((depth or 1) + 1 if below else 1),
             request=request,
-            prompt=prompt if isinstance(prompt, str) else None,
+            prompt=prompt,
             at=time.time(),
             **used,
             unknown=("calls",)
             + (() if request is not None else ("request",))
             + (("sender", "parent", "depth") if old else ())
-            + (("depth",) if below and depth is None else ())
-            + (() if isinstance(prompt, str) else ("prompt",))
+            + (("depth",) if below and depth is None and handed.depth is None else ())
+            + (() if prompt is not None else ("prompt",))
             + tuple(name for name, each in used.items() if each is None),
         )
     sender = None if meta is None else _sender(told, meta)
@@ -316,14 +489,9 @@ def _used(guard: Guard, told: _Told) -> dict[str, Any]:
 def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:
     reason = decision.reason or ""
     if told.hook_event_name == "SubagentStop":
-        # What the caller reads is decided once more when the call returns. That is too late for
-        # an agent in the background: it is asked again for as long as its answer breaks a rule.
-        # Older versions do not tell which those are.
-        tasks = told.background_tasks
-        late = tasks is None or any(each.get("id") == told.agent_id for each in tasks)
-        if decision.action in ("block", "ask") and (late or not told.stop_hook_active):
+        if not decision.allowed:
             return {"decision": "block", "reason": reason}
-        if decision.action == "redact" and late:
+        if decision.action == "redact":
             reason = "your answer holds what may not be passed on: answer again without it"
             return {"decision": "block", "reason": reason}
     elif told.hook_event_name == "PreToolUse" and not decision.allowed:

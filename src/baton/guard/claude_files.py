@@ -35,6 +35,7 @@ class AgentMeta(msgspec.Struct, rename="camel"):
     tool_use_id: str | None = None
     parent_agent_id: str | None = None
     spawn_depth: int | None = None
+    finished: bool = False
 
 
 class Used(NamedTuple):

@@ -36,7 +36,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     more. ``at`` is seconds since the epoch. ``shared`` is a receiver that reads the conversation
     so far, and not only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now,
     where that is told as a whole. ``live`` is an event that has not happened yet: somebody waits
-    for the decision. ``unknown`` names fields that nobody knows.
+    for the decision. ``conversation`` is the id of the conversation, where a framework has one.
+    ``unknown`` names fields that nobody knows.
     """
 
     on: Moment
@@ -57,6 +58,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     live: bool = False
+    conversation: str = ""
     unknown: tuple[str, ...] = ()
 
     def place(self, name: str) -> Value:

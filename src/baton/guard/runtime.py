@@ -355,6 +355,11 @@ class Guard:
         self.used(self._here(), tokens=tokens, cost_usd=cost_usd)
 
     @property
+    def asks(self) -> bool:
+        """Whether the program itself asks a person where a rule says so."""
+        return self._ask is not None
+
+    @property
     def spent(self) -> Spent:
         """What the tree has had so far."""
         return self.store.spent(self._here().tree)
@@ -427,6 +432,8 @@ def _mark(event: Event, decision: Decision, tracers: Any) -> None:
         from opentelemetry.trace import get_tracer
 
         attributes = {f"baton.guard.{name}": value for name, value in told.items()}
+        if event.conversation:  # where no span is around, that says what it belongs to
+            attributes["gen_ai.conversation.id"] = event.conversation
         tracer = get_tracer("baton.guard", tracer_provider=tracers)
         tracer.start_span("baton.guard", attributes=attributes).end()
 

@@ -175,6 +175,8 @@ TOOLS = Form(_write_tools, _read_tools)
 
 SCOPE = "baton"
 KIND, ID, INDEX, TURN, RUN = "baton.kind", "baton.id", "baton.index", "baton.turn", "baton.run"
+GUARD = "baton.guard."
+"""What attributes of a guard's decisions begin with."""
 ERROR, UNTIMED, SPANS = "baton.error", "baton.untimed", "baton.spans"
 CONVERSATION = "gen_ai.conversation.id"
 EVENTS: dict[str, type[HandedOff] | type[GotBack]] = {

@@ -37,6 +37,7 @@ from .dialects import DIALECTS, goes_on
 from .dialects.genai import error_text
 from .dispatches import ActionsByRun, link, offer_tools
 from .messages import last_of
+from .own import GUARD as OF_GUARDS
 from .own import part, restore
 from .readings import (
     OWNED,
@@ -65,8 +66,6 @@ _LABELS = frozenset(
 
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
-_GUARD = "baton.guard."
-"""What attributes of a guard's decisions begin with."""
 # pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
 # form, so it must not be taken for none.
 _TELLS_DATA = ("pydantic-ai",)
@@ -116,13 +115,13 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
     """Return what a guard decided, which are spans of its own."""
     found = [
         {
-            key: span.attributes[f"{_GUARD}{key}"]
+            key: span.attributes[f"{OF_GUARDS}{key}"]
             for key in OF_DECISIONS
-            if isinstance(span.attributes.get(f"{_GUARD}{key}"), str | bool)
+            if isinstance(span.attributes.get(f"{OF_GUARDS}{key}"), str | bool)
         }
         for spans in conversation.turns
         for span in spans
-        if f"{_GUARD}on" in span.attributes
+        if f"{OF_GUARDS}on" in span.attributes
     ]
     return {GUARD: found} if found else {}
 
@@ -467,16 +466,23 @@ def traces_of(
     says that some of the recording was lost.
     """
     records, others = part(conversation)
+    restored: list[Trace] = []
     for record in records:
         try:
-            yield restore(record, place)
+            restored.append(restore(record, place))
         except InputError as error:
             problems += error.problems
+    trace = None
     if others.spans or not records:
         source = Source(format="otlp", location=place)
         trace = read_conversation(others, source, catalog, torn=torn)
-        if trace.turns:
-            yield trace
+        # A guard decides while a program of the Claude Agent SDK runs, and its record is written
+        # when it has ended: beside the record there are no more than the decisions then.
+        if not trace.turns and len(restored) == 1 and GUARD not in restored[0].attributes:
+            restored[0].attributes |= _guarded(others)
+    yield from restored
+    if trace is not None and trace.turns:
+        yield trace
 
 
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
