@@ -32,7 +32,7 @@ ROWS = re.findall(r"^\| ([^|]+) \| (.+) \|$", DOCS, re.MULTILINE)
 HOLDS = {
     (name, target): cell.split()[0]
     for name, cells in ROWS
-    if not name.startswith(("of ", "---"))
+    if not name.startswith(("part of ", "---"))
     for target, cell in zip(TARGETS, cells.split(" | "), strict=True)
 }
 HI, SAYS = Content(text="Hi"), ["Done."]
@@ -68,7 +68,7 @@ STATED = {
     "message": turn(),
     "attachments": turn(input=Content(text="Hi", parts=[FILE])),
     "response": turn(response=Content(text="Yo")),
-    "words of the response, and words it has not": turn(
+    "words in the response, and words not in it": turn(
         response_contains=["Yo"], response_not_contains=["No"]
     ),
     "fields of the response": turn(structured={"k": [1]}),
@@ -76,11 +76,11 @@ STATED = {
     "agents in any order": turn(agents=["x", AnyOrder(any_order=["y", "z"])]),
     "dispatches": turn(dispatches=[ExpectedDispatch(to="x", kind="transfer")]),
     "tool calls, with arguments": turn(tool_calls=call()),
-    "the agent that calls": turn(agents=["x"], tool_calls=call(agent="x")),
+    "the calling agent": turn(agents=["x"], tool_calls=call(agent="x")),
     "interactions: who says what": turn(
         agents=["x", "y"], interactions=[ExpectedVisit(agent="y", says=SAYS)]
     ),
-    "interactions: after whom": turn(
+    "interactions: after which agent": turn(
         agents=["x", "y"], interactions=[ExpectedVisit(agent="y", after=["x"], says=SAYS)]
     ),
     "rubrics": turn(rubrics=[RUBRIC]),
