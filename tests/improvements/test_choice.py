@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.improvements.choice import Chosen, choose
+from baton.improvements.choice import Chosen, Pointed, choose
 from baton.model import FailedAt, Hop, InputError
 from baton.stats.comparison import CASES_PASSED, Axis
 from baton.store import IndexRow
@@ -57,14 +57,41 @@ def test_what_is_proven_goes_before_what_is_guessed() -> None:
     assert [each.component for each in chosen(failed, blamed=("billing",))] == ["agent:billing"]
 
 
-def test_the_agent_with_the_most_failures_comes_first_and_known_ones_count() -> None:
+def test_the_agent_with_the_most_failures_comes_first() -> None:
     rows = [row(FailedAt("response")), row(FailedAt("my_route", None, "desk"))] * 2
     found = chosen(*rows, row(FailedAt("response")))
     assert [each.component for each in found] == ["agent:refunds", "agent:desk"]
-    assert "3 failures point to `refunds`" in found[0].why
-    found = chosen(*rows, pointed={"billing": 9})
-    assert found[0].component == "agent:billing"
-    assert found[0].aimed == CASES_PASSED
+    assert found[0].why == "3 failures point to `refunds`, most of them of response"
+
+
+def test_issues_blame_and_labels_decide_and_the_reason_says_so() -> None:
+    rows = [row(FailedAt("response")), row(FailedAt("response")), row(FailedAt("my_route"))]
+    assert chosen(*rows)[0].component == "agent:refunds"
+    known = {"desk": Pointed(failures=40, issues=["3f2a", "9b1c"], blamed=1, labels=2)}
+    first, second = chosen(*rows, pointed=known)
+    assert (first.component, first.aimed) == ("agent:desk", Axis("my_route"))
+    assert first.why == (
+        "1 failure points to `desk`, most of them of my_route; beside these cases: 40 failures of "
+        "2 issues (3f2a, 9b1c), 1 run that its record blames on it, 2 labels of people"
+    )
+    assert second.component == "agent:refunds"
+
+
+def test_an_agent_that_fails_in_no_case_here_is_not_studied_and_it_is_said() -> None:
+    known = {"billing": Pointed(failures=40, issues=["3f2a"])}
+    notes: list[str] = []
+    (one,) = chosen(row(FailedAt("response")), pointed=known, note=notes.append)
+    assert one.component == "agent:refunds"
+    (told,) = notes
+    assert told.startswith("40 failures of 1 issue (3f2a) point to `billing`, and no case here")
+    assert "baton issues --promote 3f2a" in told
+    with pytest.raises(InputError, match=r"no train or select case fails .* point to `billing`"):
+        chosen(pointed=known)
+
+
+def test_what_the_record_proves_is_told() -> None:
+    (one,) = chosen(row(FailedAt("response")), blamed=("billing",))
+    assert one.why.endswith("most of them of response, 1 proven by the record")
 
 
 def test_a_named_component_is_studied_whatever_fails() -> None:

@@ -12,6 +12,7 @@ from textwrap import dedent
 import msgspec
 import pytest
 
+from baton.improvements.choice import Pointed
 from baton.improvements.journal import JOURNAL, Journal
 from baton.improvements.result import Improvement
 from baton.model import InputError, JudgeRequest
@@ -103,6 +104,14 @@ def test_what_has_changed_refuses_to_be_resumed_by_name(tmp_path: Path) -> None:
         Journal.resume(tmp_path / "run", {"the dataset": "d2", "the seed": "4"})
     with pytest.raises(InputError, match="it has no journal"):
         Journal.resume(tmp_path / "other", ABOUT)
+
+
+def test_what_pointed_to_agents_at_the_beginning_is_kept(tmp_path: Path) -> None:
+    """Issues grow: another choice of agents would be another test on the same held-out cases."""
+    begun = {"refunds": Pointed(failures=9, issues=["k1"])}
+    Journal.begin(tmp_path / "run", ABOUT, begun).close()
+    with Journal.resume(tmp_path / "run", ABOUT, {"desk": Pointed(failures=99)}) as journal:
+        assert journal.pointed == begun
 
 
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:

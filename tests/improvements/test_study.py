@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from baton.components import read_examples
+from baton.improvements.choice import Pointed
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
@@ -300,6 +301,14 @@ def test_failures_that_blame_names_choose_the_agent() -> None:
     )  # fmt: skip
     studied = [each.component for each in asyncio.run(work).studies]
     assert studied[0] == "agent:billing"
+
+
+def test_issues_choose_the_agent_among_those_that_fail_and_it_is_said() -> None:
+    known = {"refunds": Pointed(failures=900, issues=["k1"]), "ghost": Pointed(labels=1)}
+    result = improve(candidates=1, pointed=known)
+    assert [study.component for study in result.studies] == ["agent:refunds", "agent:desk"]
+    assert "beside these cases: 900 failures of 1 issue (k1)" in result.studies[0].why
+    assert any("1 label of people points to `ghost`" in note for note in result.notes)
 
 
 def test_a_candidate_that_is_perfect_and_loses_elsewhere_does_not_end_the_search() -> None:

@@ -20,6 +20,7 @@ from baton.server.issue_list import issues, one_issue
 from baton.server.issues import regroup
 from baton.server.schema import issue, issue_count, issue_edge, issue_regroup
 from baton.server.store import Store
+from baton.session.evidence import at_fault, evidence_of
 
 from .serving import api
 from .test_issues import NOW, OUTSIDE, Scored, a_day, arrive, fails, judged, of, passes
@@ -232,3 +233,17 @@ def test_a_list_over_a_million_failures_takes_no_time(store: Store) -> None:
     assert sum(page.items[0].trend) == 14 * 24
     print(f"list of issues: {min(took) * 1000:.1f} ms")
     assert min(took) < 0.05
+
+
+def test_issues_of_a_server_say_which_agent_baton_improve_begins_with(store: Store) -> None:
+    arrive(store, a_day())
+    with api(store) as url:
+        address = url.replace("http://", "server://")
+        notes: list[str] = []
+        every = evidence_of([address], [], [], None, notes.append, {}).pointed
+        some_ = evidence_of([f"{address}?to=refunds"], [], [], None, notes.append, {}).pointed
+        listed = list(baton.connect(url).issues())
+        assert sum(each.failures for each in every.values()) == sum(
+            each.count - each.infrastructure for each in listed if at_fault(each) is not None
+        )
+        assert set(some_) < set(every)

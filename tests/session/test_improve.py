@@ -143,6 +143,8 @@ def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFix
         (("--max-cost", "-1"), "--max-cost"),
         (("--agent", "refnds"), "no component `agent:refnds`; did you mean `agent:refunds`"),
         (("--component", "agent:dsk"), "no component `agent:dsk`; did you mean `agent:desk`"),
+        (("--issues", "none.jsonl"), "none.jsonl"),
+        (("--labels", "none.jsonl"), "none.jsonl"),
         (("--limit", "4"), "are too few to prove a gain"),
     ],
 )

@@ -134,6 +134,7 @@ def improve_command(
     seed: Whole = 0,
     rubric: Annotated[str | None, LATER] = None,
     labels: Annotated[str | None, LATER] = None,
+    issues: Annotated[Words, LATER] = (),
     writing: Writing = NOTHING,
     finished: Finished = None,
     dry_run: Flag = False,
@@ -190,8 +191,12 @@ def improve_command(
     rubric
         Improve the text of this rubric, and of no agent.
     labels
-        What people say by that rubric: a file of `baton label`, a dataset with labels, or
-        server://HOST/PROJECT.
+        With --rubric, what people say by it: a file of `baton label`, a dataset with labels, or
+        server://HOST/PROJECT. Without --rubric, what people say of dispatches, which tells which
+        agent fails.
+    issues
+        What else tells which agent fails: a file of `baton issues --json`, server://HOST/PROJECT,
+        evaluations or recordings. May be given several times.
     finished
         Show the improvement in this folder, or apply or commit it. Nothing is played or asked.
     dry_run
@@ -260,6 +265,10 @@ def improve_command(
         "ImproveOptions",
         {
             "name": name,
+            "app": app,
+            "variant": variant,
+            "keyword": keyword,
+            "limit": limit,
             **scoring.options(trust, rehearsal=dry_run),
             **{key: value for key, value in given.items() if value is not None},
             "agent": agent,
@@ -269,6 +278,8 @@ def improve_command(
             "aim": aim,
             "witness": witness,
             "live_tools": live_tools,
+            "issues": issues,
+            "labels": [labels] if labels is not None else [],
             "config": config,
             "resume": resume,
             "on_start": folders.append,
@@ -276,7 +287,7 @@ def improve_command(
         },
     )
     note_ignored_interrupts()
-    if rubric is not None or labels is not None:
+    if rubric is not None:
         if dry_run or resume is not None:
             raise InputError(f"{option('rubric')} goes with neither --dry-run nor --resume")
         for each in _given("writing", replace(writing, apply=False), NOTHING):
@@ -299,24 +310,13 @@ def improve_command(
         )
     target, moments = target_and_moments(words)
     writing.ready([Path(word.partition(":")[0]) for word in words])
-    chosen = {"app": app, "variant": variant}
     if dry_run:
-        estimate = estimate_improvement(
-            moments, target, evaluators or None, keyword=keyword, limit=limit, **chosen, **options
-        )
+        estimate = estimate_improvement(moments, target, evaluators or None, **options)
         _print_estimate(estimate, as_json=json)
         return 0
     try:
         with redirect_stdout(sys.stderr):  # what agents print is no part of the report
-            improvement = improve(
-                moments,
-                target,
-                evaluators or None,
-                keyword=keyword,
-                limit=limit,
-                **chosen,
-                **options,
-            )
+            improvement = improve(moments, target, evaluators or None, **options)
     except BaseException:
         if folders and has_plays(folders[0]):
             note(f"what was done is kept: add --resume {folders[0]} to go on with it")

@@ -8,10 +8,12 @@ a whole turn, a wrong choice in the same case explains it; else whoever got the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from baton.model import InputError, suggestion
+import msgspec
+
+from baton.model import InputError, counted, suggestion
 from baton.model.option_names import option
 from baton.stats.comparison import CASES_PASSED, Axis
 from baton.store import IndexRow
@@ -31,6 +33,39 @@ MOST = 3
 may have, so that with many of them none could be proven."""
 
 
+class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What points to an agent beside the cases that are played.
+
+    Args:
+        failures: those of issues whose fault is this agent's.
+        issues: the keys of these issues, the most frequent first.
+        blamed: failed runs whose record proves that this agent made them fail.
+        labels: dispatches and runs of this agent that people labelled as failed.
+    """
+
+    failures: int = 0
+    issues: list[str] = []
+    blamed: int = 0
+    labels: int = 0
+
+    @property
+    def count(self) -> int:
+        """All of it."""
+        return self.failures + self.blamed + self.labels
+
+    def __str__(self) -> str:
+        said = []
+        if self.failures:
+            keys = _listed(self.issues)
+            of = f" of {counted(len(self.issues), 'issue')} ({keys})" if self.issues else ""
+            said.append(f"{counted(self.failures, 'failure')}{of}")
+        if self.blamed:
+            said.append(f"{counted(self.blamed, 'run')} that its record blames on it")
+        if self.labels:
+            said.append(f"{counted(self.labels, 'label')} of people")
+        return ", ".join(said)
+
+
 class Chosen(NamedTuple):
     """A component to study, why, and the axis that has to get better."""
 
@@ -47,9 +82,13 @@ def choose(
     agents: Collection[str] = (),
     named: Collection[str] = (),
     aimed: Axis | None = None,
-    pointed: Mapping[str, int] | None = None,
+    pointed: Mapping[str, Pointed] | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> list[Chosen]:
     """Return what is to be studied, that with the most failures first.
+
+    What is known beside the cases counts as much as what fails in them. An agent that fails in none
+    of the cases is left out all the same: candidates for it could not be told apart.
 
     Args:
         rows: the cases as they are played unchanged, each with the agents that are proven to have
@@ -59,43 +98,71 @@ def choose(
         agents: study the instructions of these agents, whatever the failures say.
         named: study these components, whatever the failures say.
         aimed: the axis that has to get better; the one that fails most at the agent if not given.
-        pointed: failures by agent that are known of beside these rows, from issues for example.
+        pointed: what points to agents beside these rows.
+        note: is told of each agent that something points to, and in which no row fails.
 
     Raises:
         InputError: no such agent or component, or nothing fails.
     """
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    proven: Counter[str] = Counter()
     for row, blamed in rows:
-        proven = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
-        for agent, evaluator in proven or pointing(row, types):
+        by_record = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
+        proven.update(agent for agent, _ in by_record)
+        for agent, evaluator in by_record or pointing(row, types):
             found[agent][evaluator] += 1
-    for agent, count in (pointed or {}).items():
-        found[agent][CASES_PASSED.name] += count
     if agents or named:
         wanted = [*named, *(f"agent:{name}" for name in agents)]
         refuse_unknown_components(wanted, components)
         return [_named(name, found, aimed) for name in dict.fromkeys(wanted)]
-    ranked = sorted(found, key=lambda agent: (-sum(found[agent].values()), agent))
+    beside = pointed or {}
+
+    def weight(agent: str) -> int:
+        return sum(found[agent].values()) + (beside[agent].count if agent in beside else 0)
+
+    unseen = list(_unseen(beside, found))
+    for each in unseen:
+        note(each)
+    ranked = sorted(found, key=lambda agent: (-weight(agent), agent))
     there = [agent for agent in ranked if f"agent:{agent}" in components]
     if there:
         return [
             Chosen(
                 f"agent:{agent}",
-                f"{sum(found[agent].values())} failures point to `{agent}`, most of them of "
-                f"{_most(found[agent])}",
+                _why(agent, found[agent], proven[agent], beside.get(agent)),
                 aimed or _axis(found[agent]),
             )
             for agent in there[:MOST]
         ]
     if not ranked:
+        also = f"; {unseen[0]}" if unseen else ""
         raise InputError(
             "no train or select case fails as it is played now, so that nothing can get better: "
-            f"add cases that fail, or name what to change by {option('agent')}"
+            f"add cases that fail, or name what to change by {option('agent')}{also}"
         )
     raise InputError(
         f"failures point to `{ranked[0]}`, whose text cannot be changed from here: name a "
         f"component by {option('component')}; {suggestion(f'agent:{ranked[0]}', components)}"
     )
+
+
+def _unseen(pointed: Mapping[str, Pointed], failing: Collection[str]) -> Iterator[str]:
+    for agent, known in sorted(pointed.items(), key=lambda each: (-each[1].count, each[0])):
+        if agent not in failing:
+            key = known.issues[0] if known.issues else "KEY"
+            yield (
+                f"{known} {'points' if known.count == 1 else 'point'} to `{agent}`, and no case "
+                f"here fails at it: `baton issues --promote {key}` makes cases of an issue"
+            )
+
+
+def _why(agent: str, counts: Counter[str], proven: int, beside: Pointed | None) -> str:
+    failures = counted(sum(counts.values()), "failure")
+    verb = "point" if sum(counts.values()) > 1 else "points"
+    why = f"{failures} {verb} to `{agent}`, most of them of {_most(counts)}"
+    if proven:
+        why += f", {proven} proven by the record"
+    return f"{why}; beside these cases: {beside}" if beside is not None else why
 
 
 def _named(name: str, found: Mapping[str, Counter[str]], aimed: Axis | None) -> Chosen:
@@ -139,3 +206,8 @@ def pointing(row: IndexRow, types: Mapping[str, str]) -> Iterable[tuple[str, str
         if agent is not None:
             found[agent, at.evaluator] = None
     return found
+
+
+def _listed(keys: list[str]) -> str:
+    shown = ", ".join(keys[:3])
+    return f"{shown}, ..." if len(keys) > 3 else shown

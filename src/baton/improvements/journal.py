@@ -19,6 +19,7 @@ from baton.formats.own_files import keep_others_out, make_folder, open_own, open
 from baton.model import InputError, Problem
 from baton.store import IndexRow
 
+from .choice import Pointed
 from .result import Study
 
 JOURNAL = "journal.jsonl"
@@ -70,9 +71,14 @@ class Ruling(msgspec.Struct, kw_only=True, tag="ruling"):
 
 
 class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
-    """The first line: what must not have changed when it is resumed, by name."""
+    """The first line: what must not have changed when it is resumed, by name.
+
+    ``pointed`` is what issues and labels said when it was begun. They grow, and another choice of
+    agents would be another test on the same held-out cases: so it is kept.
+    """
 
     about: dict[str, str]
+    pointed: dict[str, Pointed] = {}
 
 
 _Line = _Begun | Play | Proposal | Ruling
@@ -99,6 +105,7 @@ class Journal:
         self._plays: dict[tuple[str, str, int], Play] = {}
         self._proposals: dict[tuple[str, int], Proposal] = {}
         self._rulings: dict[str, Study] = {}
+        self.pointed: dict[str, Pointed] = {}
         self._asked = 0
         self._cost: float | None = None
         for line in lines:
@@ -110,7 +117,9 @@ class Journal:
         return cls(None, [])
 
     @classmethod
-    def begin(cls, folder: Path, about: Mapping[str, str]) -> Self:
+    def begin(
+        cls, folder: Path, about: Mapping[str, str], pointed: Mapping[str, Pointed] | None = None
+    ) -> Self:
         """Begin a journal in a folder, which is made; raises InputError if it cannot be."""
         try:
             make_folder(folder)
@@ -120,11 +129,14 @@ class Journal:
             raise InputError(Problem(file=str(folder), message=message)) from None
         keep_others_out(file, folder, IN_USE)
         made = cls(file, [])
-        made._write(_Begun(about=dict(about)))
+        made.pointed = dict(pointed or {})
+        made._write(_Begun(about=dict(about), pointed=made.pointed))
         return made
 
     @classmethod
-    def resume(cls, folder: Path, about: Mapping[str, str]) -> Self:
+    def resume(
+        cls, folder: Path, about: Mapping[str, str], pointed: Mapping[str, Pointed] | None = None
+    ) -> Self:
         """Open the journal of a folder again.
 
         A torn last line is truncated. Errors at the end are dropped, so that plays which failed
@@ -145,7 +157,8 @@ class Journal:
             lines = _read(file, path)
             if not lines:  # killed within its first line
                 made = cls(file, [])
-                made._write(_Begun(about=dict(about)))
+                made.pointed = dict(pointed or {})
+                made._write(_Begun(about=dict(about), pointed=made.pointed))
                 return made
             known = lines[0].about if isinstance(lines[0], _Begun) else {}
             changed = [name for name, value in about.items() if known.get(name) != value]
@@ -191,6 +204,8 @@ class Journal:
         elif isinstance(line, Proposal):
             self._proposals[line.study, line.number] = line
             self._asked += line.requests
+        elif isinstance(line, _Begun):
+            self.pointed = line.pointed
         elif isinstance(line, Ruling):
             self._rulings[line.study.component] = line.study
 

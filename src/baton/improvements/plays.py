@@ -13,6 +13,7 @@ from baton.model.option_names import option
 from baton.runner.plan import RunOptions
 from baton.store import row_of
 
+from .choice import Pointed
 from .journal import Journal, Play, hash_of
 from .reflect import told
 from .result import Split, Strategy
@@ -87,7 +88,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         judged: the axes, by name, that a judge alone decides.
         witnesses: axes, by name, that have to agree with a judge's.
         lower_is_better: axes of which less is better.
-        pointed: failures by agent that blame and issues tell of.
+        pointed: what points to agents beside the cases: issues, blame and labels, by agent.
         most_words: the longest text; worked out from the text as it is if not given.
     """
 
@@ -102,7 +103,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     judged: frozenset[str] = frozenset()
     witnesses: list[str] = []
     lower_is_better: frozenset[str] = frozenset()
-    pointed: dict[str, int] = {}
+    pointed: dict[str, Pointed] = {}
     most_words: int | None = None
 
     def __post_init__(self) -> None:

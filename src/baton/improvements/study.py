@@ -160,6 +160,7 @@ class _Run:
             named=self.options.components,
             aimed=_axis_named(self.options.aimed),
             pointed=self.options.pointed,
+            note=self.result.notes.append,
         )
         proven: dict[str, str] = {}
         share = open_share = _FALSE_GAINS / len(chosen_)

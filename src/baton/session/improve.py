@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
@@ -34,11 +34,14 @@ from baton.runner.plan import Specs
 from baton.stats.comparison import PASSED
 
 from .evaluate import EvaluateOptions
-from .prepare import PathLike, ScoreOptions, refuse_unknown
+from .evidence import Evidence, evidence_of, with_labels
+from .prepare import PathLike, ScoreOptions, log_note, refuse_unknown
 from .replay import MomentsLike, Ready, ready_moments
 
 if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
+
+Named = TypeVar("Named", str, PathLike)
 
 IMPROVEMENTS = Path(HOME) / "improvements"
 """Where improvements are kept, a folder each."""
@@ -83,6 +86,10 @@ class ImproveOptions(EvaluateOptions, total=False):
     """How to improve: the options of :func:`baton.improve`, beside those of ``evaluate``.
 
     Keys:
+        app: the app of an ADK server.
+        variant: which of a config's providers plays.
+        keyword: only cases that this expression fits.
+        limit: at most so many cases.
         agent: change the instructions of these agents, one after the other; those that failures
             point to when left out.
         component: change these texts, as in ``description:refund``.
@@ -98,13 +105,20 @@ class ImproveOptions(EvaluateOptions, total=False):
         max_calls: the most plays; a play is one case, once.
         max_cost: the most that agents, judges and proposals may cost, in USD.
         max_words: the longest text; twice the old one, or 150 words more, when left out.
-        pointed: failures by agent that are known of beside these cases.
+        issues: what else says where it fails, so that the agent is chosen by it, too: files of
+            `baton issues --json`, `server://HOST/PROJECT`, evaluations, recordings.
+        labels: what people said of dispatches and runs: files of `baton label`, or a server. It
+            points to agents, and those that propose read it with the cases that it is about.
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not done again.
         on_start: is told the folder.
         on_step: is told what goes on, in a line each.
     """
 
+    app: str | None
+    variant: str | None
+    keyword: str | None
+    limit: int | None
     agent: str | Sequence[str]
     component: str | Sequence[str]
     aim: str | None
@@ -115,7 +129,8 @@ class ImproveOptions(EvaluateOptions, total=False):
     max_calls: int | None
     max_cost: float | None
     max_words: int | None
-    pointed: Mapping[str, int]
+    issues: PathLike | Sequence[PathLike]
+    labels: PathLike | Sequence[PathLike]
     out: PathLike
     resume: PathLike | None
     on_start: Callable[[Path], None]
@@ -126,11 +141,6 @@ def improve(
     moments: MomentsLike,
     target: str | Mapping[str, Any] | None = None,
     evaluators: Specs | None = None,
-    *,
-    app: str | None = None,
-    variant: str | None = None,
-    keyword: str | None = None,
-    limit: int | None = None,
     **options: Unpack[ImproveOptions],
 ) -> Improvement:
     """Improve the texts of agents, one component after the other, and prove the gain.
@@ -145,10 +155,6 @@ def improve(
         target: the agent, as `baton eval` takes it, or the spec of a provider; that of ``config``
             when left out.
         evaluators: what scores; by what the cases expect when left out.
-        app: the app of an ADK server.
-        variant: which of a config's providers plays.
-        keyword: only cases that this expression fits.
-        limit: at most so many cases.
         options: see :class:`ImproveOptions`. ``judge`` is also the model that proposes.
 
     Returns:
@@ -158,7 +164,7 @@ def improve(
         InputError: a file with faults, no such agent, component or option, too few cases, nothing
             that fails, or no model to ask.
     """
-    work = _prepared(moments, target, evaluators, app, variant, keyword, limit, options)
+    work = _prepared(moments, target, evaluators, options)
     return run_anywhere(_improve(work, options))
 
 
@@ -166,11 +172,6 @@ def estimate_improvement(
     moments: MomentsLike,
     target: str | Mapping[str, Any] | None = None,
     evaluators: Specs | None = None,
-    *,
-    app: str | None = None,
-    variant: str | None = None,
-    keyword: str | None = None,
-    limit: int | None = None,
     **options: Unpack[ImproveOptions],
 ) -> ImprovementEstimate:
     """Say what :func:`improve` would take at most; nothing is played, and nobody is asked.
@@ -178,7 +179,7 @@ def estimate_improvement(
     Raises:
         InputError: as :func:`improve` does, as far as it can be known.
     """
-    work = _prepared(moments, target, evaluators, app, variant, keyword, limit, options)
+    work = _prepared(moments, target, evaluators, options)
     given, ready, drawn = work.options, work.ready.moments, work.drawn
     train, select, held_out = (
         len(part) for part in (drawn.split.train, drawn.split.select, drawn.split.held_out)
@@ -229,10 +230,6 @@ def _prepared(
     moments: MomentsLike,
     target: str | Mapping[str, Any] | None,
     evaluators: Specs | None,
-    app: str | None,
-    variant: str | None,
-    keyword: str | None,
-    limit: int | None,
     options: ImproveOptions,
 ) -> _Work:
     parts = (ScoreOptions, EvaluateOptions, ImproveOptions)
@@ -246,10 +243,10 @@ def _prepared(
         target,
         evaluators,
         options,
-        app=app,
-        variant=variant,
-        keyword=keyword,
-        limit=limit,
+        app=options.get("app"),
+        variant=options.get("variant"),
+        keyword=options.get("keyword"),
+        limit=options.get("limit"),
         instead="an agent before its cases, as in `baton improve app.py:agent cases.yaml`",
     )
     plan = ready.moments.plan
@@ -268,18 +265,36 @@ def _prepared(
         judged=frozenset({*judged, PASSED} if alone else judged),
         witnesses=_listed(options.get("witness", ())) or [n for n in planned if n not in judged],
         lower_is_better=frozenset(plan.gate.lower),
-        pointed=dict(options.get("pointed") or {}),
         most_words=options.get("max_words"),
     )
     _check_axes(given, set(planned))
+    about = _about(ready, given, judge := _judge_of(ready, options, max_cost))
+    evidence = _evidence(ready, options)
+    given = msgspec.structs.replace(given, pointed=evidence.pointed)
     cases = [case for case in ready.moments.cases if case.id not in ready.moments.silent]
     drawn = draw(units_of(cases), given.seed)
-    judge = _judge_of(ready, options, max_cost)
-    return _Work(ready, given, judge, _name_of(target, ready), _about(ready, given, judge), drawn)
+    return _Work(ready, given, judge, _name_of(target, ready), about, drawn)
 
 
-def _listed(value: str | Sequence[str]) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+def _listed(value: Named | Sequence[Named]) -> list[Named]:
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+
+
+def _evidence(ready: Ready, options: ImproveOptions) -> Evidence:
+    """Gather what else points to agents, and put what people said to the cases it is about.
+
+    A resumed improvement has what it was begun with in its journal.
+    """
+    issues, labels = _listed(options.get("issues", ())), _listed(options.get("labels", ()))
+    resumed = options.get("resume")
+    if resumed is not None and is_begun(Path(resumed)):
+        issues = []
+    if not issues and not labels:
+        return Evidence({}, [])
+    moments, note = ready.moments, options.get("note", log_note)
+    found = evidence_of(issues, labels, moments.cases, ready.inputs.config, note, options)
+    moments.cases[:] = with_labels(moments.cases, found.labels)
+    return found
 
 
 def _check_axes(options: Options, evaluators: set[str]) -> None:
@@ -357,10 +372,11 @@ async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
     resumed = options.get("resume")
     if resumed is not None:
         folder = Path(resumed)
-        journal = Journal.resume(folder, about)
+        journal = Journal.resume(folder, about, given.pointed)
     else:
         folder = _new_folder(Path(options.get("out", IMPROVEMENTS)), moments)
-        journal = Journal.begin(folder, about)
+        journal = Journal.begin(folder, about, given.pointed)
+    given = msgspec.structs.replace(given, pointed=journal.pointed)
     if (on_start := options.get("on_start")) is not None:
         on_start(folder)
 
@@ -389,16 +405,25 @@ async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
     return improvement
 
 
+def is_begun(folder: Path) -> bool:
+    """Tell whether the journal of a folder has its first line."""
+    return _lines(folder, 1) == 1
+
+
 def has_plays(folder: Path) -> bool:
     """Tell whether a folder keeps anything that was played or asked.
 
     The first line of a journal only says what the improvement is of.
     """
+    return _lines(folder, 2) == 2
+
+
+def _lines(folder: Path, most: int) -> int:
     try:
         with (folder / JOURNAL).open("rb") as lines:
-            return len([*islice(lines, 2)]) > 1
+            return len([each for each in islice(lines, most) if each.endswith(b"\n")])
     except OSError:
-        return False
+        return 0
 
 
 def _new_folder(root: Path, moments: Moments) -> Path:

@@ -372,8 +372,8 @@ def search_for_fix(
     cases = Dataset(made.cases, name=issue.key)
     with tempfile.TemporaryDirectory(prefix="baton-search-") as folder:
         asked = {**options, "judge": judge, "candidates": SEARCHED, "component": [component]}
-        given = cast("ImproveOptions", {**asked, "out": folder})
-        found = improve(cases, target, _evaluators_for(issue, made.cases), variant=variant, **given)
+        given = cast("ImproveOptions", {**asked, "out": folder, "variant": variant})
+        found = improve(cases, target, _evaluators_for(issue, made.cases), **given)
     (study,) = found.studies
     if study.after is None:
         raise InputError(f"no gain is proven: {found.stopped or study.reason}")
