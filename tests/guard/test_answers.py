@@ -138,3 +138,83 @@ def test_what_a_call_contradicts_is_withheld_and_what_it_backs_is_not() -> None:
 def test_a_claim_without_a_call_cannot_be_told_as_a_model_may_run_tools_itself() -> None:
     said = "I have sent the e-mail."
     assert checks_claims(said, "5 passed in 0.2s") == said
+
+
+def lab_answers(guard: Guard, said: str, *calls: Any) -> str:
+    """Let the lab do what is listed, calls of tools and work that others answer, and answer."""
+    desk = guard.begin("desk", "Test sample R-77 and tell me the cost.")
+
+    def ask() -> str:
+        lab = begin_run(guard, "lab", "Test sample R-77.")
+        for name, arguments, result in calls:
+            to = {"to": name, "prompt": arguments} if isinstance(arguments, str) else {}
+            call_now(guard, lab, f"ask_{name}" if to else name, arguments, lambda: result, **to)  # noqa: B023
+        guard.stop(lab)
+        return said
+
+    return str(call_now(guard, desk, "ask_lab", {}, ask, to="lab", prompt="Test sample R-77."))
+
+
+ANNOUNCED = rules(
+    "{allowed_edges: {desk: ['*'], lab: ['*', billing_agent]}, action: observe}",
+    "{output: {any: [{finding: announced_dispatch}]}}",
+)
+PASSED_ON = "The sample is clean. I've passed the invoice on to the billing_agent."
+
+
+@pytest.mark.parametrize(
+    ("calls", "withheld"),
+    [
+        ([], True),
+        ([("get_sample", {"id": "R-77"}, "clean")], True),
+        ([("billing_agent", "Bill it.", "Billed.")], False),
+        # Each of these may have told the agent, in a way of its own.
+        ([("ask_billing_agent", {"text": "Bill it."}, "Billed.")], False),
+        ([("notify", {"who": ["Billing Agent"]}, "sent")], False),
+        ([("transfer_work", {"id": 7}, "moved")], False),
+    ],
+)
+def test_an_answer_that_announces_a_dispatch_nobody_got_is_withheld(
+    calls: list[Any], withheld: bool
+) -> None:
+    read = lab_answers(Guard(ANNOUNCED), PASSED_ON, *calls)
+    assert (read == PASSED_ON) is not withheld
+    assert ("`billing_agent` got no work): it is withheld" in read) is withheld
+
+
+BALANCE = "The balance of account 9 is 4,310.75 EUR. Meyer in Hamburg had it for 14 days."
+WRONG = "The balance of account 9 is 4,130.75 EUR."
+OTHER = (
+    "The cellar valve leaks and needs another gasket before winter comes; a plumber named Olsen "
+    "visits on Monday morning, and whoever lives upstairs should close the taps until noon."
+)
+
+
+@pytest.mark.parametrize(
+    ("finding", "said", "calls", "withheld"),
+    [
+        ("result_contradicted", WRONG, [], True),
+        ("result_contradicted", "The balance of account 9 is 4,310.75 EUR.", [], False),
+        ("result_contradicted", WRONG, [("pay", {"amount": "180.00"}, "4,130.75 EUR left")], False),
+        ("result_used", "It is 4,310.75 EUR, after 14 days at Meyer.", [], False),
+        ("result_used", OTHER, [], True),
+    ],
+)
+def test_an_answer_is_held_against_what_came_back_to_its_agent(
+    finding: str, said: str, calls: list[Any], withheld: bool
+) -> None:
+    guard = Guard(rules(f"{{output: {{any: [{{finding: {finding}}}]}}}}"))
+    read = lab_answers(guard, said, ("accounts", "How much is left?", BALANCE), *calls)
+    assert (read == said) is not withheld
+    assert ("it is withheld" in read) is withheld
+
+
+def test_what_an_agent_did_in_another_process_is_not_told() -> None:
+    guard = Guard(ANNOUNCED)
+    desk = guard.begin("desk", "Test it.")
+    lab = guard.start("lab", "Test it.", by=desk)
+    assert Guard(ANNOUNCED).answer(lab, PASSED_ON) == PASSED_ON
+    with pytest.raises(RefusedError):
+        guard.answer(lab, PASSED_ON)
+    guard.forget(lab)
+    assert guard.work == {}

@@ -217,3 +217,35 @@ def test_it_redacts(played: Any) -> None:
     assert said.startswith("The sample is clean. The key is [key:")
     assert KEY not in said
     assert tried(notes) == [("output", "redact", True)]
+
+
+@FIRST_WAYS
+def test_it_knows_what_an_agent_did_when_its_caller_reads_the_answer(
+    played: Any, framework: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent has ended by then, and says that it handed work on, which it did not."""
+    program = importlib.import_module(f"tests.heavy.guarded.in_{framework}")
+    monkeypatch.setattr(
+        program, "ANSWER", "It is clean. I've passed the rest on to the `deep` agent."
+    )
+    said, notes = played(
+        Row("", "output", LAB, "", ""),
+        rules(
+            "{allowed_edges: {desk: [lab], lab: [deep]}}",
+            "{output: {any: [{finding: announced_dispatch}]}, name: tried}",
+        ),
+    )
+    assert "`deep` got no work): it is withheld" in said
+    assert tried(notes) == [("output", "block", False)]
+
+
+@FIRST_WAYS
+@pytest.mark.parametrize(("answer", "fits"), [('{"clean": true}', True), ("It is clean.", False)])
+def test_an_answer_is_its_text_and_not_the_blocks_that_hold_it(
+    played: Any, framework: str, monkeypatch: pytest.MonkeyPatch, answer: str, fits: bool
+) -> None:
+    program = importlib.import_module(f"tests.heavy.guarded.in_{framework}")
+    monkeypatch.setattr(program, "ANSWER", answer)
+    schema = "{output: {any: [{json_schema: {type: object, required: [clean]}}]}, name: tried}"
+    said, _ = played(Row("", "output", LAB, "", ""), rules(schema))
+    assert (said == answer) is fits

@@ -14,7 +14,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +24,16 @@ import msgspec
 from baton.model import EvalContext, InputError, Score, suggestion
 from baton.model.trace import (
     SCHEMA_VERSION,
+    AgentCard,
     AgentRun,
     Content,
     Dispatch,
+    GotBack,
+    HandedOff,
     Said,
     Source,
+    Step,
+    ToolCall,
     Trace,
     Turn,
 )
@@ -36,6 +41,7 @@ from baton.model.trace import (
 if TYPE_CHECKING:
     from baton.evaluators.judged import Judged
     from baton.evaluators.judging.rubric import Rubric
+    from baton.findings.finding import Finding
     from baton.http.client import Beside
     from baton.judges.judge import LlmJudge
 
@@ -72,27 +78,62 @@ def ask_function(name: str, event: Event) -> str | None:
 
 def find(finding: Found, event: Event) -> str | bool | None:
     """Ask a finding about a record of this one dispatch; ``False`` where it can't tell."""
-    from baton.findings.claims_supported import claims_of_receivers
-    from baton.findings.context_carried import context_carried
-    from baton.findings.dispatch_completed import completed
-
     trace = record_of(event)
     (turn,) = trace.turns
-    (dispatch,) = turn.dispatches
+    dispatch, *own = turn.dispatches
+    found: list[object]
+    # Each brings its own modules along, which others need not wait for.
     if finding == "claims_supported":
-        found = claims_of_receivers(trace, turn, dispatch)
-        faults = found if isinstance(found, list) else []
-        if "other_calls" in event.unknown:  # what no guard saw may be behind a claim
-            sure = [each for each in faults if each.kind == "contradicted_claim"]
-            if faults and not sure:
-                return False
-            faults = sure
+        from baton.findings.claims_supported import claims_of_receivers
+
+        if event.handed:  # of an agent that had help, the calls are not all that was done
+            return False
+        found = [claims_of_receivers(trace, turn, dispatch)]
+    elif finding == "announced_dispatch":
+        from baton.findings.announced_dispatch import announced_dispatch
+
+        found = [announced_dispatch(trace, turn, turn.runs[1])]
+    elif finding in ("result_contradicted", "result_used"):
+        from baton.findings.result_contradicted import result_contradicted
+        from baton.findings.result_used import result_used
+
+        dispatch.result = None  # nobody has read it yet, so that it explains no value in itself
+        check = result_contradicted if finding == "result_contradicted" else result_used
+        found = [check(trace, turn, each) for each in own if each.result is not None]
+    elif finding == "context_carried":
+        from baton.findings.context_carried import context_carried
+
+        found = [context_carried(trace, turn, dispatch)]
     else:
-        find = completed if finding == "dispatch_completed" else context_carried
-        found = find(trace, turn, dispatch)
-        faults = found if isinstance(found, list) else []
-    proven = [each.says for each in faults if not each.warning]
+        from baton.findings.dispatch_completed import completed
+
+        found = [completed(trace, turn, dispatch)]
+    faults: list[Finding] = [
+        each for faults in found if isinstance(faults, list) for each in faults
+    ]
+    sure = faults
+    if finding == "claims_supported" and "other_calls" in event.unknown:
+        # What no guard saw may be behind a claim.
+        sure = [each for each in faults if each.kind == "contradicted_claim"]
+    elif finding == "announced_dispatch":
+        # A call may hand work on in a way of its own: `notify({"team": "billing"})`.
+        sure = [each for each in faults if not _is_named(each.details["agent"], event.calls)]
+    if faults and not sure:
+        return False
+    proven = [each.says for each in sure if not each.warning]
     return f"is faulty ({proven[0][:200]})" if proven else None
+
+
+def _is_named(agent: str, calls: Sequence[ToolCall]) -> bool:
+    """Tell whether a call names an agent, by its own name or in what it was called with."""
+    from baton.findings.finding import name_key
+    from baton.providers.functions import as_json
+
+    key = name_key(agent)
+    return any(
+        key in name_key(call.name) or key in name_key(as_json(call.arguments).decode())
+        for call in calls
+    )
 
 
 def ask_rubric(check: Check, event: Event) -> str | bool | None:
@@ -183,7 +224,7 @@ _JUDGES = _Judges()
 
 
 def record_of(event: Event) -> Trace:
-    """Return a record of the one dispatch whose answer an event is."""
+    """Return a record of the one dispatch whose answer an event is, and of what it handed on."""
     answer = None if event.output is None else Content(text=event.output)
     prompt = None if event.prompt is None else Content(text=event.prompt)
     request = None if event.request is None else Content(text=event.request)
@@ -195,9 +236,10 @@ def record_of(event: Event) -> Trace:
         input=prompt,
         output=answer,
         started_by=["dispatch1"],
-        steps=[*event.calls, *said],
         status="completed",
     )
+    below, dispatches, receiver.steps = _handed_on(event)
+    receiver.steps += said
     dispatch = Dispatch(
         id="dispatch1",
         kind="delegate",
@@ -209,7 +251,55 @@ def record_of(event: Event) -> Trace:
         result=answer,
         depth=1,
     )
-    turn = Turn(id="turn1", input=request, runs=[sender, receiver], dispatches=[dispatch])
-    return Trace(
-        schema_version=SCHEMA_VERSION, id="guard", source=Source(format="guard"), turns=[turn]
+    turn = Turn(
+        id="turn1",
+        input=request,
+        runs=[sender, receiver, *below],
+        dispatches=[dispatch, *dispatches],
     )
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id="guard",
+        source=Source(format="guard"),
+        turns=[turn],
+        agents={name: AgentCard() for name in event.agents},
+    )
+
+
+def _handed_on(event: Event) -> tuple[list[AgentRun], list[Dispatch], list[Step]]:
+    """Return what the agent that answers set to work, by which dispatches, and its own steps."""
+    runs, dispatches = [], []
+    steps: list[Step] = list(event.calls)
+    # From the end, so that places before it stay as they are.
+    numbered = sorted(enumerate(event.handed, 2), key=lambda each: each[1].after)
+    for number, handed in reversed(numbered):
+        id_, run = f"dispatch{number}", f"run{number + 1}"
+        back = None if handed.result is None else Content(text=handed.result)
+        task = None if handed.prompt is None else Content(text=handed.prompt)
+        got = [] if back is None else [GotBack(id=f"back{number}", dispatch=id_)]
+        steps[handed.after : handed.after] = [HandedOff(id=f"sent{number}", dispatch=id_), *got]
+        runs.append(
+            AgentRun(
+                id=run,
+                agent=handed.to,
+                input=task,
+                output=back,
+                started_by=[id_],
+                status="completed",
+            )
+        )
+        dispatches.append(
+            Dispatch(
+                id=id_,
+                kind="delegate",
+                from_run="run2",
+                from_agent=event.to,
+                to_agent=handed.to,
+                prompt=task,
+                runs=[run],
+                result=back,
+                status="unknown" if back is None else "completed",
+                depth=2,
+            )
+        )
+    return runs[::-1], dispatches[::-1], steps

@@ -45,6 +45,22 @@ class Call(msgspec.Struct):
             answer = self.guard.answer(place, answer)
         return answer
 
+    def read_blocks(self, content: Any) -> Any:
+        """Do what :meth:`read` does for an answer that may be a list of blocks, as models get it.
+
+        Rules are about the text of blocks: `[{"text": "Done."}]` says "Done.", and is no JSON.
+        """
+        blocks = content if isinstance(content, list) else []
+        texts = [each.get("text") for each in blocks if isinstance(each, dict)]
+        only_text = [each for each in texts if isinstance(each, str)]
+        if not blocks or len(only_text) < len(blocks):
+            return self.read(content)
+        said = "\n".join(only_text)
+        read = self.read(said)
+        if read == said:
+            return content
+        return [{**blocks[0], "text": read}]
+
 
 _CALL: ContextVar[Call | None] = ContextVar("baton_guard_call", default=None)
 
@@ -80,6 +96,7 @@ def end_call(call: Call) -> None:
     """Note that a call is over, whatever came of it."""
     for place in call.started:
         call.guard.stop(place)
+        call.guard.forget(place)
     if _CALL.get() is call:
         _CALL.set(call.before)
 

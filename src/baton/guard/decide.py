@@ -17,13 +17,25 @@ from baton.model.trace import (
 )
 from baton.model.visible import exception_line, visible_line
 
-from .policy import Action, Check, Policy, Rule
+from .policy import OF_WORK, Action, Check, Policy, Rule
 
 Moment = Literal["dispatch", "tool", "output"]
 _HARDEST: tuple[Action, ...] = ("block", "ask", "redact", "warn", "observe")
 _LONG_ID = re.compile(r"#?\d{4,}")
 """A plain number of four digits or more is an id (`order 4711`); `3 chairs` and `450 USD` are
 amounts."""
+
+
+class Handed(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that the agent which answers handed on: to whom, and what came back, if anything did.
+
+    ``after`` is how many calls of tools it had made when that came back.
+    """
+
+    to: str
+    prompt: str | None = None
+    result: str | None = None
+    after: int = 0
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +45,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     agent ``to`` to work. ``sender`` is ``None`` for the program or the user. ``id`` names the
     dispatch, ``parent`` the run that makes it. ``request`` is what the sender was asked itself.
     ``calls`` are those of the agent that answers; ``other_calls`` is unknown where it may have made
-    more. ``at`` is seconds since the epoch. ``shared`` is a receiver that reads the conversation
-    so far, and not only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now,
-    where that is told as a whole. ``live`` is an event that has not happened yet: somebody waits
-    for the decision. ``conversation`` is the id of the conversation, where a framework has one.
-    ``unknown`` names fields that nobody knows.
+    more. ``handed`` is what it handed on, ``agents`` are names of agents that are known. ``at`` is
+    seconds since the epoch. ``shared`` is a receiver that reads the conversation so far, and not
+    only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now, where that is told
+    as a whole. ``live`` is an event that has not happened yet: somebody waits for the decision.
+    ``conversation`` is the id of the conversation, where a framework has one. ``unknown`` names
+    fields that nobody knows.
     """
 
     on: Moment
@@ -53,6 +66,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Any = None
     output: str | None = None
     calls: tuple[ToolCall, ...] = ()
+    handed: tuple[Handed, ...] = ()
+    agents: tuple[str, ...] = ()
     at: float | None = None
     shared: bool = False
     tokens: int | None = None
@@ -460,7 +475,7 @@ def _found(check: Check, event: Event) -> str | None:
     if check.rubric is not None:
         said = ask_rubric(check, event)
     else:
-        if check.finding == "claims_supported" and "calls" in event.unknown:
+        if check.finding in OF_WORK and not {"calls", "handed"}.isdisjoint(event.unknown):
             raise _UnsureError
         said = find(check.finding or "dispatch_completed", event)
     if said is False:

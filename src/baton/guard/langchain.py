@@ -121,7 +121,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
 
     def _read(self, call: Call, request: Any, result: Any) -> Any:
         if isinstance(result, ToolMessage):
-            return _with_content(result, call.read(result.content))
+            return _with_content(result, call.read_blocks(result.content))
         if isinstance(result, Command):
             # What hands control on names the next node.
             for to in _names(result.goto):
@@ -188,7 +188,9 @@ def _read_update(call: Call, request: Any, command: Command[Any]) -> Command[Any
         return command
     try:
         read = [
-            _with_content(each, call.read(each.content)) if isinstance(each, ToolMessage) else each
+            _with_content(each, call.read_blocks(each.content))
+            if isinstance(each, ToolMessage)
+            else each
             for each in update["messages"]
         ]
     except RefusedError as refused:

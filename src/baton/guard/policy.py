@@ -50,8 +50,18 @@ PLACES: Fields = {
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Texts = Annotated[list[str], msgspec.Meta(min_length=1)]
-Found = Literal["dispatch_completed", "context_carried", "claims_supported"]
-"""Findings that can be made while an agent runs: of a request, a prompt, calls and an answer."""
+Found = Literal[
+    "dispatch_completed",
+    "context_carried",
+    "claims_supported",
+    "announced_dispatch",
+    "result_contradicted",
+    "result_used",
+]
+"""Findings that can be made while an agent runs: of a request, a prompt, an answer, and what the
+agent that answers did before."""
+OF_WORK = ("claims_supported", "announced_dispatch", "result_contradicted", "result_used")
+"""Those that need what the agent did."""
 
 
 class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -242,6 +252,13 @@ def with_usual_depth(policy: Policy) -> Policy:
     name = "max_depth" if "max_depth" not in named else "usual_max_depth"
     usual = Rule(name=name, max_depth=USUAL_DEPTH)
     return msgspec.structs.replace(policy, rules=[usual, *policy.rules])
+
+
+def named_agents(policy: Policy) -> set[str]:
+    """Return the agents that a policy names as senders and receivers of work."""
+    edges = [rule.allowed_edges or {} for rule in policy.rules]
+    named = {name for each in edges for to in each.items() for name in (to[0], *to[1])}
+    return {name for name in named if not set(name) & set("*?[")}
 
 
 def _is_one(rule: Rule) -> bool:

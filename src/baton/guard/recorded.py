@@ -21,9 +21,16 @@ from baton.model import (
     Turn,
     known,
 )
-from baton.model.views import dispatched_runs, group_of, index_of, indexed, token_count
+from baton.model.views import (
+    dispatched_runs,
+    group_of,
+    index_of,
+    indexed,
+    token_count,
+    tool_calls,
+)
 
-from .decide import Decision, Event, Moment, Seen, decide
+from .decide import Decision, Event, Handed, Moment, Seen, decide
 from .policy import Action, Policy
 from .state import Store
 
@@ -154,6 +161,13 @@ class _Walk:
         self._trace, self._turn = trace, turn
         self._dispatches = {each.id: each for each in turn.dispatches if each.kind != "return"}
         self._runs = {run.id: run for run in turn.runs}
+        self._names = tuple(
+            sorted(
+                {name for name, card in trace.agents.items() if card.kind == "agent"}
+                | {run.agent for each in trace.turns for run in each.runs}
+                | {d.to_agent for each in trace.turns for d in each.dispatches}
+            )
+        )
         self._sent: set[str] = set()
         self._answered: set[str] = set()
 
@@ -226,8 +240,8 @@ class _Walk:
             "output": known(trace, d, "result"),
             "running": known(trace, d, "group") or d.started is not None,
         }
-        calls = self._calls(d) if on == "output" else ()
-        fields["calls"] = calls is not None
+        run = self._receiver(d) if on == "output" else None
+        fields["calls"] = on != "output" or run is not None
         request = self._turn.input if caller is None else caller.input
         asked = request is not None or caller is None or known(trace, caller, "input")
         if request is None and (caller is None or not caller.started_by):
@@ -245,22 +259,37 @@ class _Walk:
             prompt=_text(d.prompt),
             output=_text(d.result) if on == "output" else None,
             at=at,
-            calls=calls or (),
+            calls=tuple(tool_calls(run, dispatches="exclude")) if run is not None else (),
+            handed=tuple(self._handed(run)) if run is not None else (),
+            agents=self._names if on == "output" else (),
             unknown=tuple(name for name, is_known in fields.items() if not is_known)
             + (() if asked else ("request",)),
         )
 
-    def _calls(self, dispatch: Dispatch) -> tuple[ToolCall, ...] | None:
-        """Return the calls of the agent that answers; ``None`` where they are not all that it did.
-
-        It may have had help, or its run is not recorded as a whole.
-        """
+    def _receiver(self, dispatch: Dispatch) -> AgentRun | None:
+        """Return the run that answers; ``None`` where that is not all that was done for it."""
         runs = [self._runs[id_] for id_ in dispatch.runs if id_ in self._runs]
         if len(runs) != 1 or not known(self._trace, runs[0], "steps.tool_call"):
             return None
-        if any(isinstance(step, HandedOff | GotBack) for step in runs[0].steps):
-            return None
-        return tuple(step for step in runs[0].steps if isinstance(step, ToolCall))
+        return runs[0]
+
+    def _handed(self, run: AgentRun) -> Iterator[Handed]:
+        """Yield what a run handed on, each with the number of calls before its result."""
+        for step in run.steps:
+            if isinstance(step, HandedOff) and step.dispatch in self._dispatches:
+                handed = self._dispatches[step.dispatch]
+                back = (
+                    at
+                    for at, each in enumerate(run.steps)
+                    if isinstance(each, GotBack) and each.dispatch == handed.id
+                )
+                before = run.steps[: next(back, len(run.steps))]
+                yield Handed(
+                    to=handed.to_agent,
+                    prompt=_text(handed.prompt),
+                    result=_text(handed.result),
+                    after=sum(isinstance(e, ToolCall) and e.dispatch is None for e in before),
+                )
 
     def _tool(self, run: AgentRun, call: ToolCall) -> Event:
         started = [self._dispatches[id_] for id_ in run.started_by if id_ in self._dispatches]

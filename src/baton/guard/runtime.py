@@ -30,8 +30,8 @@ import msgspec
 from baton.model import Content, InputError, RefusedError, ToolCall
 from baton.model.watching import DECISIONS, watched_by
 
-from .decide import Decision, Event, failed_decision
-from .policy import Policy, load_policy, with_usual_depth
+from .decide import Decision, Event, Handed, failed_decision
+from .policy import OF_WORK, Policy, load_policy, named_agents, with_usual_depth
 from .state import FAILURES, Spent, State, open_state
 
 if TYPE_CHECKING:
@@ -56,10 +56,35 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sender: str | None = None
     request: str | None = None
     asked: str | None = None
+    by: str = ""
+    """The dispatch in which that of this agent was made."""
     untold: bool = False
     """Whether the agent answers all that was said before, and not a prompt of its sender."""
     runs: list[str] = []
     """The agents that the program itself has started from here."""
+
+
+class _Work:
+    """What an agent did since it was set to work; ``is_whole`` where the results are told, too."""
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+        self.handed: dict[str, Handed] = {}
+        self.is_whole = True
+
+    def got(self, dispatch: str, result: str | None) -> None:
+        """Note what came back of work that was handed on."""
+        handed = self.handed.get(dispatch)
+        if handed is not None:
+            self.handed[dispatch] = msgspec.structs.replace(
+                handed, result=result, after=len(self.calls)
+            )
+
+
+_MOST_AGENTS = 1000
+"""Names of agents that a guard remembers: a program that makes up names has no end of them."""
+_MOST_WORK = 10_000
+"""Agents whose work is remembered: of one that was given control no caller reads an answer."""
 
 
 class Guard:
@@ -94,11 +119,11 @@ class Guard:
         self.prices: Prices = prices or {}
         self.granted: dict[tuple[str, str], Place] = {}
         """Control that was given away, by tree and agent, until that agent starts."""
-        self.calls: dict[str, list[ToolCall] | None] = {}
-        """What agents called, by their dispatches, where a rule asks for that; ``None``: not all of
-        it is told."""
+        self.work: dict[str, _Work] = {}
+        """What agents did, by their dispatches, where a rule asks for that."""
+        self._agents = named_agents(self.policy)
         checks = [c for rule in self.policy.rules if rule.output for c in rule.output.checks]
-        self._wants_calls = any(check.finding == "claims_supported" for check in checks)
+        self._wants_work = any(check.finding in OF_WORK for check in checks)
         self._asks_models = any(check.rubric is not None for check in checks)
         self._ask = ask
         self._tracers = tracers
@@ -133,6 +158,7 @@ class Guard:
                 yield place
         finally:
             self.stop(place)
+            self.forget(place)
 
     def tool(self, name: str, arguments: Any = None) -> Decision:
         """Ask whether the agent at work may call a tool.
@@ -141,8 +167,8 @@ class Guard:
             RefusedError: it may not.
         """
         place = self._here()
-        if self._wants_calls:  # nobody tells what came of it
-            self.calls[place.id] = None
+        if place.id in self.work:  # nobody tells what came of it
+            self.work[place.id].is_whole = False
         return self.call(place, name, arguments)
 
     def output(self, answer: Any) -> Any:
@@ -232,8 +258,6 @@ class Guard:
             return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
         # What the program itself starts after its first agent is handed on by nobody.
         nobody = by.agent is None
-        if self._wants_calls:  # of an agent that had help, the calls are not all that was done
-            self.calls[by.id] = None
         untold = transfer or (nobody and told is None)
         if shared is None:
             shared = untold
@@ -252,10 +276,18 @@ class Guard:
             unknown=("prompt",) if untold and not shared else (),
         )
         self._decide(event, ask)
+        if self._wants_work:
+            self._agents |= {to} if len(self._agents) < _MOST_AGENTS else set()
+            while len(self.work) >= _MOST_WORK:
+                self.work.pop(next(iter(self.work)), None)
+            self.work[event.id] = _Work()
+            if by.id in self.work:
+                self.work[by.id].handed[event.id] = Handed(to=to, prompt=event.prompt)
         return Place(
             tree=by.tree,
             agent=to,
             id=event.id,
+            by=by.id,
             depth=event.depth,
             sender=by.agent,
             # Who is given control reads on in the same conversation.
@@ -274,10 +306,13 @@ class Guard:
 
     def stop(self, place: Place) -> None:
         """Note that the agent of a place has answered, or failed."""
-        self.calls.pop(place.id, None)
         if place.id != place.tree:
             with self._kept(place.tree):
                 self.store.end(place.tree, place.id)
+
+    def forget(self, place: Place) -> None:
+        """Forget what the agent of a place did, once its answer was read."""
+        self.work.pop(place.id, None)
 
     def call(
         self, place: Place, name: str, arguments: Any = None, *, ask: Ask | None = None
@@ -305,10 +340,9 @@ class Guard:
         if place.sender is None:  # of the first agent, which answers the user
             return answer
         text = _text(answer)
-        calls = self.calls.get(place.id, [])
+        work = self.work.get(place.id)
         # A provider of a model may run tools that nobody here sees.
-        known = self._wants_calls and calls is not None
-        unknown = ("other_calls",) if known else ("calls",)
+        unknown = ("other_calls",) if work is not None and work.is_whole else ("calls",)
         decision = self._decide(
             Event(
                 on="output",
@@ -322,11 +356,15 @@ class Guard:
                 prompt=place.request,
                 output=text,
                 at=time.time(),
-                calls=tuple(calls or ()),
+                calls=tuple(work.calls if work is not None else ()),
+                handed=tuple(work.handed.values() if work is not None else ()),
+                agents=tuple(sorted(self._agents)) if work is not None else (),
                 shared=place.untold,
                 unknown=unknown,
             )
         )
+        if place.by in self.work:
+            self.work[place.by].got(place.id, decision.output)
         if decision.output == text:
             return answer
         if isinstance(answer, str):
@@ -335,10 +373,8 @@ class Guard:
 
     def note_call(self, place: Place, name: str, arguments: Any, result: Any) -> None:
         """Note what came of a call, for rules that hold an answer against it."""
-        if not self._wants_calls or place.sender is None:
-            return
-        calls = self.calls.setdefault(place.id, [])
-        if calls is not None:
+        if place.id in self.work:
+            calls = self.work[place.id].calls
             told = Content(text=_text(result))
             id_ = f"call{len(calls) + 1}"
             calls.append(ToolCall(id=id_, name=name, arguments=arguments, result=told))

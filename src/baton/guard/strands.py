@@ -123,7 +123,7 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
         if call is None:
             return
         try:
-            content: Any = await self._guard.later(call.read, event.result["content"])
+            content: Any = await self._guard.later(call.read_blocks, event.result["content"])
         except RefusedError as refused:
             content = [{"text": str(refused)}]
         finally:
