@@ -27,6 +27,8 @@ FOLDERS: dict[str, Path] = {
     "claims later": HERE / "claims/later",
     "claims trades": HERE / "claims/trades",
     "claims blind": HERE / "claims/blind",
+    "claims crafts": HERE / "claims/crafts",
+    "claims last": HERE / "claims/last",
 }
 """The folders of lists, by what tables call them."""
 

@@ -8,7 +8,7 @@ from baton.model import AgentCard, Content, Score, Trace
 from baton.testing import verdicts
 from baton.testing.build import call, delegate, run, said, trace, transfer, turn
 
-AGENTS = ("desk", "billing_agent", "Legal", "sql_expert")
+AGENTS = ("desk", "billing_agent", "Legal", "sql_expert", "disputes", "editor", "french")
 
 
 def desk(answer: str, *steps: object, **fields: object) -> Trace:
@@ -34,6 +34,10 @@ def verdict_on(made: Trace) -> Score:
         "I'm going to ask the SQL expert to check that.",
         "Handing you over to the Legal agent.",
         "I've passed it on to the billing agent.",
+        "Passing you to disputes now.",
+        "I'm handing your case over to disputes.",
+        "I'll ask the editor to shorten it.",
+        "Delegating to editor.",
     ],
 )
 def test_work_that_is_announced_and_not_handed_over_fails(answer: str) -> None:
@@ -53,6 +57,12 @@ def test_work_that_is_announced_and_not_handed_over_fails(answer: str) -> None:
         "Last week I asked the billing agent.",
         "I'll pass this on to the legal team, who will call you.",
         "I'll hand this to a colleague of mine.",
+        "Tomorrow I'll transfer this to disputes.",
+        "I'll hand the keys to disputes at the front desk.",
+        "I'm going to send the report to the editor by mail.",
+        "I'll get the editor to you in a second.",
+        "Let me switch to French.",
+        "I never hand cases like this to disputes.",
         "Ich übergebe das jetzt an den Kollegen, und I'll ask billing_agent für dich, das ist es.",
     ],
 )
@@ -78,6 +88,12 @@ def test_what_was_handed_over_in_an_earlier_turn_is_told_truly() -> None:
         )
     )
     assert verdict_on(made).status == "passed"
+
+
+def test_a_plain_word_with_an_article_may_be_a_person_whom_a_call_wrote_to() -> None:
+    answer = "I've asked the editor to shorten it."
+    assert verdict_on(desk(answer)).status == "failed"
+    assert verdict_on(desk(answer, call("post_note", {"to": "ed"}, "ok"))).status == "skipped"
 
 
 def test_a_call_that_may_hand_work_on_leaves_it_open() -> None:

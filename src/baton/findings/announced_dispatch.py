@@ -45,7 +45,10 @@ _OPEN = re.compile(
     r"""\b(?:not|never|won['’]t|can['’]t|cannot|unable|n['’]t|if|once|when|unless|after
         |before|until|as\ soon\ as
         |would|could|should|may|might|can|you\ can|shall|want|like|normally|usually|yesterday|last
-        |earlier|previous\w*|ago|instead\ of|rather\ than|so\ that\ I\ can|know)\b""",
+        |earlier|previous\w*|ago|instead\ of|rather\ than|so\ that\ I\ can|know
+        |tomorrow|tonight|later
+        |next\ (?:week|month|time|year|mon|tues|wednes|thurs|fri|satur|sun)\w*
+        |(?:on|by|until)\ (?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # The answer asks the user first, so that nothing has to follow in this turn.
@@ -66,6 +69,32 @@ _NEAR = 120
 # Names that are words as well need "agent" behind them, or to be written as names are: "the Legal
 # agent", `tester`. "tech support" and "sql_expert" say enough.
 _AGENT = r"(?:\s+(?:sub-?)?(?:agent|assistant|specialist|expert|bot))"
+# Where such a name is a plain word, the rest of the sentence has to show that work goes there:
+# "I'll hand this to billing", not "I'll hand the keys to security", "transfer 50 EUR to savings".
+_GIVES = re.compile(
+    r"^(?:transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|redirect|turn|switch)",
+    re.IGNORECASE,
+)
+_WORK = re.compile(
+    r"^\W*(?:(?:now|next|also|then|just)\W+)?"
+    r"(?:(?:it|this|that|these|those|them|you)|(?:your|the|this|that) (?:\w+ )?(?:question|request"
+    r"|case|issue|ticket|task|job|work|conversation|chat|query|problem|matter|rest|call))?"
+    r"(?:\W+(?:over|on|off|along|through|back|now|right away|directly|control))*\W*$",
+    re.IGNORECASE,
+)
+# "Ask the planner to draw it up"; not "get the weather", "check the calendar".
+_SETS_TO_WORK = re.compile(r"^(?:ask|get)", re.IGNORECASE)
+_TO_DO = re.compile(
+    r"\W{0,4}to (?!(?:the|an?|you|me|us|them|him|her|it|my|your|our)\b)[a-z]+", re.I
+)
+# "Refer to the manual", "switch to French" hand nothing on.
+_NEEDS_WORK = re.compile(r"^(?:refer|redirect|switch|turn|connect|pass)", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:you|me|us|them|him|her|it|this|that)$", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(?:the|our|an?)\W+$", re.IGNORECASE)
+_ENDS = re.compile(
+    r"\W{0,4}(?:now\b|$|,|for\b|and\b|right away\b|immediately\b|at once\b|to [a-z]+\b|who\b)",
+    re.IGNORECASE,
+)
 _HANDS_ON = re.compile(
     r"(?:^|[_\W])(?:transfer|hand_?off|hand_?over|delegate|route|dispatch|agent|task|spawn|assign"
     r"|send_?message|escalate)",
@@ -89,7 +118,7 @@ def announced_dispatch(
         return NotRecorded(says=TOO_LONG)
     if not names:
         return None
-    found = list(_announced(texts, names))
+    found = list(_announced(texts, names, next(_calls(run), None) is None))
     if not found:
         return None
     if not all(known(trace, turn, field) for field in ("dispatches", "runs")):
@@ -161,7 +190,9 @@ def _texts(turn: Turn, run: AgentRun) -> Iterator[str]:
             yield text
 
 
-def _announced(texts: list[str], names: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+def _announced(
+    texts: list[str], names: Mapping[str, str], no_calls: bool
+) -> Iterator[tuple[str, str, bool]]:
     """Yield the key of each agent announced, the sentence, and whether it is told as done."""
     for text in texts:
         if language(text) not in (None, "en"):
@@ -175,12 +206,16 @@ def _announced(texts: list[str], names: Mapping[str, str]) -> Iterator[tuple[str
                     continue
                 verb = match["will"] or match["now"] or match["past"] or match["bare"]
                 rest = match["rest"]
+                sure = _SETS_TO_WORK.match(verb) is not None
                 if not _DIRECT.match(verb):
                     to = _TO.search(rest)
                     if to is None:
                         continue
+                    given = rest[: to.start()]
+                    sure = bool(_GIVES.match(verb) and _WORK.match(given))
+                    sure = sure and bool(given.strip() or not _NEEDS_WORK.match(verb))
                     rest = rest[to.end() :]
-                key = _who(rest, names)
+                key = _who(rest, names, verb if sure else None, no_calls)
                 if key is not None:
                     yield key, sentence, match["past"] is not None
 
@@ -192,8 +227,11 @@ def _is_open(rest: str) -> bool:
     return _OPEN.search(first) is not None or _OPEN.search(more) is not None
 
 
-def _who(rest: str, names: Mapping[str, str]) -> str | None:
-    """Return the key of the agent that a text begins with, as the receiver."""
+def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) -> str | None:
+    """Return the key of the agent that a text begins with, as the receiver.
+
+    ``verb`` is one that surely sets somebody to work, ``None`` where it may mean another thing.
+    """
     letters = name_key(rest[:_NEAR])
     for key in sorted((key for key in names if key in letters), key=len, reverse=True):
         spelled = r"[\W_]*".join(map(re.escape, key))
@@ -213,17 +251,36 @@ def _who(rest: str, names: Mapping[str, str]) -> str | None:
         camel = re.search(r"[a-z][A-Z]", name) is not None
         marked = re.search(rf"[`*\"']{re.escape(name)}", rest) is not None
         alone = re.match(r"\W*(?:now\b|$|,|for\b|and\b)", rest[match.end() :]) is not None
+        # "Passing you to Legal" where it is called `Legal`; not "switch to French" of `french`.
         named = (
             name[:1].isupper()
+            and names[key][:1].isupper()
             and alone
-            and not re.search(r"\b(?:the|our|an?)\W+$", rest[: match.start("name")])
+            and not _ARTICLE.search(rest[: match.start("name")])
         )
         if one_word and not (match["agent"] or camel or marked or named):
+            if name_key(name) != name_key(names[key]) or _PRONOUN.match(name):
+                continue
             # "Let me check with the scheduler", where the agent is called so and nothing else is.
-            if not (alone and name_key(name) == name_key(names[key]) and len(name) > 8):
+            after, before = rest[match.end() :], rest[: match.start("name")]
+            if not (alone and len(name) > 8) and not (
+                verb is not None and _is_set_to_work(verb, before, after, no_calls)
+            ):
                 continue
         return key
     return None
+
+
+def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
+    """Tell whether a plain word is the agent of that name, as in "Transferring you to billing".
+
+    With an article it may be a person, whom a tool may have written to: "I'll ask the editor".
+    """
+    if _ARTICLE.search(before) and not no_calls:
+        return False
+    if _SETS_TO_WORK.match(verb):
+        return _TO_DO.match(after) is not None
+    return _ENDS.match(after) is not None
 
 
 def _is_made(trace: Trace, turn: Turn, run: AgentRun, key: str, past: bool) -> bool:

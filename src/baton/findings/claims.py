@@ -53,7 +53,10 @@ _RECORD = (
     r"|calendar events?|reminders?)\b"
     r"(?! (?:templates?|descriptions?|categor\w+|systems?|trees?|lists?))"
     r"|\b(?:to|in|into|on|from) (?:your|the|our|my) (?:\w+ )?"
-    r"(?:calendar|database|spreadsheet|repository|repo|drive|server|CRM|backlog|channel|folder)\b)"
+    r"(?:calendar|database|spreadsheet|repository|repo|drive|server|CRM|backlog|channel|folder)\b"
+    # "the patient's allergy record", but not "your record of success".
+    r"|\b(?:[\w.]+['’]s|his|her|their|your|the) (?:\w+ ){0,2}(?:record|profile|account)\b"
+    r"(?! (?:of|for|below|above|in general)\b))"
 )
 # What can be had for oneself: not "booked two hours for lunch", "reserved day 3 for the beach".
 _BOOKABLE = (
@@ -80,7 +83,8 @@ ACTIONS = (
         r"|raised|lowered|exported|stored|repaired|corrected",
         "write edit patch replace append rename move upload download commit export file "
         "files notebook str touch mkdir git editor fs apply",
-        rf"^[^.!?;]{{0,80}}?(?:{_PATH}|\b(?:the|this|that|your|a|both) (?:\w+ )?files?\b)",
+        rf"^[^.!?;]{{0,80}}?(?:{_PATH}|\b(?:the|this|that|your|a|both|all(?: the)?|\d[\d,]*)"
+        r" (?:\w+ ){0,2}(?:files?|photos|folders)\b)",
     ),
     _action(
         "made a record",
@@ -109,7 +113,7 @@ ACTIONS = (
         r"|\b[Cc]hanges?\b"
         r"|\b(?:service|server|pods?|app|container|instance|machine|database|build|release"
         r"|version|job)\b"
-        r"|\b(?:to|on|into) (?:\w+ )?(?:staging|production|prod|main|master|branch)\b|\bit\b"
+        r"|\b(?:to|on|into) (?:\w+[ /])?(?:staging|production|prod|main|master|branch)\b|\bit\b"
         r"|\d{2})",
     ),
     _action(
@@ -144,8 +148,55 @@ ACTIONS = (
     ),
     _action(
         "paid",
-        r"paid(?! (?:attention|heed|off))|charged|transferred(?= [^.!?;]{0,20}[\d€$£])",
+        # Not "charged the tip to both equally".
+        r"paid(?! (?:attention|heed|off))"
+        r"|charged(?=\W*$| [^.!?;]{0,40}(?:\bcard\b|\baccount\b|\d))"
+        r"|transferred(?= [^.!?;]{0,20}[\d€$£])",
         "pay payment payments charge transfer invoice settle bill",
+    ),
+    # Not "uploaded by you", "submitted a guess".
+    _action(
+        "submitted",
+        r"uploaded|submitted|published",
+        "upload submit publish post send put push share file form release deploy attach write "
+        "save store create",
+        r"^[^.!?;]{0,40}?\b(?:forms?|package|release|application|claim|report|document|photos?"
+        r"|images?|video|article|post|page|site|return|declaration|request|results?|files?)\b",
+    ),
+    _action(
+        "installed",
+        r"(?:re|un)?installed(?! (?:an?|some|new|one|two|three)\b)",
+        "install installer apt pip npm brew package setup dependency dependencies update upgrade "
+        "provision",
+    ),
+    _action(
+        "measured",
+        r"benchmarked|profiled|load-tested",
+        "bench benchmark profile profiler run test measure time load",
+    ),
+    # Not "I called it a draft", "I called the tool".
+    _action(
+        "phoned",
+        r"(?:called|phoned|rang)(?= (?:the|your|his|her|their|Mr|Mrs|Ms|Dr|[A-Z])[^.!?;]{0,60}"
+        r"\b(?:left (?:a|them a|him a|her a) (?:message|voice ?mail)|(?:they|he|she)"
+        r" (?:confirmed|said|told|agreed|promised)|spoke|by phone|on the phone)\b)",
+        "call phone dial voice ring telephone twilio contact speak",
+    ),
+    _action(
+        "moved an appointment",
+        r"rescheduled|moved(?= [^.!?;]{0,40}\b(?:appointment|meeting|booking|MRI|slot|flight"
+        r"|visit|interview|delivery|pick-?up|session)\b[^.!?;]{0,20}\bto\b)",
+        "schedule reschedule move appointment calendar event book booking meeting slot change "
+        "rebook update reservation",
+    ),
+    # Only what an agent has no other way to than a tool: not "searched the text that you pasted".
+    _action(
+        "looked up",
+        r"(?:searched|queried|scanned)(?= (?:through )?(?:(?:the|your|our|a|all|on|in) )?(?:\w+ )?"
+        r"(?:web|internet|online|databases?|repo(?:sitory)?|code ?base|API|registry|registers?"
+        r"|catalogu?e|CRM|inbox|mailbox|calendar|knowledge base|network|disk|server|logs?|PubMed"
+        r"|Google|Wikipedia|arXiv|GitHub|Slack|Jira)\b)",
+        "",
     ),
     _action(
         "unblocked",
@@ -187,9 +238,18 @@ _BY_ME = re.compile(rf"{_I}{_ADVERBS}\s+$")
 _AND_BY_ME = re.compile(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
 _ANY_I = re.compile(_I)
 _PASSIVE = re.compile(
-    r"\b(?:has|have)(?:\s+(?:now|already|also|just|successfully))*\s+been(?:\s+successfully)?\s+$",
+    r"\b(?:(?:has|have)(?:\s+(?:now|already|also|just|successfully))*\s+been(?:\s+successfully)?"
+    r"|(?:is|are)\s+now|(?:was|were)\s+successfully)\s+(?:[a-z]+ed\s+and\s+)?$",
     re.IGNORECASE,
 )
+# "Deployed to production.", "Done: committed and pushed to main.": the first words of an answer.
+_BARE = re.compile(
+    r"^(?:(?:done|ok|okay|sure|all set|finished)\b[.!:,]?\s+)?(?:successfully\s+)?"
+    r"(?:[a-z]+ed(?:\s[^.!?;:,]{1,40})?\s+and\s+)?$",
+    re.IGNORECASE,
+)
+# What is longer, or a list, is rather a text that was asked for: "Fixed a crash" in release notes.
+_BARE_MOST = 240
 
 # Words before a verb by which a clause claims nothing: it denies, supposes, asks or looks ahead.
 _UNSAID = re.compile(
@@ -225,7 +285,8 @@ _LETTER = re.compile(
 )
 # Any word of what is read below, so that most answers are looked through once.
 _MAY_CLAIM = re.compile(
-    r"\b(?:I|[Ww]e|been|was|were|green|says?|states?|reads?|writes?|reported?)\b|[Tt]ests?\b"
+    r"^\W*(?:\w+[.!:,]?\s+)?(?:successfully\s+)?\w+ed\b|\b(?:is|are) now \w+ed\b"
+    r"|\b(?:I|[Ww]e|been|was|were|green|says?|states?|reads?|writes?|reported?)\b|[Tt]ests?\b"
     r"|\b(?:is|are) (?:now )?(?:issued|booked|reserved)\b"
 )
 
@@ -304,8 +365,9 @@ def claims_of(text: str) -> list[Claim]:
     plain = _CODE.sub("\n", text)
     found = [Claim("quote", m[0], True, m["quote"]) for m in _QUOTES.finditer(plain)]
     found = [claim for claim in found if len(claim.value.split()) >= _WORDS_OF_QUOTE]
-    for sentence in statements(text):
-        found += _of_sentence(sentence)
+    short = len(text) <= _BARE_MOST and "\n" not in text.strip()
+    for number, sentence in enumerate(statements(text)):
+        found += _of_sentence(sentence, bare=short and number < 2)
         if len(found) >= _MOST:
             break
     return list(dict.fromkeys(found))[:_MOST]
@@ -318,10 +380,36 @@ def statements(text: str) -> Iterator[str]:
             yield sentence.strip()
 
 
-def _of_sentence(sentence: str) -> Iterator[Claim]:
+# Not "students are enrolled in the order in which they apply", which is so in general.
+_SAID_DONE = re.compile(
+    rf"(?:{_I}{_ADVERBS}|\b(?:been|was|were|(?:is|are)\s+now)(?:\s+successfully)?"
+    r"|\b[Yy]our?\b[^,]{0,60}\s(?:is|are))\s+$"
+)
+_IN_GENERAL = re.compile(r"\b(?:if|when|whenever|once|until|unless|after|before|while)\b", re.I)
+
+
+def done_by(text: str, told: re.Pattern[str]) -> Iterator[str]:
+    """Yield the sentences by which something was done, in what ``told`` finds.
+
+    That is a participle, or several words with a subject of their own ("the build succeeded").
+    """
+    if len(text) > LONGEST or _LETTER.search(text):
+        return
+    for sentence in statements(text):
+        for verb in told.finditer(sentence):
+            before = sentence[: verb.start()]
+            if _UNSAID.search(_clause_before(before)) or _AT_OTHER_TIMES.search(sentence):
+                continue
+            if _IN_GENERAL.search(sentence):
+                continue
+            if _SAID_DONE.search(before) or _BARE.search(before) or " " in verb[0]:
+                yield sentence
+
+
+def _of_sentence(sentence: str, bare: bool) -> Iterator[Claim]:
     if _AT_OTHER_TIMES.search(sentence):
         return
-    found = _actions(sentence) or list(_passives(sentence))
+    found = _actions(sentence, bare) or list(_passives(sentence))
     yield from found
     passed = _TESTS_PASS.search(sentence)
     if passed is not None and not _NOT_ALL.search(sentence):
@@ -338,8 +426,11 @@ def _of_sentence(sentence: str) -> Iterator[Claim]:
             yield Claim("id", sentence, True, match["id"])
 
 
-def _actions(sentence: str) -> list[Claim]:
-    """Return the actions that a sentence says were taken, in order."""
+def _actions(sentence: str, bare: bool) -> list[Claim]:
+    """Return the actions that a sentence says were taken, in order.
+
+    ``bare``: it may begin with a verb whose subject is the speaker.
+    """
     found = []
     for action in ACTIONS:
         for verb in action.told.finditer(sentence):
@@ -348,7 +439,7 @@ def _actions(sentence: str) -> list[Claim]:
                 _BY_ME.search(before)
                 or (_AND_BY_ME.search(before) and _ANY_I.search(before) and "I'll" not in before)
             )
-            if not by_me and not _PASSIVE.search(before):
+            if not by_me and not _PASSIVE.search(before) and not (bare and _BARE.search(before)):
                 continue
             if _UNSAID.search(_clause_before(before)):
                 continue
@@ -377,6 +468,8 @@ def _passives(sentence: str) -> Iterator[Claim]:
 
 def _clause_before(before: str) -> str:
     """Return the clause that ends here: "I haven't looked, and I sent it" has two."""
+    # "You were enrolled" is told, "you have to be enrolled" is not.
+    before = re.sub(r"^You(?= (?:were|are now|have (?:now )?been) $)", "", before)
     parts = re.split(
         r"(?:;|:|,\s+and|,)\s+(?=(?:I|we|your|the|it|all)\b)", before, flags=re.IGNORECASE
     )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
-from .claims import ACTIONS, BY_NAME, WEAK, Claim, claims_of
+from .claims import ACTIONS, BY_NAME, WEAK, Claim, claims_of, done_by
 from .dispatch_completed import completed, error_in, reports_failure
 from .facts import as_json, language, plain_text
 from .finding import (
@@ -86,7 +86,9 @@ _WRITES = re.compile(
     r"\b(?:write|draft|compose|rewrite|rephrase|translate|proofread|reword"
     r"|summari[sz]e)\b[^.!?\n]{0,40}"
     r"\b(?:e-?mail|mail|message|letter|post|status|update|reply|report|note|announcement|speech"
-    r"|blog|minutes|text|cv)\b",
+    r"|blog|minutes|text|cv|changelog|release notes|headline|caption|tweet)\b"
+    r"|\b(?:reply|respond) to (?:the|this|that|an?) (?:\w+ )?(?:review|comment|tweet|letter"
+    r"|complaint|post)\b",
     re.IGNORECASE,
 )
 # What a living caller says of the agent that died: "The billing agent has processed it".
@@ -155,7 +157,8 @@ def claims_supported(
         return None
     dead = list(_of_dead_agents(trace, turn, run, answer, renames))
     claims = claims_of(answer)
-    if not claims and not dead:
+    failed = list(_failed_tools(trace, run))
+    if not claims and not dead and not failed:
         return None
     if language(answer) not in (None, "en"):
         return NotRecorded(says="claims are read in English only")
@@ -164,9 +167,15 @@ def claims_supported(
     try:
         at = _At(trace, turn, run)
         told = dead + [_told(at, claim) for claim in claims]
+        at_fault = {each.claim.sentence for each in told if each.verdict != "untold"}
+        told += [
+            each
+            for each in _of_failed_tools(at, answer, failed)
+            if each.claim.sentence not in at_fault
+        ]
     except TooMuchTextError:
         return NotRecorded(says=TOO_LONG)
-    return _answered(run, told)
+    return _answered(run, told) if told else None
 
 
 def claims_of_receivers(
@@ -247,6 +256,11 @@ def _told(at: _At, claim: Claim) -> Told:
 def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
     may = [call for call in scope.calls if _may_do(call, claim.what)]
     worked = [call for call in may if _worked(call)]
+    if claim.what == "looked up" and may:
+        looked = next((call for call in worked if _only_looks(call)), None)
+        if looked is not None:
+            return Told(claim, "backed", "a call looked it up", [looked.id])
+        return Told(claim, "untold", f"`{may[0].name}` may have looked", [may[0].id])
     sure = [call for call in worked if _is_for(call, claim.what)]
     if sure and not (claim.value and _is_of_other_file(claim.value, sure, scope)):
         return Told(claim, "backed", "a call did it", [sure[0].id])
@@ -353,6 +367,84 @@ def _value(at: _At, claim: Claim) -> Told:
     if not words or len(there) >= _QUOTED_SHARE * len(words):
         return Told(claim, "backed" if words <= there else "untold", "its words were read", [])
     return Told(claim, "unsupported", "nothing in the record says this", [])
+
+
+def _failed_tools(trace: Trace, run: AgentRun) -> Iterator[ToolCall]:
+    """Yield the last call of each tool of a run that changes something and failed each time.
+
+    None where any other call may have changed something: it may have done the same.
+    """
+    calls = [step for step in run.steps if isinstance(step, ToolCall)]
+    if any(call.dispatch for call in calls) or len(calls) > _MOST_CALLS:
+        return
+    if index_of(trace).made_by.get(run.id) or not known(trace, run, "steps"):
+        return
+    changing = [call for call in calls if not (_only_looks(call) or _commands(call) == _NOTHING)]
+    if any(_worked(call) for call in changing):
+        return
+    yield from {call.name: call for call in changing}.values()
+
+
+def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[Told]:
+    """Find what an answer says was done, in the words of a tool that failed each time.
+
+    `cancel_flight` failed, and "Your flight QX3 has been cancelled." Where the first word of the
+    tool may mean words, its other ones have to be there: `create_invoice`, "Invoice 7 was created".
+    """
+    if not failed or _INSTEAD.search(answer) or _speaks_for_another(at):
+        return
+    heard = (*at.heard, *(call.error or "" for call in failed))
+    if not reports_failure(answer):
+        for sentence in done_by(answer, _SUCCESS):
+            claim = Claim("success", sentence, by_me=False)
+            why = f"its call of `{failed[-1].name}` failed"
+            yield Told(claim, "contradicted", why, [failed[-1].id])
+            return
+    for call in failed:
+        words = _name_words(call.name)
+        for word in words:
+            told = _participle(word)
+            others = [each for each in words if each != word and len(each) > _SHORT_WORD]
+            # "Cancelled" itself is a word of failures.
+            if reports_failure(told.sub("", answer)) or any(told.search(text) for text in heard):
+                continue
+            for sentence in done_by(answer, told):
+                named = any(re.search(rf"\b{each}", sentence, re.IGNORECASE) for each in others)
+                if named or not (word in _LOOSE or word in WEAK):
+                    claim = Claim(f"call of {call.name}"[:80], sentence, by_me=False)
+                    why = f"its call of `{call.name}` failed"
+                    yield Told(claim, "contradicted", why, [call.id])
+                    return
+
+
+_SHORT_WORD = 2
+_NOTHING: frozenset[str] = frozenset()
+_SUCCESS = re.compile(
+    r"(?<![\w-])(?:(?:build|compilation|import|export|deployment|migration|upload|installation"
+    r"|backup|transfer|run|job|command|script|payment|update) (?:was )?"
+    r"(?:succeeded|successful|went through)|completed successfully)(?![\w-])",
+    re.IGNORECASE,
+)
+# First words of tools that an agent may do in its answer as well.
+_LOOSE = frozenset(
+    """
+    change write edit make format draft plan prepare compose suggest propose select choose sort
+    rename answer solve explain fill complete use try call note mark check confirm apply process
+    handle resolve order schedule
+    """.split()  # noqa: SIM905
+)
+_INSTEAD = re.compile(r"\b(?:instead|alternatively|manually|so far|not|n['’]t|no|but)\b", re.I)
+
+
+@lru_cache(maxsize=1024)
+def _participle(word: str) -> re.Pattern[str]:
+    """Return what finds the regular participle of a verb: `cancel`, "cancelled" or "canceled"."""
+    stem = word.removesuffix("e")
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return re.compile(rf"(?<![\w-]){re.escape(word[:-1])}ied(?![\w-])", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![\w-]){re.escape(stem)}{re.escape(stem[-1:])}?ed(?![\w-])", re.IGNORECASE
+    )
 
 
 def _of_dead_agents(
@@ -476,17 +568,31 @@ def _name_words(name: str) -> tuple[str, ...]:
     return tuple(word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", last))
 
 
+def _only_looks(call: ToolCall) -> bool:
+    """Tell a tool that changes nothing, by its name."""
+    words = _name_words(call.name)
+    if not words or {"and", "or"} & set(words) or words[:2] == ("check", "out"):
+        return False
+    if words[0] not in _LOOKS and words[-1] not in _ONLY_LOOKS:
+        return False
+    return not (_CHANGING.search(_arguments(call)) and {"query", "sql"} & set(words))
+
+
 def _may_do(call: ToolCall, what: str) -> bool:
     """Tell whether a call may have done something, by what its tool is called and was given."""
+    # Any tool may look something up; one that fails, too: `grep` that finds nothing.
+    if what == "looked up":
+        return True
     words = _name_words(call.name)
     commands = _commands(call)
     if commands is not None:
         return what in commands
     if not words or not words[0].isascii():
         return True
-    looks = words[0] in _LOOKS or words[-1] in _ONLY_LOOKS
-    if looks and not {"and", "or"} & set(words) and words[:2] != ("check", "out"):
-        return bool(_CHANGING.search(_arguments(call)) and {"query", "sql"} & set(words))
+    if _only_looks(call):
+        return False
+    if words[0] in _LOOKS and {"query", "sql"} & set(words):
+        return True
     if BY_NAME[what].tools & set(words):
         return True
     # What a tool with a word of another action does is known well enough: `create_ticket` sends
