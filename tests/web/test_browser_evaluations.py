@@ -16,12 +16,13 @@ import pytest
 from baton.server.jobs import Jobs, add_folder, job_of, submit
 from baton.server.settings import Settings
 from baton.server.store import Store, open_store
+from baton.testing.build import evaluation, result
 
 from . import test_agents, test_evaluations
 from .serving import web
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.heavy
 DESK = """
@@ -172,6 +173,56 @@ def test_cases_are_searched_by_what_was_said(
         assert heading.startswith('late "order"<script>')
         assert "⟨U+202E⟩" in heading
         assert wrong == []
+
+
+def test_a_long_list_begins_with_the_worst_and_has_all_of_them_soon(
+    browser: Browser, shared: tuple[str, Store, Settings], tmp_path: Path
+) -> None:
+    from .browsing import tab
+
+    results = [
+        result("failed" if n in (50, 390) else "passed", id=f"c{n}", position=n) for n in range(400)
+    ]
+    number = add_folder(shared[1], 1, evaluation(*results).save(tmp_path / "many"), "ann")
+    there = f"/evaluations/{number}"
+    with tab(browser, shared[0]) as (page, wrong):
+        # The others wait until somebody has seen the first ones.
+        held: list[Route] = []
+        page.route("**/data/evaluations/*/list", lambda route: held.append(route))  # noqa: PLW0108
+        page.goto(there)
+        page.wait_for_selector("#view h3")
+        assert page.locator("#list a .id").all_inner_texts()[:3] == ["c50", "c390", "c0"]
+        assert page.locator("#list a").count() == 120
+        assert page.locator(".count").inner_text() == "400"
+        assert page.locator(".chip.passed b").inner_text() == "398"
+        (one,) = wait_for(page, held)
+        one.continue_()
+        page.locator("#left > .more").wait_for()
+        page.locator("#left > .more").scroll_into_view_if_needed()
+        page.locator("#list a[data-number='130']").wait_for(state="attached")
+        assert page.locator("#list a .id").all_inner_texts()[118:122] == [
+            "c117",
+            "c118",
+            "c119",
+            "c120",
+        ]
+        page.unroute("**/data/evaluations/*/list")
+        # Who searches finds what the page did not begin with, and addresses lead to it.
+        page.keyboard.press("/")
+        page.keyboard.type("c399")
+        page.locator(".count", has_text="1 of 400").wait_for()
+        for address in (f"{there}#case399", f"{there}/cases/399"):
+            page.goto("about:blank")
+            page.goto(address)
+            page.locator("#view h3", has_text="c399").wait_for()
+        assert wrong == []
+
+
+def wait_for(page: Page, held: list[Route]) -> list[Route]:
+    """Let the page go on until it asked for something."""
+    while not held:
+        page.wait_for_timeout(10)
+    return held
 
 
 @contextmanager

@@ -162,8 +162,18 @@ def test_of_very_many_results_the_worst_are_listed(
     ]
     number = add_folder(store, 1, evaluation(*results).save(tmp_path / "many"), "ann")
     page = ask(f"{address}/evaluations/{number}").text
-    rows = data_of(page)["rows"]
+    first = data_of(page)
+    # The page begins with the worst ones, and says how many there are of each status.
+    assert [row["number"] for row in first["rows"][:3]] == [5, 7999, 0]
+    assert len(first["rows"]) == 120
+    assert dict(zip(first["names"]["statuses"], first["counts"], strict=True)) == {
+        "passed": 7998, "failed": 2, "error": 0, "skipped": 0,
+    }  # fmt: skip
+    assert len(page) < 60_000
+    whole = ask(f"{address}/data/evaluations/{number}/list", accept="application/json").text
+    rows = json.loads(whole)["rows"]
     assert len(rows) == 8000
+    assert all(rows[row.pop("number")] == row for row in first["rows"])
     assert [row["id"] for row in rows if row["status"] == 1] == ["c5", "c8004"]
     assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
     assert "5 more are in the saved file" in page

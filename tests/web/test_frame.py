@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+
+from baton.web import rendering
+from baton.web.assets import Assets
 
 from .asking import ask
 
@@ -30,7 +34,7 @@ def test_a_page_lets_no_script_run_but_those_of_the_server(address: str, path: s
 def test_scripts_may_be_kept_for_good_and_are_fetched_anew_when_they_change(address: str) -> None:
     page = ask(address + "/conversations")
     assert page.headers["Cache-Control"] == "no-cache, private"
-    (script,) = re.findall(r'src="(/static/[^"]+/app\.js)"', page.text)
+    (script,) = re.findall(r'src="(/static/[^"]+/lists\.js)"', page.text)
     kept = ask(address + script)
     assert kept.headers["Content-Type"].startswith("text/javascript")
     assert "immutable" in kept.headers["Cache-Control"]
@@ -39,13 +43,58 @@ def test_scripts_may_be_kept_for_good_and_are_fetched_anew_when_they_change(addr
     assert old.headers["Cache-Control"] == "no-cache"
 
 
+@pytest.mark.parametrize("path", [*PAGES, "/issues", "/review", "/evaluations", "/playground"])
+def test_a_page_loads_one_script_and_one_sheet(address: str, path: str) -> None:
+    page = ask(address + path).text
+    (style,) = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+    assert ":root" in ask(address + style).text
+    (script,) = re.findall(r'<script type="module" src="([^"]+)"', page)
+    text = ask(address + script).text
+    # Keys and times are in each of them, once, and no other module is asked for.
+    assert text.count("export function addKey") == 0
+    assert len(re.findall(r"^function addKey\(", text, re.MULTILINE)) == 1
+    assert not re.search(r"^(import|export)\b|\bimport\(", text, re.MULTILINE)
+
+
+def test_every_script_of_a_page_can_be_put_together() -> None:
+    assets = Assets()
+    folder = Path(rendering.__file__).parent
+    for file in sorted((folder / "static").glob("*.js")):
+        made = assets.made(f"page/{file.name}")
+        assert made is not None
+        there: set[str] = set()
+        opened = ""
+        for line in made.body.decode().splitlines():
+            if needed := re.search(r'= MODULES\["([^"]+)"\];$', line):
+                # What is imported was put before: a ring of modules would find nothing there.
+                assert needed[1] in there, line
+            if put := re.match(r'MODULES\["([^"]+)"\] = \(', line):
+                assert put[1] not in there
+                opened = put[1]
+            if line.startswith("return {") and opened:
+                there.add(opened)
+
+
 def test_the_report_is_drawn_by_the_same_modules(address: str) -> None:
-    (style,) = re.findall(r'href="(/static/\w+/)report/theme.css"', ask(address + "/status").text)
+    (style,) = re.findall(r'href="(/static/\w+/)report/theme.css', ask(address + "/status").text)
     assert ask(f"{address}{style}report/dom.js").status == 200
 
 
 @pytest.mark.parametrize(
-    "name", ["../app.py", "%2e%2e/app.py", "nothing.js", "templates/base.html"]
+    "name",
+    [
+        "../app.py",
+        "%2e%2e/app.py",
+        "nothing.js",
+        "templates/base.html",
+        "page/nothing.js",
+        "page/../app.py",
+        "page/app.css",
+        "app.css+nothing.css",
+        "app.css+app.js",
+        "app.css+",
+        "+".join(["app.css"] * 9),
+    ],
 )
 def test_only_scripts_and_styles_are_given_out(address: str, name: str) -> None:
     assert ask(f"{address}/static/x/{name}").status == 404

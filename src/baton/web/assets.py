@@ -1,7 +1,8 @@
 """Scripts and styles of the pages, under an address that changes when one of them does.
 
-All of them share one address, as the modules import one another by relative names. A browser may
-keep them for good; a page that was open while Baton was updated still gets the new ones.
+A page loads one script and one sheet: a module with all that it imports, and styles one after
+another. A browser may keep them for good; a page that was open while Baton was updated still gets
+the new ones.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from baton.reports.html.scripts import one_script
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -25,6 +29,13 @@ _TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 _FOREVER = "public, max-age=31536000, immutable"
+_LINKED = "page/"
+"""What a script is below that has all that it imports: ``page/conversation.js``."""
+_AND = "+"
+"""What is between the names of styles that one answer has: ``app.css+review.css``."""
+_STYLES = ("report/theme.css", "app.css")
+"""Styles of all pages, before those of a page."""
+_MOST_STYLES = 8
 
 
 class _File(NamedTuple):
@@ -46,6 +57,8 @@ class Assets:
             digest.update(f"{name}\0{len(each.body)}\0".encode() + each.body)
         self._version = digest.hexdigest()[:12]
         self.address = f"/static/{self._version}"
+        self._named: set[str] = set()  # the scripts and sheets that pages name
+        self._made: dict[str, _File] = {}
 
     def path(self, name: str) -> str:
         """Return the address of a file; raises KeyError where there is none."""
@@ -53,12 +66,29 @@ class Assets:
             raise KeyError(name)
         return f"{self.address}/{name}"
 
+    def script(self, name: str) -> Markup:
+        """Write the element that loads a module with all that it imports."""
+        self.path(name)
+        self._named.add(_LINKED + name)
+        made = Markup('<script type="module" src="{}/{}{}"></script>')
+        return made.format(self.address, _LINKED, name)
+
+    def styles(self, *names: str) -> Markup:
+        """Write the element that loads the styles of all pages, and those of one."""
+        listed = [*_STYLES, *names]
+        for name in listed:
+            self.path(name)
+        self._named.add(_AND.join(listed))
+        made = Markup('<link rel="stylesheet" href="{}/{}">')
+        return made.format(self.address, _AND.join(listed))
+
     def route(self) -> Route:
         """Return the route that answers with the files."""
         return Route("/static/{version}/{name:path}", self._answer, methods=["GET"])
 
     async def _answer(self, request: Request) -> Response:
-        there = self._files.get(request.path_params["name"])
+        name = request.path_params["name"]
+        there = self._files.get(name) or self.made(name)
         if there is None:
             return Response("there is no such file\n", 404, media_type="text/plain")
         current = request.path_params["version"] == self._version
@@ -71,6 +101,29 @@ class Assets:
             headers["Content-Encoding"] = "gzip"
             return Response(there.packed, headers=headers, media_type=there.type)
         return Response(there.body, headers=headers, media_type=there.type)
+
+    def made(self, name: str) -> _File | None:
+        """Put a script or a sheet together; ``None`` where it would be made of what is not here."""
+        if name in self._made:
+            return self._made[name]
+        if name.startswith(_LINKED):
+            entry = name.removeprefix(_LINKED)
+            if entry not in self._files or not entry.endswith(".js"):
+                return None
+            text = one_script(entry, lambda each: self._files[each].body.decode())
+            body, type_ = text.encode(), _TYPES[".js"]
+        else:
+            parts = name.split(_AND)
+            styles = [self._files[each] for each in parts if each in self._files]
+            if not 1 < len(styles) == len(parts) <= _MOST_STYLES:
+                return None
+            if any(each.type != _TYPES[".css"] for each in styles):
+                return None
+            body, type_ = b"\n".join(each.body for each in styles), _TYPES[".css"]
+        made = _File(body, gzip.compress(body, 6, mtime=0), type_)
+        if name in self._named:  # anybody may write an address: others are not kept
+            self._made[name] = made
+        return made
 
 
 def _read(folder: str, prefix: str, package: str = "baton.web") -> Iterator[tuple[str, str, bytes]]:

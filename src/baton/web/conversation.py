@@ -92,7 +92,6 @@ def _page(visit: Visit) -> View:
     context = _about(visit, there) | {
         "blamed": _blamed(visit, there),
         "data": data,
-        "modules": _MODULES,
         "may_save": may_save,
         "folders": _datasets(visit) if may_save else [],
         "name": there.record.case or there.record.id if there.record is not None else "",
@@ -110,21 +109,6 @@ def _blamed(visit: Visit, there: ConversationRecord) -> Blame | None:
     rows = queries.scores(visit.state.store, visit.caller.project, chosen, limit=_SCORES).items
     failures = failures_of(record, [_as_score(row) for row in rows])
     return run_anywhere(blame(record, list(failures)))
-
-
-_MODULES = (
-    "invisible",
-    "dom",
-    "record",
-    "diff",
-    "verdict",
-    "tree",
-    "lanes",
-    "short",
-    "card",
-    "run",
-)
-"""What is loaded at once, as one module would only be asked for when another has come."""
 
 
 def _head(visit: Visit) -> View:

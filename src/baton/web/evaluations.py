@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +45,10 @@ _LISTED = 2000
 """Evaluations that a filter looks through."""
 _MOST_ROWS = 8000
 """Results that a page lists, about a megabyte; of more the worst ones."""
+_AT_FIRST = 120
+"""Results that the page itself has, the worst ones: the others come once these are painted."""
+_FEW = 300
+"""Results up to which the page has all."""
 _MOST_CHANGED = 200
 """Cases that a comparison lists; it counts the others."""
 _OPEN = ("waiting", "running")
@@ -221,7 +226,7 @@ def _one(visit: Visit) -> View:
         "is_open": job.state in _OPEN,
         "progress": _progress(job, opened),
         "others": others[:100],
-        "data": None if opened is None else in_element(_page_data(job, opened).decode()),
+        "data": None if opened is None else in_element(_page_data(job, opened).first.decode()),
         "position": visit.path.get("position"),
         "stored": None if opened is None else opened.stored.header,
         "left_out": 0 if opened is None else len(opened.rows) - len(opened.listed),
@@ -264,22 +269,38 @@ def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
     return _Going(known.results, known.planned, seconds, rate, left, cost)
 
 
-def _page_data(job: EvaluationJob, opened: _Opened) -> bytes:
+class _PageData(NamedTuple):
+    """What the report's scripts draw, as JSON: all of it, and what a page begins with."""
+
+    whole: bytes
+    first: bytes
+
+
+def _page_data(job: EvaluationJob, opened: _Opened) -> _PageData:
     folder = opened.stored.folder
     return _encoded(folder, job.state in _OPEN, *_marks(folder))
 
 
 @lru_cache(maxsize=3)
-def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> bytes:
-    """Return what the report's scripts draw: the summary, and the list from the index alone."""
+def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> _PageData:
+    """Return the summary, and the list from the index alone."""
     opened = _read(folder, *marks)
     tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
-    rows = _list_rows(opened.listed, tables)
+    listed = opened.listed
+    rows = _list_rows(listed, tables)
     told = summary(opened.stored)
     if is_open:
         told["problems"] = []  # that it has not ended is no problem, and said above the list
-    data = {"summary": told, "names": tables.plain(), "rows": rows}
-    return msgspec.json.encode(data)
+    data: dict[str, Any] = {"summary": told, "names": tables.plain(), "rows": rows}
+    whole = msgspec.json.encode(data)
+    if len(rows) <= _FEW:
+        return _PageData(whole, whole)
+    # The list begins with the worst ones: a row has its number where some before it are missing.
+    worst = sorted(range(len(rows)), key=lambda number: (_RANK[listed[number].status], number))
+    counts = Counter(_PLACES[row.status] for row in listed)
+    data["rows"] = [{"number": number, **rows[number]} for number in worst[:_AT_FIRST]]
+    data["counts"] = [counts[place] for place in range(len(STATUSES))]
+    return _PageData(whole, msgspec.json.encode(data))
 
 
 _RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
@@ -369,7 +390,7 @@ def _state(visit: Visit) -> Response:
 
 def _list_data(visit: Visit) -> Response:
     job, opened = _job(visit, visit.path["id"]), _opened(visit, visit.path["id"])
-    return Response(_page_data(job, opened), media_type="application/json")
+    return Response(_page_data(job, opened).whole, media_type="application/json")
 
 
 def _texts(visit: Visit) -> Response:

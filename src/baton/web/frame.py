@@ -140,7 +140,7 @@ class Web:
     def __init__(self, state: ApiState, nav: Sequence[NavItem]) -> None:
         self.state = state
         self.assets = Assets()
-        self.templates = environment(self.assets.path)
+        self.templates = environment(self.assets.path, self.assets.script, self.assets.styles)
         self.sessions = Sessions(state.store, state.access)
         self._nav = nav
 

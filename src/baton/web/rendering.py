@@ -27,8 +27,14 @@ MOST = 20_000
 """Characters of a text that a page shows at first."""
 
 
-def environment(asset: Callable[[str], str]) -> Environment:
-    """Return the templates; ``asset`` gives the address of a script or style."""
+def environment(
+    asset: Callable[[str], str], script: Callable[..., Markup], styles: Callable[..., Markup]
+) -> Environment:
+    """Return the templates.
+
+    ``asset`` gives the address of a file; ``script`` and ``styles`` write the elements that load a
+    module and some styles.
+    """
     made = Environment(
         loader=PackageLoader("baton.web"),
         autoescape=True,
@@ -38,7 +44,7 @@ def environment(asset: Callable[[str], str]) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.globals.update(asset=asset, MOST=MOST)
+    made.globals.update(asset=asset, script=script, styles=styles, MOST=MOST)
     made.filters.update(
         time=time_element,
         seconds=seconds_text,

@@ -1,17 +1,20 @@
-"""The ES modules of the report as one script, and its styles as one sheet.
+"""ES modules as one script, and the styles of the report as one sheet.
 
-A server gives the modules out as they are. One file has no other to import, and a policy that
-names the hash of its one script: there each module becomes a function that returns what it
-exports, and an import takes its names from what that function returned.
+The one-file report has no other file to import, and a policy that names the hash of its one script.
+A page of a server would ask for a dozen modules, of which each takes a browser some milliseconds.
+So for both, each module becomes a function that returns what it exports, and an import takes its
+names from what that function returned.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Callable
 from importlib.resources import files
 
 STYLES = ("theme.css", "run.css", "cases.css", "report.css")
-_IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import (?:\{ ([^}]+) \} from )?"(\./[\w/]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(
     r"^export ((?:async )?(?:function|const|class) ([A-Za-z_$][\w$]*))", re.MULTILINE
 )
@@ -27,18 +30,31 @@ def one_style() -> str:
     return "".join(asset(name) for name in STYLES)
 
 
-def one_script(entry: str) -> str:
-    """Return a module and all that it imports, each once and after what it needs itself."""
+def one_script(entry: str, text_of: Callable[[str], str] = asset) -> str:
+    """Return a module and all that it imports, each once and after what it needs itself.
+
+    ``text_of`` gives the text of a module by its name, in which folders are told by ``/``.
+    """
     parts = ['"use strict";\nconst MODULES = {};\n']
     done: set[str] = set()
 
     def put(name: str) -> None:
         done.add(name)
-        text = asset(name)
-        for _, needed in _IMPORT.findall(text):
-            if needed not in done:
-                put(needed)
-        text = _IMPORT.sub(r'const { \1 } = MODULES["\2"];\n', text)
+        text = text_of(name)
+
+        def named(path: str) -> str:
+            return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+
+        def taken(match: re.Match[str]) -> str:
+            if match[1] is None:  # only for what it does
+                return ""
+            names = match[1].replace(" as ", ": ")
+            return f'const {{ {names} }} = MODULES["{named(match[2])}"];\n'
+
+        for match in _IMPORT.finditer(text):
+            if named(match[2]) not in done:
+                put(named(match[2]))
+        text = _IMPORT.sub(taken, text)
         exports = ", ".join(match[2] for match in _EXPORT.finditer(text))
         text = _EXPORT.sub(r"\1", text)
         if name == entry:

@@ -1,5 +1,6 @@
 // The graph of agents, laid out by dagre; and the filter over the list below it.
 
+import "./app.js";
 import { el, shown } from "./report/dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -58,7 +58,8 @@ for (const link of document.querySelectorAll("nav.pages a[data-key]")) {
 }
 
 // On a narrow screen the entries scroll sideways: the one that is open is in view.
-document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// In a frame, as the page is laid out there anyway.
+requestAnimationFrame(() => document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }));
 
 // Rows of a list: `j` and `k` go through them, Enter opens (a row has a link that does).
 function rows() {
@@ -119,27 +120,37 @@ if (theme) {
 
 // ---- Times: short in the page, exact on hover, both in the reader's zone.
 
-const EXACT = new Intl.DateTimeFormat("en-CA", {
-  year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
-  fractionalSecondDigits: 3, hourCycle: "h23", timeZoneName: "short",
-});
-const SAME_DAY = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const SAME_YEAR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const OTHER = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+// Each takes some milliseconds to make, so it is made when the first time is written with it.
+const FORMATS = {
+  exact: ["en-CA", {
+    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+    fractionalSecondDigits: 3, hourCycle: "h23", timeZoneName: "short",
+  }],
+  "same day": ["en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" }],
+  "same year": ["en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }],
+  other: ["en-GB", { day: "numeric", month: "short", year: "numeric" }],
+};
+const made = {};
+
+function written(at, name) {
+  made[name] ||= new Intl.DateTimeFormat(...FORMATS[name]);
+  return made[name].format(at);
+}
 
 export function timeText(at, now = new Date()) {
-  if (at.toDateString() === now.toDateString()) return SAME_DAY.format(at);
-  return (at.getFullYear() === now.getFullYear() ? SAME_YEAR : OTHER).format(at);
+  if (at.toDateString() === now.toDateString()) return written(at, "same day");
+  return written(at, at.getFullYear() === now.getFullYear() ? "same year" : "other");
 }
 
 export function fillTimes(root = document) {
-  for (const node of root.querySelectorAll("time[datetime]:not([data-filled])")) {
-    const at = new Date(node.dateTime);
-    if (Number.isNaN(at.valueOf())) continue;
-    node.textContent = timeText(at);
-    node.title = EXACT.format(at).replace(",", "");
+  const nodes = [...root.querySelectorAll("time[datetime]:not([data-filled])")].filter((node) => !Number.isNaN(new Date(node.dateTime).valueOf()));
+  for (const node of nodes) {
+    node.textContent = timeText(new Date(node.dateTime));
     node.dataset.filled = "";
   }
+  // The exact ones are for who points at a time: after the page is painted.
+  const titles = () => nodes.forEach((node) => { node.title = written(new Date(node.dateTime), "exact").replace(",", ""); });
+  if (nodes.length) requestAnimationFrame(() => setTimeout(titles));
 }
 
 fillTimes();

@@ -1,6 +1,7 @@
 // One evaluation: the modules of the report draw it, and a server brings each case when it is opened.
 
 import { addKey, load, lost, toast } from "./app.js";
+import { showCase } from "./report/case.js";
 import { CaseList } from "./report/cases.js";
 import { hue } from "./report/dom.js";
 import { showSummary } from "./report/summary.js";
@@ -13,11 +14,16 @@ let list = null;
 let shown = null; // what draws the run of the open case
 let asked = new Set();
 let all = null;
+let rest = null; // the other rows of a long list, on their way
 
-// What is empty is left out of the data.
+// What is empty is left out of the data. Of a long list the page has the worst rows, each with its
+// number: the others are holes, and `counts` says how many there are of each status.
 function whole(given) {
   const empty = { repeat: 0, input: "", reason: "", agents: [], tags: [], routing: [], seconds: null, tokens: null };
-  given.rows = given.rows.map((row) => ({ ...empty, ...row }));
+  const rows = [];
+  given.rows.forEach((row, place) => { rows[row.number ?? place] = { ...empty, ...row }; });
+  if (given.counts) rows.length = given.counts.reduce((sum, count) => sum + count, 0);
+  given.rows = rows;
   return given;
 }
 
@@ -32,7 +38,7 @@ function drawn(rows) {
 
 function searched() {
   if (all) return;
-  all = load(address + "/texts").then((texts) => {
+  all = Promise.resolve(rest).then(() => load(address + "/texts")).then((texts) => {
     tell(texts);
     list.apply();
   }).catch((error) => {
@@ -56,13 +62,28 @@ function drawAll() {
   asked = new Set();
   all = null;
   document.getElementById("list").parentElement.querySelectorAll(":scope > .more").forEach((node) => node.remove());
-  list = new CaseList(data.rows, data.names, data.summary.repeats, { drawn, searched });
+  list = new CaseList(data.rows, data.names, data.summary.repeats, { drawn, searched, counts: data.counts });
   showSummary(data.summary, (filter) => list.choose(filter));
 }
 
-// ---- A case: its page has an address of its own, and the list stays where it is.
+// Brings the rows that the page did not begin with.
+async function takeRest() {
+  try {
+    const all_ = whole(await load(address + "/list"));
+    if (!data.counts) return; // they came with what is new
+    if (all_.rows.length === data.rows.length) {
+      data.counts = null;
+      data.rows = list.extend(all_.rows);
+    } else {
+      data = all_; // it goes on, so that numbers have changed
+      drawAll();
+    }
+  } catch (error) {
+    toast("The other cases could not be loaded: " + error.message, "failed");
+  }
+}
 
-const CASES = import("./report/case.js");
+// ---- A case: its page has an address of its own, and the list stays where it is.
 
 async function open(number, part) {
   const row = data.rows[number];
@@ -71,7 +92,7 @@ async function open(number, part) {
   const view = document.getElementById("view");
   view.setAttribute("aria-busy", "true");
   try {
-    const [{ showCase }, told] = await Promise.all([CASES, load(withQuery(`${address}/cases/${row.position}`, "repeat", row.repeat))]);
+    const told = await load(withQuery(`${address}/cases/${row.position}`, "repeat", row.repeat));
     if (list.current !== number) return;
     shown = showCase(told, row, data.rows.filter((one) => one.first === row.first), data.names, data.summary.repeats);
     view.scrollTop = 0;
@@ -177,20 +198,36 @@ async function look() {
 
 if (data) {
   drawAll();
+  rest = data.counts ? afterPaint().then(takeRest) : null;
   addEventListener("hashchange", follow);
   addKey("j", "Next case", () => step(1));
   addKey("k", "Previous case", () => step(-1));
   addKey("/", "Search cases", () => list.search.focus());
   addKey("n", "Next dispatch of the case", () => shown && shown.beside && shown.beside(1));
   addKey("p", "Previous dispatch", () => shown && shown.beside && shown.beside(-1));
+  if (!begin() && rest) rest.then(begin);
+}
+
+// Shows the case that the address names, or the first one; `false` where it may still come.
+function begin() {
   const named = main.dataset.position;
   if (named !== undefined) {
     const repeat = Number(new URLSearchParams(location.search).get("repeat") ?? -1);
     const there = data.rows.filter((row) => String(row.position) === named && (repeat < 0 || row.repeat === repeat));
     const worst = there.sort((one, other) => rank(one) - rank(other))[0];
     if (worst) open(worst.number, location.hash.slice(1) && decodeURIComponent(location.hash.slice(1))).then(() => document.getElementById("cases").scrollIntoView());
+    else if (data.counts) return false;
     else toast("The case is not in this list", "failed");
-  } else if (!follow() && list.matching.length && !narrow()) open(list.matching[0].number);
+    return true;
+  }
+  const [, number] = /^#case(\d+)/.exec(location.hash) || [];
+  if (number && data.counts && !data.rows[number]) return false;
+  if (!follow() && list.matching.length && !narrow()) open(list.matching[0].number);
+  return true;
+}
+
+function afterPaint() {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }
 
 function rank(row) {

@@ -2,6 +2,7 @@
 // again. Verdicts are left out, so that they do not sway who labels.
 
 import { addKey, load } from "./app.js";
+import "./review.js";
 import { dispatchCard } from "./report/card.js";
 import { setHue } from "./report/dom.js";
 import { indexTrace } from "./report/record.js";

@@ -14,7 +14,8 @@ let RANK = [];
 
 export class CaseList {
   // `page.drawn` is told the rows that are drawn, `page.searched` that somebody searches: a server
-  // brings the words of a case (`tell`) only then.
+  // brings the words of a case (`tell`) only then. Where rows are missing (`extend` brings them),
+  // `page.counts` are the numbers of all rows by status.
   constructor(rows, names, repeats, page = {}) {
     this.rows = rows;
     this.page = page;
@@ -27,11 +28,7 @@ export class CaseList {
     this.filter = { statuses: new Set(), routing: null };
     const worst = ["error", "failed", "skipped", "passed"];
     RANK = names.statuses.map((status) => worst.indexOf(status));
-    rows.forEach((row, index) => {
-      row.number = index;
-      row.first = row.same ?? index;
-      this.index(row);
-    });
+    rows.forEach((row, index) => this.numbered(row, index));
     this.tools();
     this.more = el("button", { type: "button", class: "more", onclick: () => this.draw() }, "show more");
     this.list.after(this.more);
@@ -39,6 +36,31 @@ export class CaseList {
       rootMargin: "600px",
     }).observe(this.more);
     this.apply();
+  }
+
+  numbered(row, index) {
+    row.number = index;
+    row.first = row.same ?? index;
+    this.index(row);
+  }
+
+  // Takes all rows where some were missing, and returns them; those that were there stay.
+  extend(rows) {
+    rows.forEach((row, index) => {
+      if (index in this.rows) rows[index] = this.rows[index];
+      else this.numbered(row, index);
+    });
+    this.rows = rows;
+    this.page.counts = null;
+    const [seen, chosen] = [this.matching.slice(0, this.drawn), this.agent.value];
+    this.agent.replaceWith((this.agent = this.agents()));
+    this.agent.value = chosen;
+    this.match();
+    // Mostly the list goes on where it ended: what somebody looks at is not drawn again.
+    const same = this.repeats === 1 && seen.length > 0 && seen.every((row, place) => this.matching[place] === row);
+    if (same) this.more.hidden = this.drawn >= this.matching.length;
+    else this.redraw();
+    return rows;
   }
 
   // Puts together what is searched for.
@@ -70,7 +92,7 @@ export class CaseList {
       type: "search", id: "search", placeholder: "search id, message, reason, tag   ( / )",
       "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed,
     });
-    const counts = this.names.statuses.map((_, index) => this.rows.filter((row) => row.status === index).length);
+    const counts = this.page.counts || this.names.statuses.map((_, index) => this.rows.filter((row) => row.status === index).length);
     this.chips = ["failed", "error", "skipped", "passed"].map((status) => {
       const index = this.names.statuses.indexOf(status);
       return el(
@@ -83,7 +105,7 @@ export class CaseList {
       );
     });
     this.evaluator = select("evaluator", "any evaluator", this.names.evaluators, changed);
-    this.agent = select("agent", "any agent", used(this.rows, "agents", this.names.agents), changed);
+    this.agent = this.agents();
     this.tag = select("tag", "any tag", this.names.tags, changed);
     this.order = select("order", null, Object.keys(ORDERS), changed);
     this.count = el("span", { class: "count", role: "status" });
@@ -94,6 +116,10 @@ export class CaseList {
       el("div", { class: "chips" }, this.chips, this.routing),
       el("div", { class: "selects" }, this.evaluator, this.agent, this.tag, this.order),
     );
+  }
+
+  agents() {
+    return select("agent", "any agent", used(this.rows, "agents", this.names.agents), () => this.apply());
   }
 
   toggle(status) {
@@ -113,6 +139,18 @@ export class CaseList {
   }
 
   apply() {
+    this.match();
+    this.redraw();
+  }
+
+  redraw() {
+    this.drawn = 0;
+    this.list.replaceChildren();
+    this.draw();
+  }
+
+  // Finds the rows that meet the filters, in their order.
+  match() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const evaluator = this.names.evaluators.indexOf(this.evaluator.value);
     const agents = this.names.agents;
@@ -134,9 +172,6 @@ export class CaseList {
     this.matching.sort(ORDERS[this.order.value]);
     this.say(routing);
     this.fold();
-    this.drawn = 0;
-    this.list.replaceChildren();
-    this.draw();
   }
 
   // Keeps one row of the repeats of a case of which the same is said.
@@ -156,7 +191,9 @@ export class CaseList {
   }
 
   say(routing) {
-    const [found, all] = [this.matching.length, this.rows.length];
+    const all = this.rows.length;
+    const plain = !routing && !this.filter.statuses.size && !this.search.value && !this.evaluator.value && !this.agent.value && !this.tag.value;
+    const found = plain ? all : this.matching.length;
     this.count.textContent = found === all ? number(all) : number(found) + " of " + number(all);
     for (const chip of this.chips) {
       const on = this.filter.statuses.has(Number(chip.dataset.status));
@@ -223,7 +260,8 @@ export class CaseList {
     const link = this.list.querySelector('[data-number="' + this.matching[place]?.number + '"]');
     if (link) {
       link.setAttribute("aria-current", "true");
-      showWithin(document.getElementById("left"), link);
+      // In a frame, as the page is laid out there anyway.
+      requestAnimationFrame(() => showWithin(document.getElementById("left"), link));
     }
     return link;
   }

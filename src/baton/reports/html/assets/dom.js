@@ -49,8 +49,9 @@ export function pill(status) {
   return el("span", { class: "pill " + status }, MARKS[status] ? MARKS[status] + " " + status : status);
 }
 
+// Counts are most of them: a format of the browser's takes milliseconds to make.
 export function number(value) {
-  return value.toLocaleString("en-US");
+  return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value).replace(/\B(?=(\d{3})+$)/g, ",") : value.toLocaleString("en-US");
 }
 
 // A heading of a level; how it looks is up to its class.
