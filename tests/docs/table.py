@@ -126,7 +126,13 @@ def table() -> str:
         lines.append(_line(*name, *cells.values()))
         lacking += _lacking(", ".join(name), cells, recorded)
     return "\n".join(
-        [*lines, "", "What is in some recordings only, and where it is not:", "", *lacking]
+        [
+            *lines,
+            "",
+            "Facts that only some recordings contain, and the recordings that lack them:",
+            "",
+            *lacking,
+        ]
     )
 
 
