@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -228,14 +229,16 @@ def session(folder: Path) -> Path:
         message = {"role": "user", "content": text}
         return {"type": "user", "promptId": prompt, "sessionId": "s1", "message": message, **fields}
 
-    def said(id_: str, tokens: int) -> dict[str, Any]:
+    def said(id_: str, tokens: int, calls: str = "") -> dict[str, Any]:
         usage = {"input_tokens": tokens, "cache_read_input_tokens": 5, "output_tokens": 1}
-        return {"type": "assistant", "message": {"id": id_, "model": "m", "usage": usage}}
+        blocks = [{"type": "tool_use", "id": calls, "name": "Agent", "input": {}}] if calls else []
+        message = {"id": id_, "model": "m", "usage": usage, "content": blocks}
+        return {"type": "assistant", "message": message}
 
     def write(to: Path, *lines: dict[str, Any]) -> None:
         to.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"type": "us')
 
-    write(file, user("Old.", "p0"), said("m0", 900), user("Is X-99 clean?"), said("m1", 10))
+    write(file, user("Old.", "p0"), said("m0", 900), user("Is X-99 clean?"), said("m1", 10, "t1"))
     write(
         below / "agent-a1.jsonl",
         user("Test X-99.", isSidechain=True),
@@ -266,13 +269,53 @@ def test_what_a_hook_is_not_told_is_in_the_files_of_the_session(
     assert why in json.dumps(said)
 
 
+LATER = '{"type": "assistant", "message": {"id": "m3", "model": "m", "usage": %s, "content": %s}}\n'
+CALL = '[{"type": "tool_use", "id": "t1"}]'
+
+
+@pytest.mark.parametrize(
+    ("rule", "rest", "why"),
+    [
+        # The message that makes the call is not written yet: it has used some, too.
+        ("{max_tokens: 43}", "", "can't tell, as nobody tells the tokens"),
+        ("{max_tokens: 42}", "", "has taken 42 tokens"),
+        ("{max_tokens: 100}", LATER % ("null", CALL), "can't tell, as nobody tells the tokens"),
+        ("{max_tokens: 100}", LATER % ("{}", CALL), "can't tell, as nobody tells the tokens"),
+        ("{max_tokens: 43}", LATER % ('{"input_tokens": 1}', CALL), "has taken 43 tokens"),
+        ("{max_tokens: 44}", LATER % ('{"input_tokens": 1}', CALL), "goes on"),
+        ("{max_cost_usd: 9}", LATER % ('{"input_tokens": 1}', CALL), "as nobody tells the cost"),
+    ],
+)
+def test_what_may_be_more_than_is_written_is_not_below_a_limit(
+    rule: str, rest: str, why: str, tmp_path: Path
+) -> None:
+    policy, transcript = tmp_path / "policy.yaml", session(tmp_path)
+    policy.write_text(f"rules: [{rule}]")
+    text = transcript.read_text().replace('"t1"', '"t0"')
+    transcript.write_text(text.removesuffix('{"type": "us') + rest)
+    said = answer(policy, tmp_path / "g.db", starts(1, transcript_path=str(transcript)))
+    assert why in (json.dumps(said) + verdict(said))
+
+
+def test_a_call_is_decided_when_its_message_is_written(tmp_path: Path) -> None:
+    policy, transcript = tmp_path / "policy.yaml", session(tmp_path)
+    policy.write_text("rules: [{max_tokens: 43}]")
+    whole = transcript.read_text()
+    transcript.write_text(whole.replace('"t1"', '"t0"'))
+    later = threading.Timer(0.2, transcript.write_text, [whole])
+    later.start()
+    said = answer(policy, tmp_path / "g.db", starts(1, transcript_path=str(transcript)))
+    later.join()
+    assert verdict(said) == "goes on"
+
+
 @pytest.mark.parametrize("on_error", ["closed", "open"])
 def test_what_is_in_no_file_is_decided_as_the_policy_says(on_error: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"on_error: {on_error}\nrules: [{{max_tokens: 42}}, {{max_depth: 9}}]")
-    for number, fields in enumerate(({}, {"agent_id": "../a1", "agent_type": "lab"})):
-        missing = str(tmp_path / "none.jsonl")
-        told = starts(number, transcript_path=missing, **fields)
+    below = {"agent_id": "../a1", "agent_type": "lab"}
+    for number, fields in enumerate(({"transcript_path": str(tmp_path / "none.jsonl")}, below)):
+        told = starts(number, **fields)
         said = answer(policy, tmp_path / "g.db", told)
         assert verdict(said) == ("deny" if on_error == "closed" else "goes on")
         assert "can't tell, as nobody tells the tokens here" in json.dumps(said)

@@ -378,6 +378,7 @@ def test_what_nobody_tells_is_decided_as_the_policy_says(
     script.wait = lambda: wait_for_usage(tmp_path / "config")
     play(surroundings, tmp_path, Guard(policy), model="unpriced")
     told = "can't tell, as nobody tells the cost here"
-    assert (told in script.heard[1]) is (on_error == "closed")
-    assert (tmp_path / "project" / "b.txt").exists() is (on_error == "open")
+    for heard, name in zip(script.heard, "ab", strict=True):
+        assert (told in heard) is (on_error == "closed")
+        assert (tmp_path / "project" / f"{name}.txt").exists() is (on_error == "open")
     assert all(told in each["failed"] for each in recorded(tmp_path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from baton.server.store import Store, open_store
 
 from .postgres import Postgres, running
 
+Opening = Callable[[Path | str], Store]
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
@@ -18,6 +21,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = open_store(tmp_path / "server")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def opening() -> Iterator[Opening]:
+    """Opens stores that are closed when the test ends, also where it fails."""
+    with ExitStack() as stack:
+        yield lambda where: stack.enter_context(closing(open_store(where)))
 
 
 @pytest.fixture(scope="session")

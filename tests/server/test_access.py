@@ -19,7 +19,9 @@ from baton.server.access import (
 )
 from baton.server.database import EVERY_PROJECT
 from baton.server.schema import api_key
-from baton.server.store import Store, open_store
+from baton.server.store import Store
+
+from .conftest import Opening
 
 LOCAL = "127.0.0.1"
 ELSEWHERE = "203.0.113.9"
@@ -109,12 +111,12 @@ def test_a_key_that_this_process_revoked_is_refused_at_once(store: Store) -> Non
 
 
 def test_a_key_that_another_process_revoked_is_refused_after_a_few_seconds(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: Opening
 ) -> None:
     key = create_key(store, "default", "ci", ["read"])
     access = Access(store)
     access.caller(bearer(key), ELSEWHERE)
-    other = open_store(tmp_path / "server")
+    other = opening(tmp_path / "server")
     revoke_key(other, "default", "ci")
     other.close()
     monkeypatch.setattr("baton.server.access.time.monotonic", lambda: 1e9)

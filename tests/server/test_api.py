@@ -20,6 +20,7 @@ from baton.server.schema import trace as trace_rows
 from baton.server.store import Store, open_store
 from baton.testing.build import call, delegate, run, trace, turn
 
+from .conftest import Opening
 from .seeding import START, add_conversation, add_score, add_sum
 from .serving import api
 
@@ -134,8 +135,10 @@ def test_a_search_quotes_what_it_was_for(url: str) -> None:
     assert rest["next"] is None
 
 
-def test_pages_go_on_where_they_stopped_whatever_arrives_meanwhile(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_pages_go_on_where_they_stopped_whatever_arrives_meanwhile(
+    tmp_path: Path, opening: Opening
+) -> None:
+    store = opening(tmp_path / "server")
     for n in range(5):
         add_conversation(store, desk(f"c{n}"))  # all at the same moment
     with api(store) as url:
@@ -154,7 +157,6 @@ def test_pages_go_on_where_they_stopped_whatever_arrives_meanwhile(tmp_path: Pat
             if cursor is None:
                 break
         assert found == ["new", "c4", "c3", "c2", "c1", "c0"]
-    store.close()
 
 
 def test_a_conversation_is_shown_with_its_record(url: str) -> None:
@@ -170,8 +172,8 @@ def test_a_conversation_is_shown_with_its_record(url: str) -> None:
     )
 
 
-def test_what_retention_deleted_is_said(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_what_retention_deleted_is_said(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path / "server")
     id_ = add_conversation(store, desk("c0"))
     store.bodies.drop(day_of(START))
     with api(store) as url:
@@ -180,7 +182,6 @@ def test_what_retention_deleted_is_said(tmp_path: Path) -> None:
         assert one["deleted"] == "what arrived on 2026-01-01 was deleted by retention"
         assert get(url, "/deletions") == {"items": []}
         assert get(url, "/conversations", text="refund")["items"] == []
-    store.close()
 
 
 def test_dispatches_are_chosen_and_named_with_their_conversation(url: str) -> None:
@@ -195,8 +196,8 @@ def test_dispatches_are_chosen_and_named_with_their_conversation(url: str) -> No
     assert [each["conversation"] for each in by_score] == ["c6", "c0"]
 
 
-def test_scores_are_those_of_the_newest_version(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_scores_are_those_of_the_newest_version(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path / "server")
     id_ = add_conversation(store, desk("c0"), version=2)
     add_score(store, id_, version=1, status="failed", value=0.0)
     add_score(store, id_, version=2, details='{"a": 1}', at=START + 1)
@@ -207,11 +208,10 @@ def test_scores_are_those_of_the_newest_version(tmp_path: Path) -> None:
         assert [each["status"] for each in both] == ["passed", "failed"]
         assert keys(url, evaluator="dispatch_scope", verdict="failed") == []
         assert get(url, "/dispatches", evaluator="dispatch_scope", verdict="failed")["items"] == []
-    store.close()
 
 
-def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path / "server")
     hour = int(START // 3600)
     for each in (hour, hour + 1, hour + 24):
         add_sum(store, each, "refunds")
@@ -253,7 +253,6 @@ def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path) -> None:
         ] * 3
         status, said = refused(url, "/trends", interval="hour", since="2020-01-01T00:00:00Z")
         assert (status, "over 10,000 steps" in said) == (400, True)
-    store.close()
 
 
 @pytest.mark.parametrize(
@@ -293,8 +292,8 @@ def test_a_path_or_method_that_is_not_there_says_so_in_json(url: str) -> None:
     assert (answer.status_code, answer.json()["do"]) == (405, "use GET")
 
 
-def test_labels_are_written_by_those_who_may_review(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_labels_are_written_by_those_who_may_review(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path / "server")
     add_conversation(store, desk("c0"))
     headers = {
         right: {"authorization": f"Bearer {create_key(store, 'default', right, [right])}"}
@@ -340,7 +339,6 @@ def test_labels_are_written_by_those_who_may_review(tmp_path: Path) -> None:
             labels, headers=headers["read"], params={"rubric": "scope_fidelity"}
         ).json()
         assert listed == {"items": [made], "next": None, "searched_to": None}
-    store.close()
 
 
 def test_no_page_of_another_site_and_no_other_name_reaches_it(url: str) -> None:
@@ -390,13 +388,13 @@ def test_health_readiness_and_figures(filled: Store) -> None:
 
 
 def test_a_store_that_is_locked_is_said_to_be_and_works_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: Opening
 ) -> None:
-    store = open_store(tmp_path / "server")
+    store = opening(tmp_path / "server")
     add_conversation(store, desk("c0"))
     label = {"trace": "c0", "rubric": "r", "value": "passed"}
     monkeypatch.setattr("baton.server.database.BUSY", 0.1)
-    locked = open_store(tmp_path / "server")
+    locked = opening(tmp_path / "server")
     with api(locked) as url:
         with store.write() as connection:
             connection.execute(
@@ -407,8 +405,6 @@ def test_a_store_that_is_locked_is_said_to_be_and_works_again(
             assert "locked" in answer.json()["error"]
             assert keys(url) == ["c0"]
         assert httpx2.post(f"{url}/api/v1/labels", json=label).status_code == 200
-    locked.close()
-    store.close()
 
 
 def test_the_openapi_document_names_every_path_parameter_and_type(url: str) -> None:

@@ -19,9 +19,9 @@ from baton.model import Trace
 from baton.readers.load import load_traces
 from baton.server.conversations import BEYOND, Bounds, record_of
 from baton.server.schema import conversation, inbox
-from baton.server.store import open_store
 from baton.server.worker import Worker
 
+from .conftest import Opening
 from .postgres import Postgres
 from .sending import Client, spans
 from .test_conversations import body, span
@@ -112,7 +112,9 @@ def test_postgresql_gone_is_503_and_taken_again_when_it_is_back(
         assert served.end()[0] == 0
 
 
-def test_a_stop_under_load_loses_nothing_that_was_accepted(tmp_path: Path) -> None:
+def test_a_stop_under_load_loses_nothing_that_was_accepted(
+    tmp_path: Path, opening: Opening
+) -> None:
     with _serving(tmp_path, str(_settings(tmp_path))) as served:
         accepted: list[int] = []
         stop = threading.Event()
@@ -139,7 +141,7 @@ def test_a_stop_under_load_loses_nothing_that_was_accepted(tmp_path: Path) -> No
             thread.join(30)
     assert code == 0
     assert seconds < 10
-    store = open_store(tmp_path / ".baton" / "server")
+    store = opening(tmp_path / ".baton" / "server")
     with store.read_inbox() as connection:
         kept = connection.execute(
             select(func.count()).select_from(inbox).where(inbox.c.project == 1)
@@ -149,7 +151,7 @@ def test_a_stop_under_load_loses_nothing_that_was_accepted(tmp_path: Path) -> No
     assert len(accepted) <= kept <= len(accepted) + len(threads)
 
 
-def test_a_hundred_thousand_spans_in_one_trace(tmp_path: Path) -> None:
+def test_a_hundred_thousand_spans_in_one_trace(tmp_path: Path, opening: Opening) -> None:
     with _serving(tmp_path, str(_settings(tmp_path))) as served:
         reader = _until(served.worker)
         groups = [span(1, 1, agent="desk", seconds=9e4)]
@@ -162,7 +164,7 @@ def test_a_hundred_thousand_spans_in_one_trace(tmp_path: Path) -> None:
         assert served.worker() == reader
         assert int(status.partition("VmHWM:")[2].split()[0]) < 500 * 1024
         assert served.end()[0] == 0
-    store = open_store(tmp_path / ".baton" / "server")
+    store = opening(tmp_path / ".baton" / "server")
     worker = Worker(store, Bounds(quiet=0.2, spans=30_000))
     while worker.read_due(time.time() + 3600):  # so long a conversation is waited for in minutes
         pass
@@ -182,7 +184,9 @@ def _counted(folder: Path) -> int:
     return int(count)
 
 
-def test_long_attributes_spans_of_the_future_and_ids_that_come_again(tmp_path: Path) -> None:
+def test_long_attributes_spans_of_the_future_and_ids_that_come_again(
+    tmp_path: Path, opening: Opening
+) -> None:
     sent = [
         span(1, 1, agent="desk", note="x" * 1_000_000),
         span(1, 2, 1, agent="refunds", start=9_000_000_000.0),
@@ -196,7 +200,7 @@ def test_long_attributes_spans_of_the_future_and_ids_that_come_again(tmp_path: P
         assert served.client.post("/v1/traces", body(later), _JSON).status == 200
         row = _until(lambda: (found := _read(served, f"{1:032x}", 1))["version"] > 1 and found)
         assert served.end()[0] == 0
-    store = open_store(tmp_path / ".baton" / "server")
+    store = opening(tmp_path / ".baton" / "server")
     record = record_of(store, 1, row["id"])
     store.close()
     file = tmp_path / "same.json"

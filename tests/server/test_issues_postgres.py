@@ -17,6 +17,7 @@ from baton.server.issues import index_issues, regroup
 from baton.server.schema import issue, issue_count, issue_due, issue_event, issue_member, issue_slot
 from baton.server.store import Store, open_store
 
+from .conftest import Opening
 from .postgres import Postgres
 from .test_issues import (
     DEAD,
@@ -66,10 +67,12 @@ def _versions(seed: int, thread: int) -> list[list[Scored]]:
     return made
 
 
-def test_workers_that_do_all_at_once_count_each_failure_once(postgres: Postgres) -> None:
+def test_workers_that_do_all_at_once_count_each_failure_once(
+    postgres: Postgres, opening: Opening
+) -> None:
     pytest.importorskip("sklearn")
     url = postgres.database()
-    store = open_store(url)
+    store = opening(url)
     arriving = [_versions(thread, thread) for thread in range(2)]
     marked: dict[str, str] = {}
     busy = threading.Event()
@@ -161,4 +164,3 @@ def test_workers_that_do_all_at_once_count_each_failure_once(postgres: Postgres)
     assert {key: states[key] for key in marked} == marked
     told = Counter(row["issue"] for row in rows(store, issue_event) if row["kind"] == "state")
     assert sum(told.values()) >= len(marked)
-    store.close()

@@ -8,11 +8,12 @@ from pathlib import Path
 from tests.conftest import Baton
 
 from baton.server.access import Access
-from baton.server.store import open_store
+
+from .conftest import Opening
 
 
 def test_a_key_is_shown_once_and_opens_its_project_until_it_is_revoked(
-    baton: Baton, tmp_path: Path
+    baton: Baton, tmp_path: Path, opening: Opening
 ) -> None:
     made = baton(
         "serve", "keys", "create", "ci", "--right", "ingest", "--right", "read", "--project", "desk"
@@ -23,7 +24,7 @@ def test_a_key_is_shown_once_and_opens_its_project_until_it_is_revoked(
         True,
         True,
     )
-    store = open_store(tmp_path / ".baton" / "server")
+    store = opening(tmp_path / ".baton" / "server")
     caller = Access(store).caller({"authorization": f"Bearer {key}"}, "203.0.113.9")
     assert caller.project == store.project("desk")
     assert caller.rights == {"ingest", "read"}

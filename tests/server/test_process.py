@@ -22,6 +22,7 @@ from baton.server.inbox import Inbox, entry_of
 from baton.server.schema import trace
 from baton.server.store import open_store
 
+from .conftest import Opening
 from .postgres import Postgres
 from .sending import Client, spans
 
@@ -206,8 +207,10 @@ def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:
     assert "without API keys the server listens on this machine only" in outcome.err
 
 
-def test_a_server_on_all_addresses_says_one_that_can_be_reached(tmp_path: Path) -> None:
-    store = open_store(tmp_path / ".baton" / "server")
+def test_a_server_on_all_addresses_says_one_that_can_be_reached(
+    tmp_path: Path, opening: Opening
+) -> None:
+    store = opening(tmp_path / ".baton" / "server")
     create_key(store, "default", "ci", ["ingest"])
     store.close()
     with _serving(tmp_path, "--host", "0.0.0.0", "--no-grpc") as server:  # noqa: S104
@@ -272,10 +275,10 @@ def test_wrong_settings_and_an_unknown_host_are_told(
     assert f"cannot listen on 127.0.0.1:{port}" in outcome.err
 
 
-def test_what_failed_is_read_again(baton: Run, tmp_path: Path) -> None:
+def test_what_failed_is_read_again(baton: Run, tmp_path: Path, opening: Opening) -> None:
     folder = tmp_path / "server"
     assert "there is no store" in baton("serve", "reread", "--folder", folder).err
-    store = open_store(folder)
+    store = opening(folder)
     inbox = Inbox(store)
     inbox.put([entry_of(1, "traces", "protobuf", body) for body in (b"a", b"b")])
     with store.write_inbox() as connection:
@@ -295,7 +298,6 @@ def test_what_failed_is_read_again(baton: Run, tmp_path: Path) -> None:
         connection.execute(trace.insert(), row)
     assert baton("serve", "reread", "--folder", folder).out == "1 trace will be read again\n"
     assert inbox.depth().waiting == 2
-    store.close()
 
 
 @pytest.mark.heavy

@@ -17,8 +17,9 @@ from baton.server.issue_list import Progress, keep_progress, one_issue
 from baton.server.proofs import _LEASE, Proofs, ask_to_prove, proving_of
 from baton.server.schema import issue_proof
 from baton.server.settings import Settings
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 
+from .conftest import Opening
 from .postgres import Postgres
 from .serving import api
 from .test_issue_work import ANA, one_fails
@@ -117,9 +118,11 @@ def test_a_proof_whose_worker_is_gone_can_be_asked_for_again(store: Store) -> No
 
 
 @pytest.mark.heavy
-def test_of_two_workers_one_plays_a_fix_and_what_is_stopped_waits(postgres: Postgres) -> None:
+def test_of_two_workers_one_plays_a_fix_and_what_is_stopped_waits(
+    postgres: Postgres, opening: Opening
+) -> None:
     settings = msgspec.structs.replace(TWO, db=postgres.database())
-    store = open_store(settings.store)
+    store = opening(settings.store)
     key = with_fix(store)
     ask_to_prove(store, ANA, key, "shop", settings)
     one, other = Proofs(store, settings), Proofs(store, settings)
@@ -136,4 +139,3 @@ def test_of_two_workers_one_plays_a_fix_and_what_is_stopped_waits(postgres: Post
     told = proving_of(store, 1, key)
     assert told is not None
     assert told.state == "waiting"
-    store.close()

@@ -13,9 +13,10 @@ from baton.model.filter import filter_of
 from baton.server import queries, sums
 from baton.server.access import Access, Caller, create_key
 from baton.server.labels import add_label, labels_of
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 from baton.testing.build import delegate, run, trace, turn
 
+from .conftest import Opening
 from .seeding import START, add_conversation, add_score, add_sum
 
 pytestmark = pytest.mark.heavy
@@ -101,10 +102,11 @@ def shown(store: Store) -> list[Any]:
     return answers
 
 
-def test_the_same_is_answered_by_both(tmp_path: Path, postgres_store: Store) -> None:
-    local = filled(open_store(tmp_path / "server"))
+def test_the_same_is_answered_by_both(
+    tmp_path: Path, postgres_store: Store, opening: Opening
+) -> None:
+    local = filled(opening(tmp_path / "server"))
     assert shown(filled(postgres_store)) == shown(local)
-    local.close()
 
 
 def test_keys_and_labels_work_there_too(postgres_store: Store) -> None:

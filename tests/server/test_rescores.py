@@ -36,10 +36,11 @@ from baton.server.rescoring import Counts, RescoreRequest
 from baton.server.rows import Reading, write
 from baton.server.schema import conversation, dispatch, judging, rollup, score, spending
 from baton.server.settings import Settings
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 from baton.session.server_rows import Rescore
 from baton.testing import llm_server
 
+from .conftest import Opening
 from .serving import api
 from .test_scoring import conversation as conversation_of
 
@@ -144,14 +145,14 @@ def either(request: pytest.FixtureRequest) -> Store:
 
 
 def test_a_new_rule_scores_what_is_stored_as_if_it_had_been_there(
-    either: Store, tmp_path: Path
+    either: Store, tmp_path: Path, opening: Opening
 ) -> None:
     server = Server(either, tmp_path, SCOPE)
     server.arrives("a", "b")
     server.follow(SCOPE, DONE)
     done = server.rescores("done")
     assert (done.state, done.conversations, done.added, done.replaced) == ("done", 2, 4, 0)
-    other = open_store(tmp_path / "other")
+    other = opening(tmp_path / "other")
     live = Server(other, tmp_path, SCOPE, DONE)
     live.arrives("a", "b")
     assert server.shown == live.shown
@@ -609,10 +610,10 @@ def command(folder: Path, *more: str) -> subprocess.Popen[str]:
 @pytest.mark.heavy
 @pytest.mark.parametrize("how", [["--jobs", "2"], ["--backend", "ray", "--jobs", "1"]])
 def test_a_command_that_is_killed_goes_on_when_it_is_given_again(
-    tmp_path: Path, how: list[str]
+    tmp_path: Path, how: list[str], opening: Opening
 ) -> None:
     (tmp_path / "server.yaml").write_text(SETTINGS)
-    store = open_store(tmp_path / "store")
+    store = opening(tmp_path / "store")
     server = Server(store, tmp_path)
     server.arrives(*(f"c{n}" for n in range(300)))
     first = command(tmp_path)
@@ -631,4 +632,3 @@ def test_a_command_that_is_killed_goes_on_when_it_is_given_again(
     )  # fmt: skip
     assert len({(row["conversation"], row["subject"]) for row in server.rows(score)}) == 600
     assert server.figures == {"dispatch_target_known": (600, 0)}
-    store.close()

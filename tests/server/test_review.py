@@ -20,9 +20,10 @@ from baton.server.access import Caller, create_key
 from baton.server.labels import add_label, labels_of
 from baton.server.review import LEASE, Asked, Item, review, skip, take
 from baton.server.schema import label
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 from baton.testing.build import delegate, run, trace, turn
 
+from .conftest import Opening
 from .seeding import START, add_conversation, add_score
 from .serving import api
 
@@ -260,12 +261,12 @@ def test_right_or_wrong_and_labels_of_the_rubric_go_together(store: Store) -> No
 
 
 def test_labels_of_other_processes_are_seen_in_whatever_order_they_are_committed(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, opening: Opening
 ) -> None:
     fill(store, 4)
     say(store, "c0", "correct", "ann")
     assert review(store, 1, evaluator(), asked(), "kim").by == {"ann": 1}
-    other = open_store(tmp_path / "server")
+    other = opening(tmp_path / "server")
     try:
         say(other, "c1", "correct", "bob")
         say(other, "c0", "wrong", "ann")  # the same one again: the last counts

@@ -19,9 +19,10 @@ from baton.server.inbox import Inbox, entry_of
 from baton.server.retention import Retention
 from baton.server.schema import chunk, conversation, inbox, trace
 from baton.server.settings import LimitSettings, Settings
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 from baton.server.worker import Task, Worker, bounds_of, is_passing, loop, run, tasks_of
 
+from .conftest import Opening
 from .otlp import send, work
 from .test_conversations import AT, body, only, rows, span
 
@@ -166,11 +167,13 @@ def test_a_task_that_fails_is_tried_again_and_keeps_up_nothing(
     assert "the store is locked" in caplog.text
 
 
-def test_a_worker_prunes_what_was_read_and_deletes_what_is_old(tmp_path: Path) -> None:
+def test_a_worker_prunes_what_was_read_and_deletes_what_is_old(
+    tmp_path: Path, opening: Opening
+) -> None:
     settings = Settings(
         folder=str(tmp_path / "server"), quiet=1.0, keep_inbox=60, retention=Retention(days=2)
     )
-    store = open_store(settings.store)
+    store = opening(settings.store)
     worker = Worker(store, bounds_of(settings))
     send(store, 1, [body(span(1, 1, agent="desk")), b"no spans"], AT)
     work(worker, AT + 2)
@@ -182,7 +185,6 @@ def test_a_worker_prunes_what_was_read_and_deletes_what_is_old(tmp_path: Path) -
     tasks["retention"].run(AT + 10 * 86_400)
     assert not rows(store, conversation)
     assert [task.failures for task in tasks.values()] == [0] * len(tasks)
-    store.close()
 
 
 def inbox_rows(store: Store) -> list[dict[str, Any]]:
@@ -191,11 +193,11 @@ def inbox_rows(store: Store) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path, opening: Opening) -> None:
     settings = Settings(
         folder=str(tmp_path / "server"), quiet=0.1, limits=LimitSettings(conversation_spans=100)
     )
-    store = open_store(settings.store)
+    store = opening(settings.store)
     stop = threading.Event()
     thread = threading.Thread(target=run, args=(settings, stop))
     thread.start()
@@ -207,4 +209,3 @@ def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     thread.join(10)
     assert not thread.is_alive()
     assert only(store)["state"] == "complete"
-    store.close()

@@ -42,6 +42,7 @@ from baton.server.migrations import HEAD
 from baton.server.schema import INBOX, INDEX, conversation, dispatch, judging, label, score
 from baton.server.store import Store, open_store
 
+from .conftest import Opening
 from .postgres import Postgres
 
 # The index that is over an expression cannot be compared.
@@ -119,13 +120,12 @@ def test_rows_that_are_added_together_may_leave_out_different_columns(store: Sto
         assert connection.execute(query).all() == [("a", None), ("b", "it is down")]
 
 
-def test_a_store_is_opened_again_with_what_it_holds(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_a_store_is_opened_again_with_what_it_holds(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path)
     number = store.project("support", create=True)
     store.close()
-    again = open_store(tmp_path)
+    again = opening(tmp_path)
     assert again.projects() == {"default": 1, "support": number}
-    again.close()
 
 
 @pytest.mark.heavy  # it waits for five seconds
@@ -151,8 +151,8 @@ def test_bodies_are_kept_by_day_and_dropped_with_it(tmp_path: Path) -> None:
     bodies.close()
 
 
-def test_a_connection_is_opened_while_another_one_writes(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_a_connection_is_opened_while_another_one_writes(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path)
     store.index.dispose()
     with store.write() as connection:
         connection.execute(text("UPDATE project SET created = 1"))
@@ -160,14 +160,13 @@ def test_a_connection_is_opened_while_another_one_writes(tmp_path: Path) -> None
         assert store.projects() == {"default": 1}
         assert time.monotonic() - started < 2
     store.close()
-    again = open_store(tmp_path)
+    again = opening(tmp_path)
     with again.read() as connection:
         assert connection.execute(text("PRAGMA auto_vacuum")).scalar() == 2
-    again.close()
 
 
-def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path, opening: Opening) -> None:
+    store = opening(tmp_path)
     with store.write() as connection:
         connection.execute(text("UPDATE index_revision SET version_num = '9999'"))
     store.close()
@@ -182,23 +181,24 @@ def make_first_index(folder: Path) -> None:
     file.close()
 
 
-def test_a_store_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_version_is_brought_up_to_date(
+    tmp_path: Path, opening: Opening
+) -> None:
     make_first_index(tmp_path)
-    store = open_store(tmp_path)
+    store = opening(tmp_path)
     with store.read() as connection:
         assert connection.execute(text("SELECT * FROM index_revision")).scalar() == HEAD
         (row,) = connection.execute(select(score).where(score.c.project == 1)).mappings()
     assert (row["rule"], row["status"], row["rescore"]) == ("all", "passed", None)
     assert differences(store, "index", INDEX) == []
-    store.close()
 
 
 @pytest.mark.heavy
 def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
-    postgres: Postgres,
+    postgres: Postgres, opening: Opening
 ) -> None:
     address = postgres.database()
-    store = open_store(address)
+    store = opening(address)
     added = {"conversation": ["named_rules"], "judging": ["rescore"]}
     added["dispatch"] = ["model", "untold"]
     added["score"] = ["made_by", "rescore", "replaced_by"]
@@ -210,13 +210,12 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
         connection.execute(text("UPDATE index_revision SET version_num = '0001'"))
         connection.execute(text("UPDATE inbox_revision SET version_num = '0001'"))
     store.close()
-    again = open_store(address)
+    again = opening(address)
     with again.read() as connection:
         there = {each["name"] for each in inspect(connection).get_columns("score")}
         assert there == {column.name for column in score.c}
         assert inspect(connection).has_table("rescore")
         assert connection.execute(text("SELECT * FROM inbox_revision")).scalar() == HEAD
-    again.close()
 
 
 def differences(store: Store, part: str, tables: MetaData) -> Any:

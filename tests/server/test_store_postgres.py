@@ -9,8 +9,9 @@ from sqlalchemy import select
 
 from baton.server.database import NoProject, Unavailable, add_rows
 from baton.server.schema import conversation, inbox_read
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 
+from .conftest import Opening
 from .postgres import Postgres
 
 pytestmark = pytest.mark.heavy
@@ -31,20 +32,20 @@ def test_a_statement_without_a_project_is_refused(postgres_store: Store) -> None
         connection.execute(select(conversation))
 
 
-def test_several_processes_may_open_it_at_once(postgres: Postgres) -> None:
+def test_several_processes_may_open_it_at_once(postgres: Postgres, opening: Opening) -> None:
     url = postgres.database()
     with ThreadPoolExecutor(4) as threads:
-        stores = list(threads.map(lambda _: open_store(url), range(4)))
+        stores = list(threads.map(lambda _: opening(url), range(4)))
     assert [store.projects() for store in stores] == [{"default": 1}] * 4
     with ThreadPoolExecutor(4) as threads:
         put = [threads.submit(store.bodies.put, "2026-11-22", [b"x"]) for store in stores]
     assert len({place for each in put for place in each.result()}) == 4
-    for store in stores:
-        store.close()
 
 
-def test_a_server_that_is_gone_is_unavailable_and_comes_back(postgres: Postgres) -> None:
-    store = open_store(postgres.database())
+def test_a_server_that_is_gone_is_unavailable_and_comes_back(
+    postgres: Postgres, opening: Opening
+) -> None:
+    store = opening(postgres.database())
     postgres.stop()
     try:
         with pytest.raises(Unavailable, match="the store is not available"):
@@ -54,11 +55,12 @@ def test_a_server_that_is_gone_is_unavailable_and_comes_back(postgres: Postgres)
     finally:
         postgres.start()
     assert store.projects() == {"default": 1}
-    store.close()
 
 
-def test_a_connection_that_breaks_while_rows_are_added_is_unavailable(postgres: Postgres) -> None:
-    store = open_store(postgres.database())
+def test_a_connection_that_breaks_while_rows_are_added_is_unavailable(
+    postgres: Postgres, opening: Opening
+) -> None:
+    store = opening(postgres.database())
     rows = [{"project": 1, "id": number} for number in range(3)]
 
     def break_and_add() -> None:
@@ -75,4 +77,3 @@ def test_a_connection_that_breaks_while_rows_are_added_is_unavailable(postgres: 
     with store.read() as connection:
         read = select(inbox_read.c.id).where(inbox_read.c.project == 1)
         assert sorted(connection.scalars(read)) == [0, 1, 2]
-    store.close()

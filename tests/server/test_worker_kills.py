@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import func, select
 
 from baton.server.conversations import Bounds, record_of
+from baton.server.database import Unavailable
 from baton.server.inbox import Inbox
 from baton.server.schema import conversation, inbox_read, run, trace
 from baton.server.store import Store, open_store
@@ -92,7 +93,9 @@ def test_a_kill_at_any_commit_loses_and_doubles_nothing(
 
     with pytest.raises(Killed):
         until_killed()
-    work(Worker(store, QUIET), AT + 3)
+    worker = Worker(store, QUIET)
+    work(worker, AT + 3)
+    work(worker, AT + 9)  # what a kill interrupted is read later
     (row,) = [row for row in rows(store, trace) if row["trace_id"] == f"{1:032x}"]
     assert row["spans"] == 4
     found = {each["key"]: each for each in rows(store, conversation)}
@@ -117,20 +120,66 @@ def test_what_was_read_before_a_kill_is_known_until_the_inbox_says_so(store: Sto
     assert only(store)["spans"] == 1
 
 
+def die(worker: Worker, at: float) -> None:
+    """Let a worker read what waits, until it is killed while it reads a body alone."""
+    with pytest.raises(Killed):
+        work(worker, at)
+
+
 def test_a_body_that_ends_the_worker_each_time_is_given_up(store: Store) -> None:
     bodies = [body(span(n, 1, agent="desk")) for n in (1, 2)]
-    send(store, 1, bodies, AT)
+    send(store, 1, bodies[:1], AT)
+    die(Worker(cast("Any", Dying(store, 2, after=False)), QUIET), AT)
+    send(store, 1, bodies[1:], AT)
     for _ in range(3):
-        dying: Any = Dying(store, 2, after=False)
-        with pytest.raises(Killed):
-            Worker(dying, QUIET).take_in(AT)
-    work(Worker(store, QUIET), AT + 2)
+        worker = Worker(store, QUIET)
+        work(worker, AT)  # what else waits
+        assert Inbox(store).depth().waiting == 1
+        worker.store = cast("Any", Dying(store, 2, after=False))
+        die(worker, AT + 10)
+    assert not Inbox(store).problems(1)
+    worker = Worker(store, QUIET)
+    work(worker, AT + 20)
+    work(worker, AT + 30)
     (problem,) = Inbox(store).problems(1)
-    assert "ended 3 times" in problem.error
+    assert "ended 4 times" in problem.error
     assert only(store)["key"] == f"{2:032x}"
     Inbox(store).reread(1)
-    work(Worker(store, QUIET), AT + 3)
+    work(Worker(store, QUIET), AT + 31)
     assert len(rows(store, conversation)) == 2
+
+
+def test_kills_while_workers_start_are_not_the_fault_of_what_they_read(store: Store) -> None:
+    send(store, 1, [body(span(n, 1, agent="desk")) for n in range(1, 4)], AT)
+    for number in range(30):
+        worker = Worker(cast("Any", Dying(store, 2, after=False)), QUIET)
+        if number < 3:
+            die(worker, AT)  # one body after the other is under suspicion, and passed over
+        else:
+            assert worker.take_in(AT) == 0
+    worker = Worker(store, QUIET)
+    work(worker, AT)
+    work(worker, AT + 9)
+    assert not Inbox(store).problems(1)
+    assert len(rows(store, conversation)) == 3
+
+
+def test_a_store_that_is_away_for_a_while_is_not_the_fault_of_a_body(store: Store) -> None:
+    send(store, 1, [body(span(1, 1, agent="desk"))], AT)
+    worker = Worker(store, QUIET)
+
+    def away() -> Any:
+        raise Unavailable("the disk is full")
+
+    store_away: Any = Dying(store, 0, after=False)
+    store_away.write = away
+    worker.store = store_away
+    for number in range(10):
+        with pytest.raises(Unavailable):
+            worker.take_in(AT + number)
+    worker.store = store
+    work(worker, AT + 20)
+    assert only(store)["key"] == f"{1:032x}"
 
 
 _WORKER = """
@@ -146,6 +195,13 @@ run(Settings(quiet=0.05, **place), threading.Event())
 def check_kills(where: Path | str, workers: int, kills: int) -> None:
     """Kill workers at random moments under load; every span is there once."""
     store = open_store(where)
+    try:
+        kill_some(store, where, workers, kills)
+    finally:
+        store.close()
+
+
+def kill_some(store: Store, where: Path | str, workers: int, kills: int) -> None:
     order = random.Random(7)
     sent = 0
     running: list[subprocess.Popen[bytes]] = []
@@ -189,7 +245,6 @@ def check_kills(where: Path | str, workers: int, kills: int) -> None:
     assert len(record_of(store, 1, found[0]["id"]).turns[0].runs) == 3
     assert Inbox(store).depth().waiting == 0
     assert not Inbox(store).problems(1)
-    store.close()
 
 
 @pytest.mark.heavy

@@ -12,6 +12,7 @@ from baton.server.schema import conversation, conversation_trace, run, trace
 from baton.server.store import Store, open_store
 from baton.server.worker import Worker
 
+from .conftest import Opening
 from .otlp import recordings, send, work
 from .postgres import Postgres
 from .test_conversations import (
@@ -34,9 +35,9 @@ def test_recordings_give_the_records_of_their_files(postgres_store: Store) -> No
     check_recordings(postgres_store, recordings()[::25])
 
 
-def test_two_workers_do_nothing_twice(postgres: Postgres) -> None:
+def test_two_workers_do_nothing_twice(postgres: Postgres, opening: Opening) -> None:
     url = postgres.database()
-    store = open_store(url)
+    store = opening(url)
     bodies = []
     for number in range(300):
         session = f"s{number // 2}"  # two traces a session
@@ -71,7 +72,6 @@ def test_two_workers_do_nothing_twice(postgres: Postgres) -> None:
     assert len(rows(store, conversation_trace)) == 300
     assert {row["spans"] for row in rows(store, trace)} == {2}
     assert stored_sums(store) == sums(store)
-    store.close()
 
 
 def test_a_trace_that_another_worker_has_is_passed_over(postgres_store: Store) -> None:

@@ -293,8 +293,8 @@ _MAY_CLAIM = re.compile(
 
 _PASS = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|are (?:now )?(?:passing|green)|is green)"
 _TESTS_PASS = re.compile(
-    rf"\b(?:(?P<count>\d[\d,]*) (?:of the |unit |\w+ )?)?tests?(?: suite)?(?: (?:now|all|still"
-    rf"|of [^.,;]{{1,40}}))?"
+    rf"\b(?:(?P<count>\d[\d,]{{0,20}}) (?:of the |unit |\w+ )?)?tests?(?: suite)?"
+    rf"(?: (?:now|all|still|of [^.,;]{{1,40}}))?"
     rf" {_PASS}\b(?! on| in CI)"
     rf"|\btest suite (?:now )?(?:passes|passed|is (?:green|passing))"
     r"|\beverything is green\b"

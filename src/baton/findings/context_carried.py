@@ -423,7 +423,8 @@ def _may_be_worked_out(fact: Fact, sentence: str, sent: _Sent) -> bool:
     return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
 
 
-_PACKAGE = re.compile(r"[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
+# It starts with a word: else a long run of letters would be read from each of them on.
+_PACKAGE = re.compile(r"(?<![a-z-])[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
 
 
 def _is_new(fact: Fact, request: Reading, text: str) -> bool:

@@ -44,7 +44,7 @@ _OF_PROGRAMS = re.compile(
     r"""(?:
         (?:ERROR|Error) (?:\ \d{3})? \s* :
             (?!\s*(?:none|nothing|0|no(?:\ errors?)?(?:\ found)?)\W*\Z)
-        | (?:[A-Za-z_][\w.]*\.)? [A-Z]\w*(?:Error|Exception) (?:\(['"]|:\s)
+        | (?<![\w.])(?:[A-Za-z_][\w.]*\.)? [A-Z]\w*(?:Error|Exception) (?:\(['"]|:\s)
         | Traceback\ \(most\ recent\ call\ last\):
     )""",
     re.VERBOSE,

@@ -27,7 +27,7 @@ from .shell import commands
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
 _SPECIFIED = re.compile(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 # `GIT_PAGER=cat git log` runs git, with something set that a permission may not cover.
-_SET_BEFORE = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
+_SET_BEFORE = re.compile(r"\A(?:[A-Za-z_]\w*=\S*\s+)+")
 # One tool under an older and a newer name.
 # Claude Code renamed `Task` to `Agent`; definitions of either age meet traces of either age.
 _SAME = {"task": "agent"}

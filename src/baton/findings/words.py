@@ -426,7 +426,7 @@ def is_negative(text: str) -> bool:
 
 # What follows is for questions that ask for a judgement. "Is the parcel insured?" is answered well
 # by "Not yet.", although no fact of what a helper found shows in it.
-_QUESTION = re.compile(r"[^.!?\n]*\?")
+_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
 _WORDS = re.compile(r"[^\W\d_]+")
 # Verbs that open a question for yes or no, in English, German and French. "Which packages stop us?"
 # begins with none of them: it asks for the facts themselves, and these have to come. Forms like

@@ -399,7 +399,7 @@ def _told_event(guard: Guard, told: _Told) -> Event:
             **{"depth": 1, **{name: each for name, each in fields.items() if each is not None}},
             unknown=(*(name for name, each in fields.items() if each is None), "calls"),
         )
-    used = _used(guard, told)
+    used, more = _used(guard, told)
     if told.hook_event_name == "SubagentStart":
         return Event(
             on="dispatch",
@@ -411,7 +411,7 @@ def _told_event(guard: Guard, told: _Told) -> Event:
             **used,
             unknown=("sender", "parent", "prompt", "request", "calls")
             + (("depth",) if depth is None else ())
-            + tuple(name for name, each in used.items() if each is None),
+            + more,
         )
     handed = told.handed_on
     if handed is not None:
@@ -433,7 +433,7 @@ def _told_event(guard: Guard, told: _Told) -> Event:
             + (("sender", "parent", "depth") if old else ())
             + (("depth",) if below and depth is None and handed.depth is None else ())
             + (() if prompt is not None else ("prompt",))
-            + tuple(name for name, each in used.items() if each is None),
+            + more,
         )
     sender = None if meta is None else _sender(told, meta)
     return Event(
@@ -451,7 +451,7 @@ def _told_event(guard: Guard, told: _Told) -> Event:
         unknown=(("sender",) if below and sender is None else ())
         + (("depth",) if below and depth is None else ())
         + (("to", "sender", "depth") if old else ())
-        + tuple(name for name, each in used.items() if each is None),
+        + more,
     )
 
 
@@ -477,13 +477,21 @@ def _request(guard: Guard, told: _Told) -> str | None:
     return told.files.asked(told.agent_id, told.prompt_id) if needed else None
 
 
-def _used(guard: Guard, told: _Told) -> dict[str, Any]:
-    """Return what the request has used by now, where a rule needs it."""
+_PATIENCE = 2.0
+"""Seconds for Claude Code to write down the message that makes a call; it takes 0.1 s mostly."""
+
+
+def _used(guard: Guard, told: _Told) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what the request has used at least, where a rule needs it, and what may be more."""
     rules = guard.policy.rules
     if all(rule.max_tokens is None and rule.max_cost_usd is None for rule in rules):
-        return {}
-    used = told.files.used(told.prompt_id, guard.prices)
-    return {"tokens": used and used.tokens, "cost_usd": used and used.cost_usd}
+        return {}, ()
+    until = time.monotonic() + (_PATIENCE if told.transcript_path and told.prompt_id else 0)
+    while True:
+        used = told.files.used(told.prompt_id, told.tool_use_id, guard.prices)
+        if used.is_current or time.monotonic() >= until:
+            return {"tokens": used.tokens, "cost_usd": used.cost_usd}, used.unknown
+        time.sleep(0.02)
 
 
 def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:

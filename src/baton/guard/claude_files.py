@@ -10,6 +10,7 @@ Older versions have fewer of them. What is not there, or cannot be read, is not 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -28,6 +29,10 @@ _MOST = 256 << 20
 """Bytes of a file that are read while an agent waits; a session of days has some tens of MB."""
 
 
+_NO_MODEL = "<synthetic>"
+"""The model of messages that Claude Code writes itself, such as that the API failed."""
+
+
 class AgentMeta(msgspec.Struct, rename="camel"):
     """What Claude Code keeps of a sub-agent."""
 
@@ -39,10 +44,18 @@ class AgentMeta(msgspec.Struct, rename="camel"):
 
 
 class Used(NamedTuple):
-    """What a request of the user has used; the cost is ``None`` where a price is not known."""
+    """What a request of the user has used at least; ``unknown`` are counts that may be higher.
+
+    ``is_current`` says that the message which makes the call at hand is written already.
+    """
 
     tokens: int
-    cost_usd: float | None
+    cost_usd: float
+    unknown: tuple[str, ...]
+    is_current: bool
+
+
+_NOTHING = Used(0, 0.0, ("tokens", "cost_usd"), is_current=False)
 
 
 class _Message(msgspec.Struct):
@@ -50,6 +63,11 @@ class _Message(msgspec.Struct):
     model: str | None = None
     content: Any = None
     usage: dict[str, Any] | None = None
+
+    def makes(self, call: str) -> bool:
+        """Tell whether it makes a call of a tool, by the id of that."""
+        blocks = self.content if isinstance(self.content, list) else []
+        return any(isinstance(each, dict) and each.get("id") == call for each in blocks)
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -81,42 +99,62 @@ class SessionFiles:
         ``prompt`` is the id of the user's request.
         """
         file = self._main if agent is None else self._of(agent, ".jsonl")
-        for line in _lines(file, b'"user"'):
-            if line.type != "user" or line.is_meta or line.message is None:
-                continue
-            if agent is None and line.prompt_id != prompt:
-                continue
-            text = _text(line.message.content)
-            if text is not None:
-                return text
+        if file is None:
+            return None
+        try:
+            for line in _lines(file, b'"user"'):
+                if line.type != "user" or line.is_meta or line.message is None:
+                    continue
+                if agent is None and line.prompt_id != prompt:
+                    continue
+                text = _text(line.message.content)
+                if text is not None:
+                    return text
+        except OSError:
+            return None
         return None
 
-    def used(self, prompt: str | None, prices: Prices) -> Used | None:
-        """Add up what was used for a request of the user, as far as it is written by now."""
-        if self._main is None or prompt is None or not self._main.is_file():
-            return None
+    def used(self, prompt: str | None, call: str, prices: Prices) -> Used:
+        """Add up what was used for a request of the user, as far as it is written by now.
+
+        A tool is called by a message of a model, which has a usage. As long as the message with
+        the ``call`` is not written, nobody can tell what was used: Claude Code writes its files up
+        to 0.1 s late.
+        """
+        if self._main is None or prompt is None:
+            return _NOTHING
         below = self._main.with_suffix("") / "subagents"
         files = [self._main, *(sorted(below.rglob("agent-*.jsonl")) if below.is_dir() else ())]
         requests: dict[str, tuple[Usage, str]] = {}
-        for file in files:
-            current: str | None = None
-            for number, line in enumerate(_lines(file, b'"user"', b'"usage"')):
-                if line.type == "user" and line.prompt_id is not None:
-                    current = line.prompt_id
-                told = line.message
-                if line.type != "assistant" or current != prompt or told is None or not told.usage:
-                    continue
-                usage = _usage(told.usage)
-                name = told.id or f"{file}:{number}"
-                known = requests.get(name)
-                # A message is on a line for each of its blocks; the largest output is the last.
-                if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
-                    requests[name] = usage, told.model or ""
+        is_current = False
+        try:
+            for file in files:
+                current: str | None = None
+                for number, line in enumerate(_lines(file, b'"user"', b'"assistant"')):
+                    if line.type == "user" and line.prompt_id is not None:
+                        current = line.prompt_id
+                    told = line.message
+                    if line.type != "assistant" or current != prompt or told is None:
+                        continue
+                    if told.model == _NO_MODEL:
+                        continue
+                    is_current = is_current or not call or told.makes(call)
+                    usage = _usage(told.usage or {})
+                    name = told.id or f"{file}:{number}"
+                    known = requests.get(name)
+                    # A message is on a line for each of its blocks; the largest output is the last.
+                    if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
+                        requests[name] = usage, told.model or ""
+        except OSError:  # what was used before is not known, so that the sums are too low
+            is_current = False
+        counts = [token_count(usage) for usage, _ in requests.values()]
         costs = [cost_of(usage, model, prices) for usage, model in requests.values()]
-        told_costs = [cost for cost in costs if cost is not None]
         return Used(
-            sum(token_count(usage) or 0 for usage, _ in requests.values()),
-            sum(told_costs) if len(told_costs) == len(costs) else None,
+            sum(count or 0 for count in counts),
+            sum(cost or 0.0 for cost in costs),
+            (("tokens",) if not is_current or None in counts else ())
+            + (("cost_usd",) if not is_current or None in costs else ()),
+            is_current,
         )
 
     def note(self, notes: list[dict[str, Any]]) -> None:
@@ -147,20 +185,21 @@ class SessionFiles:
         return next(below.rglob(usual.name), None) if below.is_dir() else None
 
 
-def _lines(file: Path | None, *with_one_of: bytes) -> Iterator[_Line]:
-    """Yield the lines of a transcript that hold one of these; a line that is torn is left out."""
-    try:
-        if file is None or file.stat().st_size > _MOST:
-            return
-        with file.open("rb") as stream:
-            for line in stream:
-                if any(each in line for each in with_one_of):
-                    try:
-                        yield msgspec.json.decode(line, type=_Line)
-                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                        continue
-    except OSError:
-        return
+def _lines(file: Path, *with_one_of: bytes) -> Iterator[_Line]:
+    """Yield the lines of a transcript that hold one of these; a line that is torn is left out.
+
+    Raises:
+        OSError: it cannot be read, or is too large.
+    """
+    if file.stat().st_size > _MOST:
+        raise OSError(errno.EFBIG, "too large", str(file))
+    with file.open("rb") as stream:
+        for line in stream:
+            if any(each in line for each in with_one_of):
+                try:
+                    yield msgspec.json.decode(line, type=_Line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    continue
 
 
 def _text(content: Any) -> str | None:

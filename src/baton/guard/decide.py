@@ -315,9 +315,10 @@ def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
 
 def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
     def check(rule: Rule, seen: Seen, event: Event) -> str | None:
-        _known(event, name)
         limit, spent = getattr(rule, f"max_{name}"), getattr(seen, name)
         spent = getattr(event, name, None) if spent is None else spent
+        if spent is None or spent < limit:
+            _known(event, name)  # one that is not known is at least this
         if spent is None:
             # Before an agent has answered, nothing may have been used yet. What has a price is
             # told without it where the price of the model is not known.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -55,6 +55,13 @@ class Item(NamedTuple):
     body: bytes
     received: float
     attempts: int
+
+
+class Waiting(NamedTuple):
+    """A body that waits: ``begun`` counts processes that ended while they read it alone."""
+
+    id: int
+    begun: int
 
 
 class ProblemItem(NamedTuple):
@@ -156,29 +163,51 @@ class Inbox:
         ]
 
     def take(self, connection: Connection, limit_bytes: int) -> list[Item]:
-        """Return the oldest bodies that wait: about ``limit_bytes`` of them, at least one.
+        """Return the oldest bodies that wait, as :meth:`waiting` finds them."""
+        return self.get(connection, [each.id for each in self.waiting(connection, limit_bytes)])
 
+    def waiting(
+        self,
+        connection: Connection,
+        limit_bytes: int,
+        *,
+        suspects: bool = True,
+        mine: Collection[int] = (),
+    ) -> list[Waiting]:
+        """Find the oldest bodies that wait: about ``limit_bytes`` of them, at least one.
+
+        ``suspects`` are those that a process ended with: such a one comes alone, or is passed over.
+        Those that are ``mine`` were begun by this process, which did not end.
         With PostgreSQL they are locked until the transaction of ``connection`` ends, and what
         others have locked is passed over.
         """
-        ids: list[int] = []
+        found: list[Waiting] = []
         size, last = 0, 0
+        # What another worker has begun is not locked either, as that one is about to take it.
+        which = () if suspects else ((inbox.c.begun == 0) | inbox.c.id.in_(mine),)
+        page_size = min(_PAGE, limit_bytes)
         while size < limit_bytes:
             query = (
-                select(inbox.c.id, inbox.c.size)
-                .where(inbox.c.state == "new", inbox.c.id > last)
+                select(inbox.c.id, inbox.c.size, inbox.c.begun)
+                .where(inbox.c.state == "new", inbox.c.id > last, *which)
                 .order_by(inbox.c.id)
-                .limit(_PAGE)
+                .limit(page_size)
                 .with_for_update(skip_locked=True)
             )
             page = connection.execute(query, execution_options=EVERY_PROJECT).all()
-            for last, bytes_ in page:
-                if not ids or size + bytes_ <= limit_bytes:
-                    ids.append(last)
+            for last, bytes_, begun in page:
+                if begun and last not in mine:
+                    return found or [Waiting(last, begun)]
+                if not found or size + bytes_ <= limit_bytes:
+                    found.append(Waiting(last, 0))
                 size += bytes_
-            if len(page) < _PAGE:
+            if len(page) < page_size:
                 break
-        bodies = (
+        return found
+
+    def get(self, connection: Connection, ids: Sequence[int]) -> list[Item]:
+        """Return those of some bodies that still wait, and that nobody else has locked."""
+        query = (
             select(
                 inbox.c.id,
                 inbox.c.project,
@@ -189,18 +218,17 @@ class Inbox:
                 inbox.c.received,
                 inbox.c.attempts,
             )
-            .where(inbox.c.id.in_(ids))
+            .where(inbox.c.id.in_(ids), inbox.c.state == "new")
             .order_by(inbox.c.id)
+            .with_for_update(skip_locked=True)
         )
-        rows = connection.execute(bodies, execution_options=EVERY_PROJECT)
+        rows = connection.execute(query, execution_options=EVERY_PROJECT)
         return [Item(*row[:5], _CODEC.unpack(row[5]), *row[6:]) for row in rows]
 
-    def begin(self, connection: Connection, id_: int) -> int:
-        """Note that a body is read alone; returns how often that was begun and not ended before."""
+    def begin(self, connection: Connection, id_: int) -> None:
+        """Note that a body is read alone, until it is done."""
         change = update(inbox).where(inbox.c.id == id_).values(begun=inbox.c.begun + 1)
-        begun = change.returning(inbox.c.begun)
-        count: int = connection.execute(begun, execution_options=EVERY_PROJECT).scalar_one()
-        return count - 1
+        connection.execute(change, execution_options=EVERY_PROJECT)
 
     def done(self, connection: Connection, ids: Iterable[int]) -> None:
         """Note that bodies were read."""

@@ -46,7 +46,15 @@ _TAKE_BYTES = 8 << 20
 """Bytes of the inbox that are read together, unpacked; they are five times as much in memory."""
 _FIRST_SINGLE = 10
 """Bodies that a new worker reads one by one, in case that one of them ended the one before."""
-_MOST_BEGUN = 3
+_SETTLED = 5.0
+"""Seconds after which a worker reads a body that another one ended with.
+
+A worker may be killed for any reason, and most often while it starts: then the body that it read is
+not to blame. One that has lived for so long is not killed again and again, and it has read what
+else waits. So only a body that ends each worker, at the moment when it is read, is given up.
+"""
+_MOST_BEGUN = 4
+"""Workers that a body ends before it is given up; of these, all but one had settled."""
 _ENDED = f"the worker ended {_MOST_BEGUN} times while it read this, perhaps for lack of memory"
 _TAKE_CONVERSATIONS, _TAKE_LOCKED = 400, 100
 """Conversations that are read together, as each commit waits for the disk. With PostgreSQL they are
@@ -118,6 +126,9 @@ class Worker:
         self._is_clean = store.is_postgresql
         # After an error of which the cause is unknown, what was taken is done one by one.
         self._single_bodies = _FIRST_SINGLE
+        # Bodies that this worker reads alone: it did not end with them, whatever else went wrong.
+        self._begun: set[int] = set()
+        self._since: float | None = None
         self._single_conversations = 0
 
     def take_in(self, now: float) -> int:
@@ -128,21 +139,24 @@ class Worker:
         """
         if not self._is_clean:
             self._clean()
-        if self._single_bodies and self._gives_up():
-            return 1
-        limit = 1 if self._single_bodies else _TAKE_BYTES
+        if self._since is None:
+            self._since = now
+        is_settled = now - self._since >= _SETTLED
+        alone = self._begin(suspects=is_settled) if self._single_bodies else None
+        if self._single_bodies and alone is None:
+            return 0
         items: list[Item] = []
         try:
             if self.store.is_postgresql:
                 # They are locked until all is written.
                 with self.store.write() as connection:
-                    items = self._inbox.take(connection, limit)
+                    items = self._take(connection, alone, suspects=is_settled)
                     taken = self._read_bodies(items)
                     self._write_taken(connection, taken, now)
                     self._finish(connection, taken)
             else:
                 with self.store.read_inbox() as connection:
-                    items = self._inbox.take(connection, limit)
+                    items = self._take(connection, alone, suspects=is_settled)
                 if items:
                     self._take_in_sqlite(items, now)
         except Exception as error:
@@ -154,22 +168,42 @@ class Worker:
             LOG.warning("body %d cannot be read: %s", items[0].id, spans.crash(error))
             with self.store.write_inbox() as connection:
                 self._inbox.fail(connection, items[0].id, spans.crash(error))
+        if not items and self._single_bodies:
+            return 1  # a body is next that is read alone, or another worker has it
         self._single_bodies = max(0, self._single_bodies - len(items))
+        self._begun.difference_update(item.id for item in items)
         return len(items)
 
-    def _gives_up(self) -> bool:
-        """Note which body is read alone next, and give it up if that ended the worker each time.
+    def _take(self, connection: Connection, alone: int | None, *, suspects: bool) -> list[Item]:
+        """Return what is read now; nothing where the next body has to be read alone."""
+        if alone is not None:
+            return self._inbox.get(connection, [alone])
+        found = self._inbox.waiting(connection, _TAKE_BYTES, suspects=suspects, mine=self._begun)
+        if found and found[0].begun:
+            self._single_bodies = 1
+            return []
+        return self._inbox.get(connection, [each.id for each in found])
+
+    def _begin(self, *, suspects: bool) -> int | None:
+        """Note which body is read alone next, and give up those that ended workers each time.
 
         What ends a process, as too little memory does, cannot be caught; it would be read, and
         end the next process, for ever.
         """
-        with self.store.write_inbox() as connection:
-            items = self._inbox.take(connection, 1)
-            if not items or self._inbox.begin(connection, items[0].id) < _MOST_BEGUN:
-                return False
-            LOG.warning("body %d cannot be read: %s", items[0].id, _ENDED)
-            self._inbox.fail(connection, items[0].id, _ENDED)
-        return True
+        while True:
+            with self.store.write_inbox() as connection:
+                found = self._inbox.waiting(connection, 1, suspects=suspects, mine=self._begun)
+                if not found:
+                    return None
+                id_, begun = found[0]
+                if id_ in self._begun:
+                    return id_
+                if begun < _MOST_BEGUN:
+                    self._inbox.begin(connection, id_)
+                    self._begun.add(id_)
+                    return id_
+                LOG.warning("body %d cannot be read: %s", id_, _ENDED)
+                self._inbox.fail(connection, id_, _ENDED)
 
     def _take_in_sqlite(self, items: Sequence[Item], now: float) -> None:
         """Read bodies; as the inbox is another file, what was read is noted in the index too."""
