@@ -218,10 +218,11 @@ def propose(system: str, user: str, seed: object) -> dict[str, Any]:
         return {"thinking": "", "list": _draw(chance, failures, old, 6)}
     text = new or old
     tried = [(title, text) for title, text in blocks if title.startswith("Text ")]
-    if tried:
-        text = tried[0][1]
-        bad = {line for _, other in tried[len(tried) // 2 :] for line in other.splitlines()[1:]}
-        return {"thinking": "", "text": _with(text, _draw(chance, "", "\n".join([text, *bad])))}
+    if tried:  # the best ones last
+        text = tried[-1][1]
+        bad = {line for _, other in tried[: len(tried) // 2] for line in other.splitlines()[1:]}
+        drawn = _draw(chance, failures, "\n".join([text, *bad]))
+        return {"thinking": "", "text": _with(text, drawn)}
     lines = text.splitlines()
     if len(lines) > 1 and chance.random() < 0.3:
         lines.pop(chance.randrange(1, len(lines)))

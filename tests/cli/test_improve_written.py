@@ -12,7 +12,9 @@ from tests.session.test_apply import APP, committed, improvement, study
 
 import baton
 from baton.cli import main
-from baton.improvements.result import RESULT, Outcome
+from baton.formats.own_files import keep_others_out
+from baton.improvements.journal import JOURNAL
+from baton.improvements.result import RESULT, Outcome, Status
 
 NEW = APP.replace("Be kind.", "Be brief.")
 
@@ -24,9 +26,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def finished(outcome: Outcome = "proven", stopped: str | None = None) -> str:
+def finished(
+    outcome: Outcome = "proven", stopped: str | None = None, status: Status = "finished"
+) -> str:
     made = improvement(study("agent:desk", "Be kind.", "Be brief.", outcome))
-    made.stopped = stopped
+    made.stopped, made.status = stopped, status
     folder = Path(".baton/improvements/one")
     folder.mkdir(parents=True)
     (folder / RESULT).write_bytes(msgspec.json.encode(made))
@@ -51,6 +55,29 @@ def test_proven_texts_are_written_and_it_is_said_where_the_old_ones_are(
     assert main(["improve", "--from", folder, "--apply"]) == 2
     assert "no file has its text as it was" in capfd.readouterr().err
     assert (project / "app.py").read_text() == NEW
+
+
+def test_texts_of_an_improvement_that_was_killed_are_written_and_it_is_said(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished(status="running")
+    Path(folder, JOURNAL).write_bytes(b"")
+    assert main(["improve", "--from", folder, "--html", "a.html", "--apply"]) == 0
+    assert "interrupted: this is what came of it until then" in capfd.readouterr().out
+    assert "interrupted: this is what came of it until then" in Path("a.html").read_text("utf-8")
+    assert (project / "app.py").read_text() == NEW
+
+
+def test_an_improvement_that_is_still_running_says_so(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished("no proven gain", status="running")
+    with Path(folder, JOURNAL).open("wb") as file:
+        keep_others_out(file, Path(folder), "in use")
+        assert main(["improve", "--from", folder, "--json"]) == 3
+    shown = capfd.readouterr()
+    assert json.loads(shown.out)["status"] == "running"
+    assert "running: this is what came of it until now" in shown.err
 
 
 def test_json_is_all_that_is_printed_on_standard_output(

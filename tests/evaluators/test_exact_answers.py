@@ -133,3 +133,9 @@ def test_they_are_known_by_the_names_of_strands() -> None:
     }
     scores = [verdict(name, trace("x"), case("x"), **config) for name, config in specs.items()]
     assert [each.evaluator for each in scores] == ["Equals", "Contains", "StartsWith"]
+
+
+@pytest.mark.parametrize("kind", [Contains, StartsWith])
+def test_nothing_has_to_be_named_before_they_score(kind: type[Contains | StartsWith]) -> None:
+    """Beside a judge, what an evaluator lacks stops the run."""
+    assert kind(value="Hello").lacks is None

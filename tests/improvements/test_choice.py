@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.improvements.choice import Chosen, Pointed, choose
+from baton.improvements.choice import Chosen, Failing, Pointed, choose
 from baton.model import FailedAt, Hop, InputError
 from baton.stats.comparison import CASES_PASSED, Axis
 from baton.store import IndexRow
@@ -25,7 +25,7 @@ def row(*failed: FailedAt, to: str = "refunds", back: bool = True) -> IndexRow:
 
 
 def chosen(*rows: IndexRow, blamed: tuple[str, ...] = (), **given: Any) -> list[Chosen]:
-    return choose([(each, blamed) for each in rows], TYPES, TEXTS, **given)
+    return choose([Failing(each, blamed) for each in rows], TYPES, TEXTS, **given)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,19 @@ def test_an_agent_that_fails_in_no_case_here_is_not_studied_and_it_is_said() -> 
     assert "baton issues --promote 3f2a" in told
     with pytest.raises(InputError, match=r"no train or select case fails .* point to `billing`"):
         chosen(pointed=known)
+
+
+def test_an_agent_that_works_alone_is_found_without_a_dispatch() -> None:
+    failed = row(FailedAt("response"))
+    failed.route = []
+    (one,) = choose([Failing(failed, last="billing")], TYPES, TEXTS)
+    assert (one.component, one.aimed) == ("agent:billing", Axis("response"))
+    with pytest.raises(InputError, match="1 case fails, and nothing tells at which agent"):
+        choose([Failing(failed)], TYPES, TEXTS)
+    # One agent, whatever the program calls it in its records.
+    (only,) = choose([Failing(failed, last="main")], TYPES, ["agent:desk", "tool:pay"])
+    assert (only.component, only.aimed) == ("agent:desk", Axis("response"))
+    assert only.why == "1 case fails, and it is the only agent whose text can be changed"
 
 
 def test_what_the_record_proves_is_told() -> None:

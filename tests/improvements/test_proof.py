@@ -161,12 +161,30 @@ def test_what_is_aimed_at_may_not_fall_silent_on_cases() -> None:
 def test_another_evaluator_may_fall_silent_only_where_the_case_passes() -> None:
     before = side([0] * 12 + [1] * 12, tone=[1] * 24)
     passing = side([1] * 24, tone=[1] * 24)
-    assert prove(before, silent_on(passing, TONE, 12)).outcome == "proven"
+    of_work = {"tone"}
+    assert prove(before, silent_on(passing, TONE, 12), of_work=of_work).outcome == "proven"
     failing = side([0] * 4 + [1] * 20, tone=[1] * 24)
     assert prove(before, failing).outcome == "proven"
-    decided = prove(before, silent_on(failing, TONE, 4))
+    decided = prove(before, silent_on(failing, TONE, 4), of_work=of_work)
     assert decided.outcome == "no proven gain"
     assert decided.reason == "tone has no value any more on 4 of 24 cases"
+
+
+def test_an_evaluator_of_the_whole_case_may_not_fall_silent_even_where_the_case_passes() -> None:
+    """The agent waits for somebody: its answer is not judged, and its route alone passes."""
+    before = side([0] * 12 + [1] * 12, tone=[0] * 12 + [1] * 12)
+    passing = side([1] * 24, tone=[1] * 24)
+    decided = prove(before, silent_on(passing, TONE, 12))
+    assert decided.outcome == "no proven gain"
+    assert decided.reason == "tone has no value any more on 12 of 24 cases"
+
+
+def test_cases_that_pass_by_a_judge_are_flattery_as_well() -> None:
+    before = side([0] * 12, tone=[0.0] * 12, second=[1.0] * 12)
+    after = side([1] * 12, tone=[1.0] * 12, second=[1.0] * 12)
+    decided = prove(before, after, judged={"tone", "cases passed"}, witnesses=[SECOND])
+    assert decided.outcome == "no proven gain"
+    assert "a judge finds it better in cases passed" in decided.reason
 
 
 def test_a_gain_is_none_where_fewer_cases_pass_be_it_by_chance() -> None:

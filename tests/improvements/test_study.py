@@ -15,7 +15,7 @@ from baton.improvements.choice import Pointed
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
-from baton.improvements.study import improve_texts
+from baton.improvements.study import Progress, improve_texts
 from baton.model import (
     Case,
     CaseResult,
@@ -164,6 +164,25 @@ def test_an_answer_that_cannot_be_used_is_a_refused_candidate() -> None:
     (study,) = improve(model=Model(refuse), components=["agent:desk"], candidates=3).studies
     assert study.outcome == "no proven gain"
     assert {each.refused for each in study.candidates[1:]} == {"the model gave no usable answer"}
+
+
+def test_an_improvement_that_is_broken_off_says_so_in_what_it_leaves() -> None:
+    seen: list[str] = []
+    progress = Progress(studied=lambda result: seen.append(result.status))
+
+    async def broken_off() -> None:
+        work = improve_texts(
+            moments(wait=0.01), Model(), Journal.in_memory(), Options(seed=3), progress=progress
+        )
+        task = asyncio.ensure_future(work)
+        while not seen:
+            await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(broken_off())
+    assert seen == ["running", "interrupted"]
 
 
 def test_agents_that_are_down_stop_the_run_with_the_reason() -> None:

@@ -142,6 +142,7 @@ def improve_command(
     json: Flag = False,
     aim: Annotated[str | None, LATER] = None,
     witness: Annotated[Words, LATER] = (),
+    second_judge: Annotated[str | None, LATER] = None,
     evaluators: Annotated[Evaluators, LATER] = (),
     max_calls: Annotated[Whole | None, LATER] = None,
     max_words: Annotated[Whole | None, LATER] = None,
@@ -209,8 +210,11 @@ def improve_command(
         What has to get better: an evaluator, or `cases passed`. When left out, the evaluator that
         fails most at the agent.
     witness
-        An evaluator that has to agree where a judge alone decides on the aim. When left out, those
-        that ask nobody. May be given several times.
+        An evaluator that has to agree where a judge has a say in the aim. When left out, those
+        that ask nobody, and the second judge. May be given several times.
+    second_judge
+        A model that judges everything as well, so that a text which only flatters the first judge
+        is refused.
     evaluators
         An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to those
         for what the cases expect. May be given several times.
@@ -241,13 +245,15 @@ def improve_command(
     trust
         A folder whose baton.yaml may name code, although it was only found.
     """
-    from baton.improvements.report import exit_code
+    from baton.improvements.report import exit_code, not_finished
 
     _check_together(locals())
     if finished is not None:
         improvement = read_improvement(finished)
         writing.ready([finished / RESULT])
         _show(improvement, show, as_json=json)
+        if json and (unfinished := not_finished(improvement)) is not None:
+            note(unfinished)
         writing.write(finished, app, variant, trust_in(trust), aside=json)
         return exit_code(improvement)
     folders: list[Path] = []
@@ -277,6 +283,7 @@ def improve_command(
             "seed": seed,
             "aim": aim,
             "witness": witness,
+            "second_judge": second_judge,
             "live_tools": live_tools,
             "issues": issues,
             "labels": [labels] if labels is not None else [],

@@ -26,14 +26,14 @@ from .base import Pair, TurnEvaluator, Which, describe
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     """Compares the text of the last answer with one that an option states; the score is 1 or 0.
 
-    ``lacks`` says in words that the text is not as it has to be.
+    ``unlike`` says in words that the text is not as it has to be.
     """
 
     states = ()
     stated_as = "an answer"
     details = AnswerDetails
     needs = ("output",)
-    lacks: ClassVar[str]
+    unlike: ClassVar[str]
 
     value: Annotated[str, FROM_CASES, describe("The text to look for.")]
     case_sensitive: CaseSensitive = True
@@ -52,7 +52,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
         turn = pair.turn
         reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
         met = self.holds(reading.fold(answer_text(turn)), reading.fold(self.value))
-        problem = f"the answer {self.lacks} {shown(self.value)}" if turn.output else ""
+        problem = f"the answer {self.unlike} {shown(self.value)}" if turn.output else ""
         return Row(pair.number, turn, float(met), problem or no_answer(turn), {})
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Contains(LastAnswerEvaluator, frozen=True, kw_only=True):
     type = "contains"
     summary = "whether the last answer contains a text"
     aliases = (Alias("contains", "Contains"),)
-    lacks = "does not contain"
+    unlike = "does not contain"
 
     def holds(self, text: str, wanted: str) -> bool:
         """Tell whether the text is in the answer."""

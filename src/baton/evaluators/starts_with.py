@@ -13,7 +13,7 @@ class StartsWith(LastAnswerEvaluator, frozen=True, kw_only=True):
     type = "starts_with"
     summary = "whether the last answer starts with a text"
     aliases = (Alias("starts_with", "StartsWith"),)
-    lacks = "does not start with"
+    unlike = "does not start with"
 
     def holds(self, text: str, wanted: str) -> bool:
         """Tell whether the answer starts with the text."""

@@ -168,6 +168,24 @@ def keep_others_out(file: BinaryIO, folder: Path, message: str) -> None:
         return  # some network file systems have no locks
 
 
+def is_in_use(path: Path) -> bool:
+    """Tell whether a process keeps others out of a file; where there are no locks, it is so."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        with open_regular(path, "rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 def sync_folder(folder: Path) -> None:
     """Have the disk keep the names in a folder; not every system can."""
     if os.name != "posix":

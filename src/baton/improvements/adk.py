@@ -162,6 +162,7 @@ class _Examples:
 
     types: Mapping[str, str] = {_SCORE: _SCORE}
     silent: Collection[str] = ()
+    of_work: Collection[str] = ()
 
     def __init__(self, agent: Agent, sampler: Sampler[Any]) -> None:
         self.agent, self._sampler = agent, sampler

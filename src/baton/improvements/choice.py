@@ -66,6 +66,17 @@ class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ", ".join(said)
 
 
+class Failing(NamedTuple):
+    """A case as it was played, the agents that are proven to have made it fail, and who was last.
+
+    ``last`` is the agent that worked last, where no dispatch tells of any.
+    """
+
+    row: IndexRow
+    blamed: Collection[str] = ()
+    last: str | None = None
+
+
 class Chosen(NamedTuple):
     """A component to study, why, and the axis that has to get better."""
 
@@ -75,7 +86,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    rows: Iterable[tuple[IndexRow, Collection[str]]],
+    rows: Iterable[Failing],
     types: Mapping[str, str],
     components: Collection[str],
     *,
@@ -91,8 +102,7 @@ def choose(
     of the cases is left out all the same: candidates for it could not be told apart.
 
     Args:
-        rows: the cases as they are played unchanged, each with the agents that are proven to have
-            made it fail.
+        rows: the cases as they are played unchanged.
         types: the type of each evaluator, by its name.
         components: the texts that there are, by name.
         agents: study the instructions of these agents, whatever the failures say.
@@ -106,10 +116,12 @@ def choose(
     """
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     proven: Counter[str] = Counter()
-    for row, blamed in rows:
+    failing = 0
+    for row, blamed, last in rows:
+        failing += bool(row.failed_at)
         by_record = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
         proven.update(agent for agent, _ in by_record)
-        for agent, evaluator in by_record or pointing(row, types):
+        for agent, evaluator in by_record or pointing(row, types, last):
             found[agent][evaluator] += 1
     if agents or named:
         wanted = [*named, *(f"agent:{name}" for name in agents)]
@@ -134,6 +146,23 @@ def choose(
             )
             for agent in there[:MOST]
         ]
+    alone = [name for name in components if name.startswith("agent:")]
+    if failing and len(alone) == 1:
+        counts = sum(found.values(), Counter())
+        return [
+            Chosen(
+                alone[0],
+                f"{counted(failing, 'case')} {'fails' if failing == 1 else 'fail'}, and it is the "
+                "only agent whose text can be changed",
+                aimed or (_axis(counts) if counts else CASES_PASSED),
+            )
+        ]
+    if failing and not ranked:
+        raise InputError(
+            f"{counted(failing, 'case')} {'fails' if failing == 1 else 'fail'}, and nothing tells "
+            f"at which agent: name one by {option('agent')}; "
+            f"{suggestion('', alone) or 'no text of an agent can be changed'}"
+        )
     if not ranked:
         also = f"; {unseen[0]}" if unseen else ""
         raise InputError(
@@ -187,11 +216,16 @@ def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]
             raise InputError(f"there is no component `{name}`; {hint}")
 
 
-def pointing(row: IndexRow, types: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Return the agents that a case's failures point to, each with the evaluator that says so."""
+def pointing(
+    row: IndexRow, types: Mapping[str, str], alone: str | None = None
+) -> Iterable[tuple[str, str]]:
+    """Return the agents that a case's failures point to, each with the evaluator that says so.
+
+    ``alone`` is who worked where there is no dispatch.
+    """
     failed = [(at, types.get(at.evaluator, at.evaluator)) for at in row.failed_at]
     misrouted = any(type_ in ROUTING for _, type_ in failed)
-    first = row.route[0].sender if row.route else None
+    first = row.route[0].sender if row.route else alone
     last = row.route[-1].receiver if row.route and row.route[-1].kind != "return" else None
     if row.route and row.route[-1].kind == "return":
         last = row.route[-1].sender

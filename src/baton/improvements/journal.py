@@ -35,6 +35,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
         error: why it broke.
         told: what proposers are shown of it, by component; empty for cases that they never see.
         blamed: the agents that are proven to have made it fail.
+        last: the agent that worked last; for plays without a dispatch, of which the row names none.
         cost_usd: of agents and judges, as far as prices are known.
     """
 
@@ -43,6 +44,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
     error: str | None = None
     told: dict[str, str] = msgspec.field(default_factory=dict)
     blamed: list[str] = msgspec.field(default_factory=list)
+    last: str | None = None
     cost_usd: float | None = None
 
 

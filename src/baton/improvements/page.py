@@ -19,6 +19,7 @@ from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
 from baton.stats.comparison import AxisChange
 
+from .report import not_finished
 from .result import Candidate, Improvement, Outcome, Study
 
 _LINES = 400
@@ -88,6 +89,8 @@ def _top(improvement: Improvement, title: str) -> Iterator[str]:
     yield '<p class="facts">'
     yield " ".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in facts)
     yield "</p>"
+    if (unfinished := not_finished(improvement)) is not None:
+        yield f'<p class="callout error">{_line(unfinished)}</p>'
     if improvement.stopped:
         said = _line(f"It ended early: {improvement.stopped}")
         yield f'<p class="callout error" dir="auto">{said}</p>'

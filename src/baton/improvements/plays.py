@@ -46,6 +46,11 @@ class Playable(Protocol):
         """The type of each evaluator, by its name."""
         ...
 
+    @property
+    def of_work(self) -> Collection[str]:
+        """Evaluators, by name, of single dispatches, runs or calls: without any they are silent."""
+        ...
+
     async def texts(self) -> dict[str, str]:
         """Return the texts that may be changed, by name."""
         ...
@@ -185,7 +190,7 @@ class Plays:
         # are no fault of a text.
         self._broken += 1
         if self._broken > 1 or not texts:
-            why = next((each.error for each in errors if each.error), "nothing could be scored")
+            why = next(filter(None, map(_why, errors)), "nothing could be scored")
             raise StoppedError(f"none of {counted(len(results), 'play')} could be made: {why}")
 
     def _step(self, missing: int, *, is_first: bool) -> int:
@@ -243,8 +248,17 @@ class Plays:
             error=_why(result),
             told={each: told(self.cases[id_], result, each) for each in shown},
             blamed=self._blame(result) if result.status == "failed" else [],
+            last=_last(result),
             cost_usd=sum(known) if known else None,
         )
+
+
+def _last(result: CaseResult) -> str | None:
+    if result.trace is None or result.status != "failed":
+        return None
+    return next(
+        (run.agent for turn in reversed(result.trace.turns) for run in turn.runs[-1:]), None
+    )
 
 
 def _why(result: CaseResult) -> str | None:

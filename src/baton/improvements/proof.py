@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import CaseResult, counted
+from baton.model.option_names import option
 from baton.stats.comparison import (
     CASES_PASSED,
     Axis,
@@ -89,6 +90,7 @@ def prove(
     groups: Mapping[str, str] | None = None,
     judged: Collection[str] = (),
     witnesses: Sequence[Axis] = (),
+    of_work: Collection[str] = (),
     lower_is_better: frozenset[str] = frozenset(),
     confidence: float = 0.95,
 ) -> Decided:
@@ -100,9 +102,11 @@ def prove(
         aimed: the axis that has to become better.
         groups: the group of each case by its id (``split.Drawn.groups``). Cases of a group are no
             evidence of their own: a group counts once, with the mean of its cases.
-        judged: the axes, by name, that a judge alone decides. A candidate may flatter a judge, so
-            that for such an aim one of ``witnesses`` has to become better as well.
+        judged: the axes, by name, that a judge decides, or helps to. A candidate may flatter a
+            judge, so that for such an aim one of ``witnesses`` has to become better as well.
         witnesses: axes of a second judge, of findings, or of evaluators that ask nobody.
+        of_work: the axes, by name, that are of single dispatches, runs or calls. They may fall
+            silent where a case passes without any; all others speak of the case, and may not.
         lower_is_better: axes, by name, of which less is better.
         confidence: of the test.
     """
@@ -125,7 +129,7 @@ def prove(
     )
     doubt = (
         _lost(before.cases, after.cases, aimed)
-        or _vanished(before.cases, after.cases)
+        or _vanished(before.cases, after.cases, of_work)
         or _not_better(found, len(old), needed)
         or (f"it is worse in {_listed(worse)}" if worse else None)
         or _fewer_pass(comparison, aimed)
@@ -202,12 +206,16 @@ def _fewer_pass(comparison: Comparison, aimed: Axis) -> str | None:
     return None
 
 
-def _vanished(before: Mapping[str, CaseValues], after: Mapping[str, CaseValues]) -> str | None:
-    """Say that an evaluator has nothing to say any more on cases that do not pass either.
+def _vanished(
+    before: Mapping[str, CaseValues], after: Mapping[str, CaseValues], of_work: Collection[str]
+) -> str | None:
+    """Say that an evaluator has nothing to say any more on cases.
 
     A text that keeps an agent from handing work over leaves nothing to judge of dispatches. Where
     the case passes, what it states holds without them: a desk that now answers by itself what it
-    should. Axes of one agent come and go with the work that it is given.
+    should. An evaluator of the whole case has no such excuse: where the answer is not judged any
+    more, as the agent waits for somebody, the case may pass by its route alone. Axes of one agent
+    come and go with the work that it is given.
     """
     axes = {axis for case in before.values() for axis in case.values if axis.agent is None}
     for axis in sorted(axes - {CASES_PASSED}, key=str):
@@ -217,7 +225,7 @@ def _vanished(before: Mapping[str, CaseValues], after: Mapping[str, CaseValues])
             for id_ in had
             if not after[id_].values.get(axis)
             and not after[id_].errors
-            and min(after[id_].values.get(CASES_PASSED) or [0.0]) < 1
+            and (axis.name not in of_work or min(after[id_].values.get(CASES_PASSED) or [0.0]) < 1)
         ]
         if len(gone) > MOST_LOST * len(had):
             return f"{axis} has no value any more on {len(gone)} of {counted(len(had), 'case')}"
@@ -271,14 +279,17 @@ def _flattery(
     others = [axis for axis in witnesses if axis != aimed]
     if not others:
         return (
-            f"a judge alone decides on {aimed}, and a text may flatter a judge: a second judge, or "
-            "an evaluator that asks nobody, has to agree"
+            f"a judge alone decides on {aimed}, and a text may flatter a judge: an evaluator that "
+            f"asks nobody, or a second judge ({option('second_judge')}), has to agree"
         )
     for axis in others:
         found = compare_pairs(_values(old, axis), _values(new, axis))
         if found is not None and _agrees(found, -1 if axis.name in lower_is_better else 1):
             return None
-    return f"a judge finds it better in {aimed}, but {_listed([*map(str, others)])} does not"
+    return (
+        f"a judge finds it better in {aimed}, and a text may flatter a judge: "
+        f"{_listed([*map(str, others)])} would have to agree, and does not"
+    )
 
 
 def _agrees(found: Difference, sign: int) -> bool:

@@ -140,8 +140,11 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
         for number, each in enumerate(material.moments[:MOMENTS], 1):
             yield f"Moment {number}", each
     if "history" in shows:
-        ranked = sorted(material.history, key=lambda tried: -tried[1])
-        kept = ranked if len(ranked) <= HISTORY else [*ranked[:12], *ranked[12 - HISTORY :]]
+        # The best ones last: a model goes by what it read last ("Large Language Models as
+        # Optimizers", section 4.2).
+        # Of two with one score the shorter is the better one.
+        ranked = sorted(material.history, key=lambda tried: (tried[1], -len(tried[0])))
+        kept = ranked if len(ranked) <= HISTORY else [*ranked[: HISTORY - 12], *ranked[-12:]]
         for number, (text, score) in enumerate(kept, 1):
             yield f"Text {number}, score {score:.2f}", text
 

@@ -52,6 +52,8 @@ def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10
         console.print(Text(f"note: {one_line(note, 400)}", "yellow"))
     if improvement.stopped is not None:
         console.print(Text(f"stopped: {one_line(improvement.stopped, 400)}", "bold red"))
+    if (unfinished := not_finished(improvement)) is not None:
+        console.print(Text(unfinished, "bold red"))
     proven = len(improvement.texts)
     console.print(Text(f"{counted(proven, 'text')} proven to be better" if proven else "no gain"))
 
@@ -60,7 +62,16 @@ def exit_code(improvement: Improvement) -> int:
     """Return 0 where a gain is proven, 3 where it was stopped before, 1 for no proven gain."""
     if improvement.texts:
         return 0
-    return 3 if improvement.stopped is not None else 1
+    return 3 if improvement.stopped is not None or improvement.status != "finished" else 1
+
+
+def not_finished(improvement: Improvement) -> str | None:
+    """Say that an improvement did not come to its end; ``None`` where it did."""
+    if improvement.status == "running":
+        return "running: this is what came of it until now"
+    if improvement.status == "interrupted":
+        return "interrupted: this is what came of it until then; --resume goes on with it"
+    return None
 
 
 def _how(study: Study) -> str:

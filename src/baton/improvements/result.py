@@ -27,6 +27,11 @@ anything else that was tried to its end. ``stopped``: a budget, an error or a pe
 held-out cases were played; nothing is known then."""
 
 
+Status = Literal["running", "finished", "interrupted"]
+"""``finished``: nothing more would be done, also where a budget ended it (``stopped`` says so).
+``interrupted``: it was killed or broke, and may be resumed."""
+
+
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Which cases serve for what, by id. No group of cases is in two parts.
 
@@ -149,6 +154,8 @@ class Improvement(msgspec.Struct, kw_only=True):
         cost_usd: what plays and proposals cost, as far as prices are known.
         seconds: how long it took; ``own_seconds`` of that were not spent waiting for agents and
             models.
+        status: whether it came to its end; a file that says ``running`` without a process that
+            writes it was killed (:func:`baton.session.apply.read_improvement` says so).
         stopped: why it ended early, in a sentence.
         notes: what a reader has to know: few cases, a weak aim, a strategy not above chance.
     """
@@ -163,6 +170,7 @@ class Improvement(msgspec.Struct, kw_only=True):
     cost_usd: float | None = None
     seconds: float = 0.0
     own_seconds: float = 0.0
+    status: Status = "finished"
     stopped: str | None = None
     notes: list[str] = msgspec.field(default_factory=list)
 

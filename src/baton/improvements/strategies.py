@@ -52,8 +52,8 @@ WAYS: dict[Strategy, Way] = {
     "random": Way("current_best", (1, 2), 1, ("vary",)),
     # A pool of short rules (of examples: cases); a Bayesian optimiser learns which help together.
     "bayesian": Way("current_best", (1, 1), None, ("rules",)),
-    # One question over everything that was tried, as in "Large Language Models as Optimizers"
-    # (C. Yang et al., 2023).
+    # One question over everything that was tried, with scores, and over examples of the task, as in
+    # "Large Language Models as Optimizers" (C. Yang et al., 2023).
     "meta_prompt": Way("current_best", (1, 1), None, ("from_history",)),
     # Critique as a gradient, edits along it, and a beam (R. Pryzant et al., "Automatic Prompt
     # Optimization with Gradient Descent and Beam Search", 2023).

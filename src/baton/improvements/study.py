@@ -21,7 +21,7 @@ from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.replays.new_text import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
-from .choice import Chosen, choose, pointing
+from .choice import Chosen, Failing, choose, pointing
 from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, StoppedError
 from .proof import Decided, Side, prove, side_of_rows
@@ -127,18 +127,32 @@ class _Run:
             )
         self.plays = Plays(moments, journal, options, self.split, blame)
         self.result = Improvement(
-            id=id_, target=target, studies=[], split=self.split, seed=options.seed, notes=notes
+            id=id_,
+            target=target,
+            studies=[],
+            split=self.split,
+            seed=options.seed,
+            status="running",
+            notes=notes,
         )
         self.moments = moments
         self.types = moments.types
 
     async def improve(self) -> Improvement:
         began = perf_counter()
+        self.progress.studied(self.result)  # whoever looks at it now finds that it is running
         try:
             await self._improve()
         except StoppedError as stopped:
             self.result.stopped = str(stopped)
+        except BaseException:
+            self.result.status = "interrupted"
+            self.result.seconds = perf_counter() - began
+            self._sum_up()
+            self.progress.studied(self.result)
+            raise
         result = self.result
+        result.status = "finished"
         result.seconds = perf_counter() - began
         result.own_seconds = max(0.0, result.seconds - self.plays.waited)
         self._sum_up()
@@ -153,7 +167,7 @@ class _Run:
         self.progress.step(f"{counted(len(open_ids), 'case')} played as they are")
         before = await plays.of({}, open_ids)
         chosen_ = choose(
-            ((play.row, play.blamed) for own in before.values() for play in own),
+            (Failing(play.row, play.blamed, play.last) for own in before.values() for play in own),
             self.types,
             texts,
             agents=self.options.agents,
@@ -261,7 +275,7 @@ class _Search:
             id_
             for id_, own in base.items()
             for play in own
-            if any(agent == name for agent, _ in pointing(play.row, run.types))
+            if any(agent == name for agent, _ in pointing(play.row, run.types, play.last))
         }
         self._base_select = [self._score(0, id_) for id_ in select]
         if min(self._base_select) >= 1:
@@ -324,6 +338,7 @@ class _Search:
             groups=self._run.groups,
             judged=options.judged,
             witnesses=[axis for name in options.witnesses if (axis := _axis_named(name))],
+            of_work=self._run.moments.of_work,
             lower_is_better=options.lower_is_better,
             confidence=1 - self._false_gains,
         )
@@ -513,11 +528,7 @@ class _Search:
         self._tries += 1
         failing = [each for each in moments if each.startswith("failed")]
         shown = [*failing, *(each for each in moments if each not in failing)][:MOMENTS]
-        history = [
-            (each.text, fmean(own))
-            for each in self._candidates
-            if (own := self._scores(each, self._seen[each.number].keys() & self._plays.train))
-        ]
+        history = self._history()
         cost_before = self._run.journal.sums()[2] or 0.0
         proposed: Proposed = await self._proposer(parent, shown, history)
         cost = (self._run.journal.sums()[2] or 0.0) - cost_before
@@ -537,6 +548,28 @@ class _Search:
             return parent
         self._numbers[text] = number
         return text
+
+    def _history(self) -> list[tuple[str, float]]:
+        """Return the texts that were tried, with scores that can be compared.
+
+        Each was played on other train cases, of which more fail as the text is than of all: means
+        over them would put the text as it is above most that are better. So a score is the mean
+        over the cases that fail as the text is, and over those that pass, each with the share that
+        it has of all; what a text was not played on counts as it went before.
+        """
+        train = self._run.split.train
+        strata = [[id_ for id_ in train if (self._score(0, id_) < 1) == fails] for fails in (1, 0)]
+        scored = []
+        for each in self._candidates:
+            seen = self._seen[each.number].keys() & self._plays.train
+            if seen:
+                means = [
+                    len(own) * fmean(self._scores(each, [c for c in own if c in seen] or own))
+                    for own in strata
+                    if own
+                ]
+                scored.append((each.text, sum(means) / len(train)))
+        return scored
 
     def _fault(self, text: str) -> str | None:
         """Say which rule a text breaks; ``None`` where it may be played."""

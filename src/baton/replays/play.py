@@ -47,6 +47,9 @@ from .seen import Seen, differences, recorded_in, seen_in
 MakeProvider = Callable[[Mapping[str, str]], ConfiguredProvider[Any]]
 """Builds what plays, with some texts changed; a new one each time, not entered yet."""
 
+_WORK = ("dispatch", "run", "tool_call")
+"""Units of which a case may have none."""
+
 CaseOutcome = Literal["fixed", "broken", "passes", "fails", "no verdict", "error"]
 """What became of a case. ``fixed``: it fails unchanged, and passes changed in each repeat.
 ``broken``: it passes unchanged in each repeat, and fails changed. ``passes`` and ``fails``: both
@@ -183,6 +186,12 @@ class Moments:
         """The type of each evaluator, by its name."""
         planned = self.plan.all_evaluators
         return {name: each.evaluator.type for name, each in planned.items()}
+
+    @property
+    def of_work(self) -> set[str]:
+        """Evaluators, by name, of single dispatches, runs or calls: without any they are silent."""
+        planned = self.plan.all_evaluators
+        return {name for name, each in planned.items() if each.evaluator.unit in _WORK}
 
     async def texts(self) -> dict[str, str]:
         """Return the texts that may be changed, as they are, by name.

@@ -10,7 +10,8 @@ import msgspec
 from baton.config.git import Branching, working_tree
 from baton.config.trust import Trust, trust_of
 from baton.formats.document import Document, read_bytes
-from baton.formats.own_files import HOME
+from baton.formats.own_files import HOME, is_in_use
+from baton.improvements.journal import JOURNAL
 from baton.improvements.result import RESULT, Improvement, Study
 from baton.improvements.texts_in_files import Change, FileChange, changes_of_files, write_files
 from baton.model import InputError, Problem, counted
@@ -48,15 +49,19 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 def read_improvement(folder: PathLike) -> Improvement:
     """Read what `baton improve` kept in its folder.
 
+    Its ``status`` is ``interrupted`` where it says ``running`` and no process is at work there.
+
     Raises:
-        InputError: it is no such folder, it has not ended, or its file has faults.
+        InputError: it is no such folder, or its file has faults.
     """
     file = Path(folder) / RESULT
     if not file.is_file():
-        message = f"no {RESULT} here: name the folder of a finished `baton improve`"
+        message = f"no {RESULT} here: name the folder of a `baton improve`"
         raise InputError(Problem(file=str(folder), message=message))
     document = Document(str(file), read_bytes(file), "json")
     read: Improvement = document.convert(document.value(), Improvement)
+    if read.status == "running" and not is_in_use(Path(folder) / JOURNAL):
+        read.status = "interrupted"
     return read
 
 

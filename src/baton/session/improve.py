@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 import msgspec
 
 from baton.config.judge import JudgeConfig, JudgeFlags, judge_config, make_judge_of
+from baton.evaluators.judged import Judged
+from baton.evaluators.user_defined import traits_of
 from baton.feed.blame import proven
 from baton.feed.failures import failures_of
 from baton.formats.own_files import HOME, write_whole
@@ -30,7 +32,7 @@ from baton.model import CaseResult, InputError, Judge, Usage
 from baton.model.option_names import option
 from baton.replays.play import Moments
 from baton.runner.loop import run_anywhere
-from baton.runner.plan import Specs
+from baton.runner.plan import PlannedEvaluator, Specs
 from baton.stats.comparison import PASSED
 
 from .evaluate import EvaluateOptions
@@ -95,8 +97,10 @@ class ImproveOptions(EvaluateOptions, total=False):
         component: change these texts, as in ``description:refund``.
         aim: the axis that has to get better, such as ``dispatch_routing`` or ``cases passed``; what
             fails most at the agent when left out.
-        witness: axes that have to agree where a judge alone decides on the aimed one; by default
-            those of all evaluators that ask nobody.
+        witness: axes that have to agree where a judge has a say in the aimed one; by default
+            those of all evaluators that ask nobody, and of the second judge.
+        second_judge: a model that judges everything as well, as in ``"openai:gpt-5"``: a text that
+            only flatters the first judge does not convince it.
         strategy: ``gepa``, ``random``, ``bayesian``, ``meta_prompt``, ``protegi`` or
             ``prompt_wizard``, or the name that other tools have for it, such as
             ``BayesianSearchOptimizer``.
@@ -123,6 +127,7 @@ class ImproveOptions(EvaluateOptions, total=False):
     component: str | Sequence[str]
     aim: str | None
     witness: str | Sequence[str]
+    second_judge: str | None
     strategy: str
     seed: int
     candidates: int
@@ -249,10 +254,12 @@ def _prepared(
         limit=options.get("limit"),
         instead="an agent before its cases, as in `baton improve app.py:agent cases.yaml`",
     )
+    judge = _judge_of(ready, options, max_cost)
+    seconds = _add_second_judge(ready.moments, judge.model, options.get("second_judge"))
     plan = ready.moments.plan
     planned = plan.all_evaluators
     judged = {name for name, each in planned.items() if each.needs_judge}
-    alone = judged and len(judged) == len(planned)
+    agreeing = [name for name in planned if name not in judged or name in seconds]
     given = Options(
         strategy=strategy,
         seed=options.get("seed", 0),
@@ -262,13 +269,15 @@ def _prepared(
         agents=_listed(options.get("agent", ())),
         components=_listed(options.get("component", ())),
         aimed=options.get("aim"),
-        judged=frozenset({*judged, PASSED} if alone else judged),
-        witnesses=_listed(options.get("witness", ())) or [n for n in planned if n not in judged],
+        # Whether a case passes hangs on the judge as well, whatever else is evaluated.
+        judged=frozenset({*judged, PASSED} if judged else ()),
+        witnesses=_listed(options.get("witness", ())) or agreeing,
         lower_is_better=frozenset(plan.gate.lower),
         most_words=options.get("max_words"),
     )
     _check_axes(given, set(planned))
-    about = _about(ready, given, judge := _judge_of(ready, options, max_cost))
+    _check_witnesses(given, planned, judge.model)
+    about = _about(ready, given, judge)
     evidence = _evidence(ready, options)
     given = msgspec.structs.replace(given, pointed=evidence.pointed)
     cases = [case for case in ready.moments.cases if case.id not in ready.moments.silent]
@@ -300,9 +309,76 @@ def _evidence(ready: Ready, options: ImproveOptions) -> Evidence:
 def _check_axes(options: Options, evaluators: set[str]) -> None:
     known = {PASSED, *evaluators}
     for name, value in (("aim", options.aimed), *(("witness", n) for n in options.witnesses)):
-        if value is not None and value.partition(" of ")[0] not in known:
+        if value is not None and _evaluator_of(value) not in known:
             listed = ", ".join(sorted(known))
             raise InputError(f"{option(name)}: nothing scores `{value}`; there are {listed}")
+
+
+def _add_second_judge(moments: Moments, first: str, model: str | None) -> set[str]:
+    """Have a second model judge what the first one does; return the names of what it decides.
+
+    Raises:
+        InputError: nothing is judged, or by the same model.
+    """
+    if model is None:
+        return set()
+    seconds: set[str] = set()
+
+    def with_second(group: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
+        made = []
+        for each in group:
+            one = each.evaluator
+            if not isinstance(one, Judged):
+                continue
+            if model in _models(each, first):
+                raise InputError(
+                    f"{option('second_judge')}: {model} judges `{one.name}` already, and a text "
+                    "that flatters it would convince it twice"
+                )
+            given = {**msgspec.to_builtins(one.options), "judge": {"model": model}}
+            second = one.__class__(one.shape, f"{one.name} by {model}", given)
+            made.append(msgspec.structs.replace(each, evaluator=second))
+            seconds.add(second.name)
+        return (*group, *made)
+
+    plan = moments.plan
+    moments.plan = msgspec.structs.replace(
+        plan,
+        evaluators=with_second(plan.evaluators),
+        files={file: with_second(group) for file, group in plan.files.items()},
+    )
+    if not seconds:
+        raise InputError(f"{option('second_judge')}: none of the evaluators asks a judge")
+    return seconds
+
+
+def _models(planned: PlannedEvaluator, first: str) -> set[str]:
+    """Return the models that judge for an evaluator; ``first`` is what judges without a name."""
+    own = traits_of(planned.evaluator).judge_options or ({},)
+    return {str(each.get("model") or first) for each in own}
+
+
+def _check_witnesses(options: Options, planned: Mapping[str, PlannedEvaluator], first: str) -> None:
+    """Raise InputError for a witness that would only say again what a judge said."""
+    for name in map(_evaluator_of, options.witnesses):
+        if name == PASSED and options.judged:
+            raise InputError(
+                f"{option('witness')}: whether a case passes hangs on the judge as well: name an "
+                f"evaluator that asks nobody, or give {option('second_judge')}"
+            )
+        if name not in options.judged:
+            continue
+        others = [each for own, each in planned.items() if own != name and each.needs_judge]
+        same = {model for each in others for model in _models(each, first)}
+        if not _models(planned[name], first) - same:
+            raise InputError(
+                f"{option('witness')}: `{name}` asks the model that judges, which a text may "
+                f"flatter: give it a `judge:` of its own, or {option('second_judge')}"
+            )
+
+
+def _evaluator_of(axis: str) -> str:
+    return axis.partition(" of ")[0]
 
 
 def _judge_of(ready: Ready, options: ImproveOptions, max_cost: float | None) -> Judge:
