@@ -101,6 +101,27 @@ def test_the_earliest_fault_comes_first_and_one_that_was_repaired_is_no_suspect(
     assert [each.dispatch for each in answer.blame.recovered] == ["first"]
 
 
+def test_what_an_agent_claims_at_the_end_is_later_than_the_child_that_died() -> None:
+    made = trace(
+        turn(
+            "Look up order 4, and refund it.",
+            run(
+                "desk",
+                call("get_order", {"id": 4}, "30 EUR"),
+                delegate("payer", "Pay 30 EUR back.", id="d", status="failed", error="no answer"),
+                output="I refunded order 4.",
+                model="m",
+            ),
+            run("payer", status="failed", error="no answer", started_by=["d"]),
+            output="I refunded order 4.",
+        )
+    )
+    (answer,) = blame_traces([made])
+    assert [each.dispatch for each in answer.blame.suspects] == ["d", None]
+    claim = answer.blame.suspects[1]
+    assert (claim.agent, claim.fault, claim.step) == ("desk", "unsupported_claim", "r1")
+
+
 @pytest.mark.parametrize("nested", [False, True], ids=["side by side", "nested"])
 def test_a_run_with_20_000_faulty_dispatches_is_looked_at_in_seconds(nested: bool) -> None:
     count = 20_000

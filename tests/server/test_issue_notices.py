@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -36,6 +38,7 @@ class Outside:
         self.fails = 0
         self.url = ""
         self.wait = ""
+        self.is_silent = False
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         if self.fails:
@@ -51,6 +54,10 @@ class Outside:
         return 200, {}
 
     def github(self, method: str, rest: str, body: Any) -> tuple[int, Any]:
+        if method == "GET":
+            assert rest == "?state=all&sort=created&direction=desc&per_page=100"
+            listed = [{"number": n, **one} for n, one in enumerate(self.issues, 1)]
+            return 200, [one for one in reversed(listed) if "deleted" not in one]
         if rest == "":
             self.issues.append({"state": "open", "comments": [], **body})
             return 201, {"number": len(self.issues), "html_url": "https://github.com/x"}
@@ -66,22 +73,29 @@ class Outside:
         return 200, {"number": int(number)}
 
     def linear(self, query: str, variables: Any) -> Any:
+        by_id = {one["id"]: one for one in self.issues}
+        if query.startswith("query"):
+            if variables["id"] in by_id:
+                return {"data": {"issue": {"id": variables["id"]}}}
+            return {"errors": [{"message": "Entity not found: Issue"}], "data": None}
         given = variables["input"]
         if "issueCreate(" in query:
             if given["teamId"] != "team-1":
                 return {"errors": [{"message": "Entity not found: Team"}]}
+            assert str(uuid.UUID(given["id"], version=4)) == given["id"]
+            if given["id"] in by_id:
+                return {"errors": [{"message": "Entity already exists"}], "data": None}
             self.issues.append({"comments": [], **given})
-            id_ = f"lin-{len(self.issues)}"
-            return {"data": {"issueCreate": {"success": True, "issue": {"id": id_}}}}
+            return {"data": {"issueCreate": {"success": True, "issue": {"id": given["id"]}}}}
         if "issueUpdate(" in query:
-            if self.issues[int(variables["id"][4:]) - 1].get("deleted"):
+            if by_id[variables["id"]].get("deleted"):
                 said = {"message": "Entity not found: Issue",
                         "extensions": {"userPresentableMessage": "Could not find it."}}  # fmt: skip
                 return {"errors": [said], "data": None}
-            self.issues[int(variables["id"][4:]) - 1].update(given)
+            by_id[variables["id"]].update(given)
             return {"data": {"issueUpdate": {"success": True}}}
         assert "commentCreate(" in query
-        self.issues[int(given["issueId"][4:]) - 1]["comments"].append(given["body"])
+        by_id[given["issueId"]]["comments"].append(given["body"])
         return {"data": {"commentCreate": {"success": True}}}
 
 
@@ -97,7 +111,8 @@ def outside() -> Iterator[Outside]:
 def listening(there: Outside) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = json.loads(sent) if sent else None
             there.got.append((self.command, self.path, body))
             there.headers.append(dict(self.headers))
             status, answer = there.answer(self.command, self.path, body)
@@ -105,10 +120,13 @@ def listening(there: Outside) -> Iterator[str]:
             if there.wait:
                 self.send_header("Retry-After", there.wait)
                 there.wait = ""
+            if there.is_silent:
+                self.close_connection = True
+                return
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
 
-        do_PATCH = do_POST  # noqa: N815 - named by the library
+        do_PATCH = do_GET = do_POST  # noqa: N815 - named by the library
 
         def log_message(self, *_: object) -> None:
             pass
@@ -207,6 +225,63 @@ def test_an_issue_that_somebody_deleted_is_opened_anew(
     one_fails(store, "b", at=NOW + 60, now=NOW + 70)
     assert tell(store, addresses, NOW + 80) == 1
     assert len(outside.issues) == 2
+
+
+@pytest.mark.parametrize("where", ["github", "linear"])
+@pytest.mark.parametrize("how", ["answer lost", "crash"])
+def test_an_issue_of_which_nobody_knows_whether_it_was_opened_is_not_opened_twice(
+    store: Store, outside: Outside, where: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = told(outside, where, text="Look: {text}")
+    one_fails(store)
+    if how == "crash":
+        with monkeypatch.context() as context:
+            context.setattr(asyncio, "gather", dies_after(asyncio.gather))
+            with pytest.raises(KeyboardInterrupt):
+                tell(store, addresses)
+    else:
+        outside.is_silent = True
+        assert tell(store, addresses) == 0
+        outside.is_silent = False
+    assert len(outside.issues) == 1
+    assert tell(store, addresses, NOW + 300) == 1
+    (one,) = outside.issues
+    assert one["comments"] == []
+    change_state(store, ANA, rows(store)[0]["key"], StateChange(state="fixed"), NOW + 320)
+    assert tell(store, addresses, NOW + 330) == 1
+    assert (len(outside.issues), len(one["comments"])) == (1, 1)
+
+
+def dies_after(gather: Any) -> Any:
+    """Let all messages be sent, and end before it is noted what came of them."""
+
+    async def sent_and_died(*sending: Any) -> None:
+        await gather(*sending)
+        raise KeyboardInterrupt
+
+    return sent_and_died
+
+
+@pytest.mark.parametrize("where", ["github", "linear"])
+def test_what_was_refused_is_opened_later_once(store: Store, outside: Outside, where: str) -> None:
+    addresses = told(outside, where)
+    one_fails(store)
+    outside.fails = 1
+    assert tell(store, addresses) == 0
+    assert tell(store, addresses, NOW + 1000) == 1
+    assert len(outside.issues) == 1
+
+
+@pytest.mark.parametrize("to", ["slack", "webhook"])
+def test_a_hook_that_asks_for_patience_is_left_alone(
+    store: Store, outside: Outside, to: str
+) -> None:
+    addresses = told(outside, to)
+    one_fails(store)
+    outside.fails, outside.wait = 1, "700"
+    assert tell(store, addresses) == 0
+    assert tell(store, addresses, NOW + 690) == 0
+    assert tell(store, addresses, NOW + 730) == 1
 
 
 def test_who_asks_for_patience_is_left_alone_for_so_long(store: Store, outside: Outside) -> None:
@@ -313,6 +388,15 @@ def test_what_a_webhook_gets_may_be_the_json_of_another_tool(
     assert fields["customfield_1"] == 1000.0
     assert fields["description"] == 'desk → x", "y": "{count} failed 1 times'
     assert fields["labels"] == ["baton", f"issue-{rows(store)[0]['key']}"]
+
+
+def test_what_comes_with_traces_calls_nobody_in_the_markup_of_other_tools(
+    store: Store, outside: Outside
+) -> None:
+    one_fails(store, to="@everyone <!channel> [~admin]")
+    tell(store, told(outside, "webhook", webhook={"content": "{receiver}", "n": "{count}"}))
+    ((_, _, body),) = outside.got
+    assert body == {"content": "@\u200beveryone <\u200b!channel> [\u200b~admin]", "n": 1}
 
 
 def test_a_template_is_filled_once() -> None:

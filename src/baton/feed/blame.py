@@ -19,6 +19,7 @@ import msgspec
 
 from baton.judges.prompts import RULE, fenced
 from baton.model import (
+    AgentRun,
     Dispatch,
     Form,
     GotBack,
@@ -26,6 +27,7 @@ from baton.model import (
     Judge,
     JudgeError,
     JudgeRequest,
+    Said,
     Trace,
 )
 from baton.replays.steps import Place, Shown, places_of, shown_steps
@@ -144,6 +146,8 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         if made is not None and subtype_of(suspect.fault).category in _REPAIRABLE:
             done_again = last_good.get((made.from_agent, made.to_agent), -1) > order_of(made)
         order = places[suspect.step].order
+        if suspect.fault in _SAID:
+            order = places[_last_of(places[suspect.step].run)].order
         found[suspect.step, suspect.fault] = order, done_again, suspect
     ordered = sorted(found.values(), key=itemgetter(0))
     return (
@@ -153,6 +157,13 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
 
 
 _REPAIRABLE = ("choosing", "asking", "working")
+# What an agent says at the end comes after all that it did: that the work is done, though the one
+# who was to do it never got it, is the later fault.
+_SAID = frozenset({"unsupported_claim", "contradicted_claim", "announced_not_made"})
+
+
+def _last_of(run: AgentRun) -> str:
+    return run.steps[-1].id if run.steps else run.id
 
 
 async def blame(
@@ -232,6 +243,11 @@ def _suspect(
             steps = of_sender[-1:] if subtype.category == "using" else made_at or of_sender
             steps = steps or made_at
             runs = [made.from_run] if made.from_run is not None else runs
+    elif failure.fault in _SAID and runs:
+        # The calls that are its evidence are not at fault, but what was said of them.
+        run = places[runs[0]].run
+        agent, said = run.agent, [step.id for step in run.steps if isinstance(step, Said)]
+        steps = said[-1:]
     elif steps:
         agent = places[steps[0]].run.agent
     found = next(iter([*steps, *runs]), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from baton.http.answers import Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, access
 from baton.http.credentials import Credentials, is_header_name, is_header_value
 from baton.http.credentials import address as address_of
+from baton.http.rate_limits import retry_after
 from baton.model import InputError, Problem, suggestion
 from baton.runner.loop import run_anywhere
 from baton.stats.intervals import mean_interval
@@ -50,6 +52,7 @@ _LEASE = 120.0
 """Seconds for which a message is left to the worker that delivers it."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
+_DIGITS_OF_A_MOMENT = 12
 ONCE = Retries(1, 0.0, statuses=(), faults=())
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -465,10 +468,14 @@ class _Parcel(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """What came of a message: an answer to keep, or why it was not delivered."""
+    """What came of a message: an answer to keep, or why it was not delivered.
+
+    ``wait`` is for how many seconds the other side wants to be left alone.
+    """
 
     answer: str | None = None
     error: str | None = None
+    wait: float = 0.0
 
 
 def deliver(store: Store, addresses: Addresses, now: float) -> int:
@@ -494,6 +501,7 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
             delivered += 1
         else:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+            pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
             # It may quote what the other side answered.
             values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
         with store.write() as connection:
@@ -560,12 +568,40 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
         body: Any = parcel.message
         if parcel.channel == "slack":
             body = {"text": slack_text(parcel.message.text)}
-        return _Sent(error=await to_hook(hook, body, addresses.networks))
-    except (NoAnswer, Refused) as error:
+        missed = await to_hook(hook, body, addresses.networks)
+        return _Sent() if missed is None else _Sent(error=missed.says, wait=missed.wait)
+    except Refused as error:
+        return _Sent(error=str(error), wait=wait_of(error))
+    except NoAnswer as error:
         return _Sent(error=str(error))
 
 
-async def to_hook(hook: str | WebhookSpec, body: Any, networks: Sequence[Network]) -> str | None:
+class NotArrived(NamedTuple):
+    """Why a message did not arrive, and for how many seconds the other side is to be left alone."""
+
+    says: str
+    wait: float
+
+
+def wait_of(error: Refused) -> float:
+    """Return for how many seconds to wait before asking again; 0 where the other side says nothing.
+
+    GitHub gives no ``Retry-After`` where the requests of an hour are used up, but the moment at
+    which there are new ones, in seconds since the epoch.
+    """
+    asked = retry_after(error.headers)
+    if asked is not None:
+        return asked
+    if error.headers.get("x-ratelimit-remaining") == "0":
+        reset = error.headers.get("x-ratelimit-reset", "")
+        if reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_OF_A_MOMENT:
+            return max(float(reset) - time.time(), 0.0)
+    return 0.0
+
+
+async def to_hook(
+    hook: str | WebhookSpec, body: Any, networks: Sequence[Network]
+) -> NotArrived | None:
     """Send JSON to a webhook; returns why it did not arrive."""
     url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
     try:
@@ -577,7 +613,8 @@ async def to_hook(hook: str | WebhookSpec, body: Any, networks: Sequence[Network
     except (NoAnswer, Refused) as error:
         # What stands in the path of a webhook is its key.
         host = "/".join(url.split("/")[:3])
-        return str(error).replace(url.partition("?")[0], host)
+        says = str(error).replace(url.partition("?")[0], host)
+        return NotArrived(says, wait_of(error) if isinstance(error, Refused) else 0.0)
     return None
 
 
@@ -632,7 +669,9 @@ def client_of(url: str, headers: Mapping[str, str], private: Sequence[Network]) 
 
 
 def request_of(method: str, url: str, body: object) -> Request:
-    """Return a request with JSON."""
+    """Return a request with JSON, or with nothing where ``body`` is ``None``."""
+    if body is None:
+        return Request(method, url, whole=True)
     return Request(method, url, msgspec.json.encode(body), whole=True)
 
 

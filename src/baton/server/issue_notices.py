@@ -8,6 +8,8 @@ in `server.yaml`, with their rules; what comes with a trace is only text.
 from __future__ import annotations
 
 import asyncio
+import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -18,7 +20,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from baton.feed.signature import Signature
 from baton.http.answers import NoAnswer, Refused
-from baton.http.rate_limits import retry_after
+from baton.http.client import Client
 from baton.model import counted
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueRow
@@ -39,6 +41,7 @@ from .alerts import (
     request_of,
     slack_text,
     to_hook,
+    wait_of,
 )
 from .database import EVERY_PROJECT
 from .issue_list import one_issue
@@ -48,6 +51,11 @@ from .store import DEFAULT, Store
 
 _FIRST_LOOK = 86_400.0
 """Seconds before now from which on events are told when nothing was told before."""
+_OPENING = "?"
+"""Begins what is noted before an issue is opened outside, with the mark that it will have there:
+where nobody knows what came of that (a crash, no answer), the mark is looked for first."""
+_OWN_FAULTS = 500
+"""From this status on an answer does not say that nothing was done."""
 _SETTLED = 5.0
 """Seconds after which no event with an earlier number comes any more (PostgreSQL)."""
 _AT_ONCE = 16
@@ -128,7 +136,11 @@ def _note(
 
 
 class _Parcel(NamedTuple):
-    """A notice on its way; ``outside`` is what the issue goes by there, if it is there already."""
+    """A notice on its way.
+
+    ``outside`` is what the issue goes by there, if it is there already. ``mark`` is what it is
+    opened with, a UUID, and ``is_again`` says that it may have been opened with that already.
+    """
 
     project: int
     issue: int
@@ -137,6 +149,8 @@ class _Parcel(NamedTuple):
     attempts: int
     due: float
     outside: str | None
+    mark: str
+    is_again: bool
     kind: str
     row: IssueRow
     values: Mapping[str, Any]
@@ -145,8 +159,8 @@ class _Parcel(NamedTuple):
 class _Sent(NamedTuple):
     """What came of a notice.
 
-    ``wait`` is for how many seconds the other side wants to be left alone; ``is_gone``: somebody
-    deleted its issue.
+    ``wait`` is for how many seconds the other side wants to be left alone; ``is_gone``: its issue
+    is surely not there, as somebody deleted it, or it was refused.
     """
 
     outside: str | None = None
@@ -175,7 +189,7 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
 
     delivered = 0
     for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
-        known = None if sent.is_gone else parcel.outside
+        known = None if sent.is_gone else parcel.outside or _noted(parcel)
         values: dict[str, Any] = {"outside": sent.outside or known}
         # What was deleted needs not be closed; a new one is opened when it fails again.
         if sent.error is None or (sent.is_gone and _is_over(parcel)):
@@ -214,17 +228,27 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
     parcels = []
     for row in rows:
         one = one_issue(store, row["project"], row["key"], members=0, now=now).issue
+        outside, is_again = row["outside"], False
+        if outside is not None and outside.startswith(_OPENING):
+            outside, is_again = None, True
+        mark = row["outside"].removeprefix(_OPENING) if is_again else str(uuid.uuid4())
         parcel = _Parcel(
             row["project"], row["issue"], row["channel"], row["event"], row["attempts"],
-            row["due"], row["outside"], row["kind"], one,
+            row["due"], outside, mark, is_again, row["kind"], one,
             _values(one, row["kind"], names[row["project"]], spec.link),
         )  # fmt: skip
         waits = row["kind"] == "new" and one.count < spec.least
         with store.write() as connection:
             until = now + (_WAIT if waits else _LEASE)
-            if _update(connection, parcel, due=until) and not waits:
+            opens = {} if waits or outside is not None else {"outside": _noted(parcel)}
+            if _update(connection, parcel, due=until, **opens) and not waits:
                 parcels.append(parcel._replace(due=until))
     return parcels
+
+
+def _noted(parcel: _Parcel) -> str | None:
+    """Return what is noted of an issue that is being opened; nothing where none is opened."""
+    return f"{_OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
 
 
 def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
@@ -298,14 +322,27 @@ def filled(template: Any, values: Mapping[str, Any], quoted: Callable[[str], str
     if not isinstance(template, str):
         return template
     alone_ = PLACEHOLDER.fullmatch(template)
-    if alone_ is not None and quoted is str:
-        return values[alone_[1]]
+    if alone_ is not None and quoted in (str, unlinked):
+        value = values[alone_[1]]
+        return quoted(value) if isinstance(value, str) else value
 
     def put(match: Any) -> str:
         value = values[match[1]]
         return "" if value is None else quoted(str(value))
 
     return PLACEHOLDER.sub(put, template)
+
+
+_MENTION = re.compile(r"@(?=[\w\[{(])|<(?=[@!#])|\[(?=~)")
+
+
+def unlinked(said: str) -> str:
+    """Return text that calls nobody in the markup of other tools: a space of no width is put in.
+
+    A tool may be called ``@everyone``, ``<!channel>`` or ``[~admin]``: Discord, Slack, Teams and
+    Jira would tell these people.
+    """
+    return _MENTION.sub(lambda match: f"{match[0]}\u200b", said)
 
 
 async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sent:
@@ -323,10 +360,11 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
             link = f" {parcel.values['link']}" if parcel.values["link"] else ""
             body = {"text": text or slack_text(parcel.values["text"]) + link}
         elif spec.webhook is not None:
-            body = filled(spec.webhook, parcel.values)
-        return _Sent(error=await to_hook(hook, body, addresses.networks))
+            body = filled(spec.webhook, parcel.values, unlinked)
+        missed = await to_hook(hook, body, addresses.networks)
+        return _Sent() if missed is None else _Sent(error=missed.says, wait=missed.wait)
     except Refused as error:
-        return _Sent(error=str(error), wait=retry_after(error.headers) or 0.0)
+        return _Sent(error=str(error), wait=wait_of(error))
     except NoAnswer as error:
         return _Sent(error=str(error))
 
@@ -358,14 +396,26 @@ async def _to_github(
     """Open an issue, or bring the one that there is up to date and say in it what happened."""
     client = client_of(github.url, github_headers(github), addresses.networks)
     body = {"title": _title(spec, parcel), "body": _body(spec, parcel)}
+    outside = parcel.outside
+    if outside is None:
+        # A comment of HTML, which is not shown.
+        body["body"] += f"\n\n{_marked(parcel)}"
     try:
-        if parcel.outside is None:
-            answer = await client.ask(request_of("POST", github_issues(github), body), ONCE)
+        if outside is None and parcel.is_again:
+            outside = await _on_github(client, github, parcel)
+        if outside is None and _is_over(parcel):
+            return _Sent()
+        if outside is None:
+            try:
+                answer = await client.ask(request_of("POST", github_issues(github), body), ONCE)
+            except Refused as error:
+                refused = error.status < _OWN_FAULTS
+                return _Sent(error=str(error), wait=wait_of(error), is_gone=refused)
             number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
             if not isinstance(number, int):
                 return _Sent(error="GitHub answered without the number of the issue")
             return _Sent(outside=str(number))
-        one = f"{github_issues(github)}/{parcel.outside}"
+        one = f"{github_issues(github)}/{outside}"
         # The reason counts only where the state changes.
         reasons = {"fixed": "completed", "muted": "not_planned"}
         state = {
@@ -379,15 +429,36 @@ async def _to_github(
             if error.status in (404, 410):
                 return _Sent(error=str(error), is_gone=True)
             raise
-        said = {"body": as_code(parcel.values["text"])}
-        await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
-        return _Sent()
-    except msgspec.DecodeError:
+        # What was opened for this very event says so itself.
+        if parcel.outside is not None or parcel.kind != "new":
+            said = {"body": as_code(parcel.values["text"])}
+            await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
+        return _Sent(outside=outside)
+    except (msgspec.DecodeError, msgspec.ValidationError):
         return _Sent(error="GitHub answered with something else than JSON")
     finally:
         await client.close()
 
 
+def _marked(parcel: _Parcel) -> str:
+    return f"<!-- baton {parcel.mark} -->"
+
+
+async def _on_github(client: Client, github: GithubSpec, parcel: _Parcel) -> str | None:
+    """Return the number of the issue that was opened with this mark, if it is there.
+
+    The latest hundred are looked through: it was opened minutes ago, or at most an hour.
+    """
+    latest = f"{github_issues(github)}?state=all&sort=created&direction=desc&per_page=100"
+    answer = await client.ask(request_of("GET", latest, None), ONCE)
+    for each in msgspec.json.decode(answer.body.data, type=list[dict[str, Any]]):
+        number = each.get("number")
+        if isinstance(number, int) and _marked(parcel) in str(each.get("body")):
+            return str(number)
+    return None
+
+
+_FIND = "query Issue($id: String!) { issue(id: $id) { id } }"
 _CREATE = (
     "mutation IssueCreate($input: IssueCreateInput!) {"
     " issueCreate(input: $input) { success issue { id } } }"
@@ -427,20 +498,40 @@ async def _to_linear(
             raise _RefusedError(_first_message(errors))
         return result
 
+    async def is_there() -> bool:
+        body = {"query": _FIND, "variables": {"id": parcel.mark}}
+        answer = await client.ask(request_of("POST", linear.url, body), ONCE)
+        given = msgspec.json.decode(answer.body.data, type=dict[str, Any])
+        refused = _RefusedError(_first_message(given.get("errors")))
+        if given.get("errors") and not refused.is_gone:
+            raise refused
+        return bool((given.get("data") or {}).get("issue"))
+
     body = {"title": _title(spec, parcel), "description": _body(spec, parcel)}
+    outside = parcel.outside
     try:
-        if parcel.outside is None:
-            made = await ask(_CREATE, "issueCreate", input={"teamId": linear.team, **body})
+        if outside is None and parcel.is_again and await is_there():
+            outside = parcel.mark
+        if outside is None and _is_over(parcel):
+            return _Sent()
+        if outside is None:
+            # Linear takes the id that it is given: a second issue with it is refused.
+            new = {"id": parcel.mark, "teamId": linear.team, **body}
+            try:
+                made = await ask(_CREATE, "issueCreate", input=new)
+            except _RefusedError as error:
+                return _Sent(error=str(error), is_gone=True)
             id_ = (made.get("issue") or {}).get("id")
             if not isinstance(id_, str):
                 return _Sent(error="Linear answered without the id of the issue")
             return _Sent(outside=id_)
         state = linear.done if _is_over(parcel) else linear.open
         changed = body | ({"stateId": state} if state is not None else {})
-        await ask(_CHANGE, "issueUpdate", id=parcel.outside, input=changed)
-        said = {"issueId": parcel.outside, "body": as_code(parcel.values["text"])}
-        await ask(_COMMENT, "commentCreate", input=said)
-        return _Sent()
+        await ask(_CHANGE, "issueUpdate", id=outside, input=changed)
+        if parcel.outside is not None or parcel.kind != "new":
+            said = {"issueId": outside, "body": as_code(parcel.values["text"])}
+            await ask(_COMMENT, "commentCreate", input=said)
+        return _Sent(outside=outside)
     except _RefusedError as error:
         return _Sent(error=str(error), is_gone=error.is_gone)
     except (msgspec.DecodeError, AttributeError):
