@@ -7,8 +7,9 @@ import time
 import pytest
 
 from baton.formats.document import Document
+from baton.guard import Guard
 from baton.guard.decide import Event, Seen, decide
-from baton.guard.policy import Policy, read_policy
+from baton.guard.policy import Check, Output, Policy, Rule, read_policy
 from baton.model import InputError
 from baton.model.limits import PATTERN_MILLISECONDS
 
@@ -70,7 +71,11 @@ def test_a_depth_for_some_leaves_the_usual_one_for_all_others() -> None:
         ("rules:\n  - max_depth: 3\n    max_fan_out: 2\n", 2, "one check"),
         ("rules:\n  - action: block\n", 2, "no check"),
         ("rules:\n  - max_depth: 3\n    action: blok\n", 3, "block"),
-        ("rules:\n  - max_depth: 3\n    action: redact\n", 3, "`redact` is for `output`"),
+        (
+            "rules:\n  - max_depth: 3\n    action: redact\n",
+            3,
+            "before there is an answer to `redact`",
+        ),
         ("rules:\n  - max_depth: 3\n    for: 'form:desk'\n", 3, "from"),
         ("rules:\n  - output: {any: [{secrets: [emial]}]}\n", 2, "email"),
         ("rules:\n  - output: {any: [{pattern: '(a'}]}\n", 2, "pattern"),
@@ -78,6 +83,16 @@ def test_a_depth_for_some_leaves_the_usual_one_for_all_others() -> None:
         ("rules:\n  - output: {any: [{finding: dispatch_complete}]}\n", 2, "dispatch_completed"),
         ("rules:\n  - output: {any: [{lacks: x}]}\n    action: redact\n", 2, "finds no text"),
         ("on_eror: open\n", 1, "on_error"),
+        ("rules:\n  - max_depth: 3\n    for: 'tool:search'\n", 3, "has no `tool:`"),
+        ("rules:\n  - allowed_tools: [a]\n    for: 'on:dispatch'\n", 3, "`on:` leaves that out"),
+        ("rules:\n  - max_fan_out: two\n", 2, "expected"),
+        ("rules:\n  - max_fan_out: -1\n", 2, ">= 0"),
+        ("rules:\n  - max_cost_usd: .nan\n", 2, "max_cost_usd"),
+        ("rules:\n  - allowed_tools: Read\n", 2, "expected"),
+        ("rules: {max_depth: 3}\n", 1, "expected"),
+        ("rules:\n  - output: {all: []}\n", 2, "length >= 1"),
+        ("rules:\n  - output: {any: [{rubrik: x}]}\n", 2, "rubric"),
+        ("rules:\n  - max_depth: 3\n    on_error: open\n", 3, "on_error"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_what_was_meant(
@@ -86,6 +101,22 @@ def test_a_mistake_is_named_with_its_line_and_what_was_meant(
     said = problems(text)
     assert f"policy.yaml:{line}" in said
     assert says in said
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (Rule(name="deep", max_depth=3, action="redact"), "`deep`: `max_depth` is decided before"),
+        (Rule(name="both", max_depth=3, max_fan_out=2), "`both` has 2 checks"),
+        (Rule(name="never", max_depth=3, for_="on:output"), "`on:` leaves that out"),
+        (Rule(name="judged", output=Output(any=[Check(rubric="x")])), "needs a model"),
+    ],
+)
+def test_a_policy_that_a_program_makes_has_to_be_able_to_do_what_it_says(
+    rule: Rule, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        Guard(Policy(rules=[rule]))
 
 
 def test_two_rules_of_a_kind_have_their_own_names() -> None:

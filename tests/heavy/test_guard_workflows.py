@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from baton.guard import Guard
+from baton.guard import Guard, Policy
 from baton.model.watching import DECISIONS
 
 from .guarded import ANSWER, Calls
@@ -228,19 +230,93 @@ def mcp_in_strands(guard: Guard, command: list[str]) -> str:
         return str(desk(ASKED)).strip()
 
 
-@pytest.mark.parametrize("play", [mcp_in_adk, mcp_in_openai_agents, mcp_in_strands])
-@pytest.mark.parametrize("action", ["block", "warn"])
+def mcp_in_pydantic_ai(guard: Guard, command: list[str]) -> str:
+    """Run it in a process of its own: its client of MCP changes `mcp` for all others."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        said, noted = pool.submit(_in_pydantic_ai, guard.policy, command).result(timeout=120)
+    notes = DECISIONS.get()
+    assert notes is not None
+    notes += noted
+    return said
+
+
+def _in_pydantic_ai(policy: Policy, command: list[str]) -> tuple[str, list[dict[str, Any]]]:
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
+
+    from baton.guard.pydantic_ai import GuardCapability
+
+    from .guarded.in_pydantic_ai import scripted
+
+    notes: list[dict[str, Any]] = []
+    DECISIONS.set(notes)
+    guard = Guard(policy)
+    server = MCPToolset({"mcpServers": {"shop": {"command": command[0], "args": command[1:]}}})
+    desk = Agent(
+        scripted(CHARGE), name="desk", toolsets=[server], capabilities=[GuardCapability(guard)]
+    )
+
+    async def play() -> str:
+        async with desk:
+            return str((await desk.run(ASKED)).output)
+
+    return asyncio.run(play()), notes
+
+
+def mcp_in_langchain(guard: Guard, command: list[str]) -> str:
+    """Make tools as langchain-mcp-adapters does, which knows only the first version of `mcp`."""
+    from langchain_core.tools import StructuredTool
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
+    from .guarded.in_langchain import Scripted, agent
+
+    async def play() -> str:
+        server = StdioServerParameters(command=command[0], args=command[1:])
+        async with stdio_client(server) as (heard, said), ClientSession(heard, said) as session:
+            await session.initialize()
+
+            async def call(**arguments: Any) -> tuple[list[dict[str, Any]], None]:
+                result = await session.call_tool("charge", arguments)
+                return [{"type": "text", "text": block.text} for block in result.content], None
+
+            (told,) = (await session.list_tools()).tools
+            charge = StructuredTool(
+                name=told.name,
+                description=told.description or "",
+                args_schema=told.input_schema,
+                coroutine=call,
+                response_format="content_and_artifact",
+            )
+            desk = agent(guard, "desk", Scripted(calls=CHARGE), [charge])
+            messages = {"messages": [("user", ASKED)]}
+            return str((await desk.ainvoke(messages))["messages"][-1].text)
+
+    return asyncio.run(play())
+
+
+IN_EACH = [mcp_in_adk, mcp_in_langchain, mcp_in_openai_agents, mcp_in_pydantic_ai, mcp_in_strands]
+
+
+@pytest.mark.parametrize("play", IN_EACH)
+@pytest.mark.parametrize(
+    ("rule", "why", "action"),
+    [
+        ("allowed_tools: [look_up]", "`desk` may not use `charge`", "block"),
+        ("allowed_tools: [look_up]", "`desk` may not use `charge`", "warn"),
+        ("max_seconds: 0, for: 'tool:charge'", "seconds, and 0 is the limit", "block"),
+    ],
+)
 def test_a_tool_of_an_mcp_server_is_asked_about_before_it_is_called(
-    play: Callable[[Guard, list[str]], str], action: str, tmp_path: Path
+    play: Callable[[Guard, list[str]], str], rule: str, why: str, action: str, tmp_path: Path
 ) -> None:
     charged = tmp_path / "charged"
     server = Path(__file__).parent / "guarded" / "mcp_server.py"
     notes: list[dict[str, Any]] = []
     token = DECISIONS.set(notes)
-    guard = Guard(rules(f"{{allowed_tools: [look_up], action: {action}}}"))
+    guard = Guard(rules(f"{{{rule}, action: {action}}}"))
     said = play(guard, [sys.executable, str(server), str(charged)])
     DECISIONS.reset(token)
     assert [(each["tool"], each["action"]) for each in notes] == [("charge", action)]
     assert ("charged 7" in said) is (action == "warn")
-    assert ("`desk` may not use `charge`" in said) is (action == "block")
+    assert (why in said) is (action == "block")
     assert charged.exists() is (action == "warn")

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -285,6 +286,34 @@ def test_sub_agents_that_skills_and_messages_set_to_work_are_dispatches(
     assert ("max_dispatches", "block", "a-more") in rules_broken
 
 
+@pytest.mark.parametrize("way", ["command", "sdk"])
+def test_tools_of_an_mcp_server_keep_to_the_rules_in_claude_code(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    server = Path(__file__).parent / "guarded" / "mcp_server.py"
+    charged = tmp_path / "charged"
+    servers = {
+        name: {"command": sys.executable, "args": [str(server), str(charged)]}
+        for name in ("shop", "bank")
+    }
+    script.calls = [(f"mcp__{name}__charge", {"order": name}) for name in servers]
+    check = "rules:\n  - allowed_tools: ['mcp__shop__*']"
+    allowed = [name for name, _ in script.calls]
+    if way == "command":
+        given = ["--mcp-config", json.dumps({"mcpServers": servers})]
+        run_claude(surroundings, tmp_path, check, *given, "--allowedTools", *allowed)
+    else:
+        policy = read_policy(Document("policy.yaml", check.encode(), "yaml"))
+        more: dict[str, Any] = {"mcp_servers": servers, "allowed_tools": allowed}
+        play(surroundings, tmp_path, Guard(policy), **more)
+    shop, bank = script.heard
+    assert "charged shop" in shop
+    assert "`main` may not use `mcp__bank__charge`" in bank
+    assert charged.read_text() == "shop"
+    (note,) = recorded(tmp_path)
+    assert (note["tool"], note["rule"]) == ("mcp__bank__charge", "allowed_tools")
+
+
 def recorded(folder: Path) -> list[dict[str, Any]]:
     """Return the decisions in the record of the only session."""
     (trace,) = load_traces([folder / "config" / "projects"])
@@ -318,10 +347,10 @@ def play(
     return asyncio.run(asked())
 
 
-@pytest.mark.parametrize(
-    ("action", "agrees"),
-    [("block", None), ("ask", True), ("ask", False), ("warn", None), ("observe", None)],
-)
+ACTIONS = [("block", None), ("ask", True), ("ask", False), ("warn", None), ("observe", None)]
+
+
+@pytest.mark.parametrize(("action", "agrees"), ACTIONS)
 def test_every_rule_with_every_action_in_a_program_of_the_agent_sdk(
     script: Scripted,
     surroundings: dict[str, str],
@@ -345,18 +374,73 @@ def test_every_rule_with_every_action_in_a_program_of_the_agent_sdk(
     assert {(each["action"], each["allowed"]) for each in notes} == {(action, not refuses)}
 
 
-@pytest.mark.parametrize("action", ["block", "warn"])
+@pytest.mark.parametrize(("action", "agrees"), ACTIONS)
 def test_agents_in_the_background_are_at_work_at_once(
-    script: Scripted, surroundings: dict[str, str], tmp_path: Path, action: str
+    script: Scripted,
+    surroundings: dict[str, str],
+    tmp_path: Path,
+    action: str,
+    agrees: bool | None,
 ) -> None:
     name, arguments = asks("a-fan", "FAN: test it.")
     script.calls = [(name, {**arguments, "run_in_background": True})] * 2
-    guard = Guard(rules(f"{{max_fan_out: 1, action: {action}}}"))
+    guard = Guard(
+        rules(f"{{max_fan_out: 1, action: {action}}}"),
+        ask=None if agrees is None else lambda _: agrees,
+    )
     play(surroundings, tmp_path, guard)
-    refused = "1 dispatches of `main` are not answered yet" in script.heard[1]
-    assert refused is (action == "block")
+    refuses = action == "block" or agrees is False
+    assert ("1 dispatches of `main` are not answered yet" in script.heard[1]) is refuses
     (note,) = recorded(tmp_path)
     assert (note["rule"], note["action"]) == ("max_fan_out", action)
+    assert note["allowed"] is not refuses
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_where_the_guard_asks_nobody_claude_code_asks_by_its_permissions(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path, agrees: bool
+) -> None:
+    from claude_agent_sdk import (
+        AgentDefinition,
+        ClaudeAgentOptions,
+        ClaudeSDKClient,
+        PermissionResultAllow,
+        PermissionResultDeny,
+        ResultMessage,
+    )
+
+    asked: list[str] = []
+
+    async def person(tool: str, _: dict[str, Any], context: Any) -> Any:
+        asked.append(f"{tool}: {context.decision_reason}")
+        return PermissionResultAllow() if agrees else PermissionResultDeny(message="Not now.")
+
+    guard = Guard(rules("{max_dispatches: 0, action: ask}"))
+    script.calls = [asks("a-more")]
+    options = ClaudeAgentOptions(
+        hooks=guard_hooks(guard),
+        can_use_tool=person,
+        env=surroundings,
+        cwd=tmp_path / "project",
+        setting_sources=[],
+        model="claude-sonnet-4-5",
+        agents={name: AgentDefinition(**told) for name, told in AGENTS.items()},
+    )
+
+    async def play() -> None:
+        async with ClaudeSDKClient(options) as client:
+            await client.query("DESK: are R-77 and X-99 clean?")
+            async for message in client.receive_response():
+                if isinstance(message, ResultMessage):
+                    return
+
+    asyncio.run(play())
+    (question,) = asked
+    assert question.startswith("Agent: ")
+    assert "at most 0 are allowed" in question
+    (heard,) = script.heard
+    assert (ANSWER[:20] in heard) is agrees
+    assert ("Not now." in heard) is not agrees
 
 
 def wait_for_usage(config: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -17,9 +17,8 @@ from baton.model.trace import (
 )
 from baton.model.visible import exception_line, visible_line
 
-from .policy import OF_WORK, Action, Check, Policy, Rule
+from .policy import MOMENTS, OF_WORK, Action, Check, Moment, Policy, Rule
 
-Moment = Literal["dispatch", "tool", "output"]
 _HARDEST: tuple[Action, ...] = ("block", "ask", "redact", "warn", "observe")
 _LONG_ID = re.compile(r"#?\d{4,}")
 """A plain number of four digits or more is an id (`order 4711`); `3 chairs` and `450 USD` are
@@ -152,8 +151,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
     for rule in policy.rules:
         kind = rule.kind
         name = rule.name or kind  # one that a program made may have none
-        moments, check = _CHECKS[kind]
-        if event.on not in moments:
+        if event.on not in MOMENTS[kind]:
             continue
         try:
             if not _is_for(rule, event):
@@ -162,7 +160,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
                 reason, output = _redacted(rule, event, output)
             else:
                 now = event if output is event.output else _with_output(event, output)
-                reason = check(rule, seen, now)
+                reason = _CHECKS[kind](rule, seen, now)
         except _UnsureError:
             untold.append(name)
             continue
@@ -484,18 +482,18 @@ def _found(check: Check, event: Event) -> str | None:
     return said if isinstance(said, str) else None
 
 
-_CHECKS: dict[str, tuple[Sequence[Moment], Callable[[Rule, Seen, Event], str | None]]] = {
-    "max_depth": (("dispatch",), _depth),
-    "max_dispatches": (("dispatch",), _dispatches),
-    "max_per_parent": (("dispatch",), _per_parent),
-    "max_fan_out": (("dispatch",), _fan_out),
-    "max_tokens": (("dispatch", "tool"), _spent("tokens", "tokens")),
-    "max_cost_usd": (("dispatch", "tool"), _spent("cost_usd", "USD")),
-    "max_seconds": (("dispatch", "tool"), _spent("seconds", "seconds")),
-    "max_same_task": (("dispatch",), _same_task),
-    "allowed_edges": (("dispatch",), _edges),
-    "allowed_tools": (("tool",), _tools),
-    "required_context": (("dispatch",), _context),
-    "output": (("output",), _output),
+_CHECKS: dict[str, Callable[[Rule, Seen, Event], str | None]] = {
+    "max_depth": _depth,
+    "max_dispatches": _dispatches,
+    "max_per_parent": _per_parent,
+    "max_fan_out": _fan_out,
+    "max_tokens": _spent("tokens", "tokens"),
+    "max_cost_usd": _spent("cost_usd", "USD"),
+    "max_seconds": _spent("seconds", "seconds"),
+    "max_same_task": _same_task,
+    "allowed_edges": _edges,
+    "allowed_tools": _tools,
+    "required_context": _context,
+    "output": _output,
 }
-"""Of each check when it is made, and how."""
+"""How each check is made."""

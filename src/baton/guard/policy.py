@@ -17,7 +17,7 @@ Each rule has one check. A depth of 10 holds where no rule says another one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,6 +31,7 @@ from baton.model import InputError, Problem, suggestion
 from baton.model.filter import NUMBER, TEXT, Field, Fields, Filter, filter_of
 from baton.model.redact import Redaction, kinds_named, redaction_of
 
+Moment = Literal["dispatch", "tool", "output"]
 Action = Literal["block", "ask", "redact", "warn", "observe"]
 """What happens when a rule is broken. ``observe`` lets everything pass, and says what would not."""
 DEEPEST = 25
@@ -183,6 +184,14 @@ class Rule(_Strict, dict=True):
 
 CHECKS = tuple(Rule.__struct_fields__[4:])
 """The checks that a rule may have."""
+_OF_SPENDING = ("max_tokens", "max_cost_usd", "max_seconds")
+MOMENTS: dict[str, tuple[Moment, ...]] = {
+    **dict.fromkeys(CHECKS, ("dispatch",)),
+    **dict.fromkeys(_OF_SPENDING, ("dispatch", "tool")),
+    "allowed_tools": ("tool",),
+    "output": ("output",),
+}
+"""When each check is made."""
 
 
 class Policy(_Strict):
@@ -265,6 +274,37 @@ def _is_one(rule: Rule) -> bool:
     return any(getattr(rule, name) is not None for name in CHECKS)
 
 
+def _never(rule: Rule) -> Iterator[str]:
+    """Say why a rule would never be asked, such as `max_depth` for `tool:search`."""
+    moments = MOMENTS[rule.kind]
+    about = " or ".join({"tool": "call of a tool", "output": "answer"}.get(m, m) for m in moments)
+    for term in rule.places.terms:
+        if term.field == "on" and not any(map(term.meets, moments)):
+            yield f"`{rule.kind}` is decided for each {about}, and `on:` leaves that out"
+        if term.field == "tool" and term.any_of and "tool" not in moments:
+            yield f"`{rule.kind}` is decided for each {about}, which has no `tool:`"
+
+
+def validated(policy: Policy) -> Policy:
+    """Return a policy that a program made, if each of its rules can do what it says.
+
+    Raises:
+        InputError: every rule that cannot.
+    """
+    problems: list[Problem] = []
+    for each in (check for rule in policy.rules if rule.output for check in rule.output.checks):
+        each.judge = each.judge or policy.judge
+    for rule in policy.rules:
+        stated = [name for name in CHECKS if getattr(rule, name) is not None]
+        if len(stated) != 1:
+            problems.append(Problem(message=f"the rule `{rule.name}` has {len(stated)} checks"))
+            continue
+        problems += [Problem(message=f"the rule `{rule.name}`: {why}") for _, why in _faults(rule)]
+    if problems:
+        raise InputError(problems)
+    return policy
+
+
 def _faults(rule: Rule) -> list[tuple[Steps, str]]:
     """Return what is wrong with a rule, and where in it."""
     faults: list[tuple[Steps, str]] = []
@@ -278,10 +318,13 @@ def _faults(rule: Rule) -> list[tuple[Steps, str]]:
             faults.extend((at, each.message) for each in error.problems)
 
     check(("for",), lambda: rule.places)
+    if not faults:
+        faults += ((("for",), why) for why in _never(rule))
     check(("required_context",), lambda: rule.patterns)
     if rule.output is None:
         if rule.action == "redact":
-            faults.append((("action",), "`redact` is for `output`: write `block` or `warn`"))
+            message = f"`{rule.kind}` is decided before there is an answer to `redact`: write "
+            faults.append((("action",), f"{message}`block`, `ask`, `warn` or `observe`"))
         return faults
     if not rule.output.checks:
         faults.append((("output",), "has no checks: list them under `any` or `all`"))

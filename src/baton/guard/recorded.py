@@ -30,8 +30,8 @@ from baton.model.views import (
     tool_calls,
 )
 
-from .decide import Decision, Event, Handed, Moment, Seen, decide
-from .policy import Action, Policy
+from .decide import Decision, Event, Handed, Seen, decide
+from .policy import Action, Moment, Policy
 from .state import Store
 
 

@@ -31,7 +31,7 @@ from baton.model import Content, InputError, RefusedError, ToolCall
 from baton.model.watching import DECISIONS, watched_by
 
 from .decide import Decision, Event, Handed, failed_decision
-from .policy import OF_WORK, Policy, load_policy, named_agents, with_usual_depth
+from .policy import OF_WORK, Policy, load_policy, named_agents, validated, with_usual_depth
 from .state import FAILURES, Spent, State, open_state
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Guard:
         prices: Prices | None = None,
         tracers: Any = None,
     ) -> None:
-        held = policy if isinstance(policy, Policy) else load_policy(policy)
+        held = validated(policy) if isinstance(policy, Policy) else load_policy(policy)
         self.policy = with_usual_depth(held)
         self.store = open_state(store)
         self.prices: Prices = prices or {}
