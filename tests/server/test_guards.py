@@ -363,6 +363,22 @@ def test_what_needs_no_figures_asks_no_server() -> None:
         assert not connections
 
 
+def test_a_policy_that_counts_nothing_asks_no_server_at_all() -> None:
+    with answering() as (url, connections), asking(url) as state:
+        quiet = Policy(rules=[Rule(allowed_edges={"desk": ["lab"]}), Rule(max_depth=2)])
+        for store in (state, url):
+            guard = Guard(quiet, store=store)
+            with guard.run("desk", "Is it clean?"):
+                guard.use(tokens=7)
+                guard.tool("search", {})
+                with guard.dispatch("lab", "Test it."):
+                    assert guard.output("Yes.") == "Yes."
+                assert guard.spent[:2] == (1, 7)  # what this program had
+                with pytest.raises(RefusedError), guard.dispatch("expert", "Test it."):
+                    pass
+        assert not connections
+
+
 def test_a_dispatch_below_all_limits_asks_a_server_once(store: Store, tmp_path: Path) -> None:
     with counting(store, tmp_path) as url, asking(url) as state:
         asked: list[str] = []

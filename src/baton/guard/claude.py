@@ -22,7 +22,7 @@ from .claude_files import AgentMeta, SessionFiles
 from .decide import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
-from .state import FAILURES, Below, Dispatched, open_state
+from .state import FAILURES, Below, Dispatched, counts, open_state
 
 if TYPE_CHECKING:
     from claude_agent_sdk import HookMatcher
@@ -238,7 +238,7 @@ def _stopped(guard: Guard, told: _Told) -> dict[str, Any] | None:
 def _expect(guard: Guard, told: _Told, event: Event) -> None:
     """Note that a sub-agent will start whose dispatch is decided already."""
     handed = told.handed_on
-    if handed is not None and handed.starts:
+    if handed is not None and handed.starts and counts(guard.policy):
         due = Dispatched(tree=f"{told.tree}/due", id=event.id, parent=handed.to)
         guard.store.count(due, event.at, Below())
 
@@ -252,7 +252,7 @@ def _started(guard: Guard, told: _Told) -> dict[str, Any] | None:
     is such a start. What a rule would block is a warning then, which the agent reads. Older
     versions, which name no request, start agents to warm up, too.
     """
-    if told.prompt_id is None:
+    if told.prompt_id is None or not counts(guard.policy):
         return None
     store, kind = guard.store, told.agent_type or ""
     due = store.seen(Dispatched(tree=f"{told.tree}/due", parent=kind), None).of_parent

@@ -32,7 +32,7 @@ from baton.model.watching import DECISIONS, watched_by
 
 from .decide import Decision, Event, Handed, failed_decision
 from .policy import OF_WORK, Policy, load_policy, named_agents, validated, with_usual_depth
-from .state import FAILURES, Spent, State, open_state
+from .state import FAILURES, Spent, State, counts, open_state
 
 if TYPE_CHECKING:
     from baton.model.prices import Prices
@@ -115,7 +115,9 @@ class Guard:
     ) -> None:
         held = validated(policy) if isinstance(policy, Policy) else load_policy(policy)
         self.policy = with_usual_depth(held)
-        self.store = open_state(store)
+        # What a server counts for all is asked by rules alone: without them nobody waits for it.
+        opened = open_state(store)
+        self.store = open_state(None) if opened.is_remote and not counts(self.policy) else opened
         self.prices: Prices = prices or {}
         self.granted: dict[tuple[str, str], Place] = {}
         """Control that was given away, by tree and agent, until that agent starts."""

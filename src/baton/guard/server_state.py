@@ -92,6 +92,8 @@ class ServerStore(State):
         InputError: the address is none.
     """
 
+    is_remote = True
+
     def __init__(self, url: str, *, project: str | None = None, key: str | None = None) -> None:
         address = plain_address(url, "store", f"`key` or {_KEY}")
         secret = key or os.environ.get(_KEY)

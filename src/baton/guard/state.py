@@ -128,6 +128,9 @@ class State(ABC):
     Every method but :meth:`decide` raises one of ``FAILURES``.
     """
 
+    is_remote = False
+    """Whether it is on another machine, and each question takes a round trip."""
+
     def decide(self, policy: Policy, event: Event) -> Decision:
         """Decide an event; a dispatch that is allowed counts from now on.
 
@@ -441,6 +444,11 @@ def open_state(store: State | Path | str | None, project: str | None = None) -> 
 
         return ServerStore(store, project=project)
     return Store(store)
+
+
+def counts(policy: Policy) -> bool:
+    """Tell whether a policy has a rule that asks for what a tree has had."""
+    return any(rule.kind in _LIMITS for rule in policy.rules)
 
 
 def dispatched(event: Event) -> Dispatched:

@@ -1045,6 +1045,8 @@ def routes(state: ApiState) -> list[Route]:
     for each in ENDPOINTS:
         by_path.setdefault(each.path, []).append(each)
     rules = by_path["/rules"]
+    # Routes are tried in their order, and an agent waits for what a guard asks.
+    by_path = dict(sorted(by_path.items(), key=lambda one: not one[0].startswith("/guard/")))
     return [
         *(_route(state, API + path, there) for path, there in by_path.items()),
         _route(state, "/api/rules", rules),
