@@ -35,12 +35,14 @@ TASKS = [
 AGENTS = {"billing": 0.6, "shipping": 0.3, "legal": 0.09, "press": 0.01}
 
 
-def _day(count: int, seed: int = 0) -> list[tuple[Trace, list[Score]]]:
-    """Dispatches of a desk to four agents; one in ten fails."""
+def _day(
+    count: int, seed: int = 0, agents: dict[str, float] = AGENTS, failing: float = 0.1
+) -> list[tuple[Trace, list[Score]]]:
+    """Dispatches of a desk to some agents; one in ten fails."""
     drawn = random.Random(seed)
     made = []
     for number in range(count):
-        agent = drawn.choices(list(AGENTS), list(AGENTS.values()))[0]
+        agent = drawn.choices(list(agents), list(agents.values()))[0]
         words = " ".join(drawn.choices(TASKS, k=2)).split()
         drawn.shuffle(words)
         prompt = f"{' '.join(words[:9])} {number}"
@@ -48,7 +50,7 @@ def _day(count: int, seed: int = 0) -> list[tuple[Trace, list[Score]]]:
             turn(prompt, run("desk", delegate(agent, prompt)), run(agent, output="Done.")),
             id=f"c{number}",
         )
-        fails = drawn.random() < 0.1
+        fails = drawn.random() < failing
         fault = {"findings": [{"kind": "failed", "says": "it died"}]}
         score = Score(
             evaluator="dispatch_completed",
@@ -78,6 +80,28 @@ def test_a_hundred_of_three_thousand_have_strata_by_traffic_and_two_thirds_green
     chosen = {each.agent: each.chosen for each in collected.strata}
     assert min(chosen.values()) >= 8
     assert chosen["billing"] > chosen["shipping"] > chosen["legal"] >= chosen["press"]
+
+
+@pytest.mark.parametrize(("receivers", "count"), [(60, 60), (33, 50), (90, 100)])
+def test_many_receivers_with_a_case_or_two_each_are_two_thirds_green_together(
+    receivers: int, count: int
+) -> None:
+    agents = {f"agent-{'abcdefghij'[n % 10]}{'klmnopqrs'[n // 10]}": 1.0 for n in range(receivers)}
+    collected = _pool(_day(1_500, agents=agents, failing=0.4), count=count).choose()
+    assert len(collected.strata) == receivers
+    assert (len(collected.chosen), 0.6 <= collected.green / count <= 0.7) == (count, True)
+
+
+def test_a_receiver_that_never_fails_does_not_take_all_that_pass_from_the_others() -> None:
+    made = [
+        (one, scores)
+        for one, scores in _day(2_000, failing=0.5)
+        if scores[0].status == "passed" or one.turns[0].dispatches[0].to_agent != "billing"
+    ]
+    strata = {each.agent: each for each in _pool(made).choose().strata}
+    assert strata["billing"].chosen_failing == 0
+    for agent in ("shipping", "legal"):
+        assert strata[agent].chosen_green >= 0.45 * strata[agent].chosen
 
 
 def test_near_duplicates_are_left_out() -> None:
@@ -157,6 +181,20 @@ def test_cases_are_files_that_score_as_they_were_recorded(baton: Baton, tmp_path
     for result in scored:
         failed = any(each.status == "failed" for each in result.scores)
         assert failed == ("failing" in result.tags), result.case_id
+
+
+@pytest.mark.parametrize("command", ["issues", "blame", "collect"])
+def test_a_broken_file_is_named_and_the_others_go_on(
+    command: str, baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.json").write_text('{"spans": [')
+    words = ["--count", "40", "-o", "cases"] if command == "collect" else []
+    outcome = baton(command, ROOT / "examples/claude/scope_bleed", tmp_path / "broken.json", *words)
+    assert (outcome.code, "validator-agent" in outcome.out) == (3, True), outcome.err
+    assert "broken.json:1: not JSON" in outcome.err
+    assert "1 file left out" in outcome.err
+    alone = baton(command, tmp_path / "broken.json", *words)
+    assert (alone.code, "broken.json:1: not JSON" in alone.err) == (2, True)
 
 
 def test_a_case_of_a_green_dispatch_expects_what_was_done_and_a_failing_one_has_its_modes() -> None:

@@ -11,6 +11,7 @@ import msgspec
 from baton.model import counted
 from baton.reports.text import one_line
 
+from .messages import exit_code_of
 from .options import (
     LATER,
     USUAL,
@@ -75,6 +76,7 @@ def blame_command(
 
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
+    unreadable: list[str] = []
     # What the user's own code prints does not belong to the answer.
     with redirect_stdout(sys.stderr):
         found = find_blame(
@@ -85,6 +87,7 @@ def blame_command(
             replay_by=replay,
             texts=changes_in(changes),
             repeat=repeat,
+            unreadable=unreadable,
             **asked,
         )
     for each in found:
@@ -94,7 +97,7 @@ def blame_command(
             _print(each.blame)
     if not found:
         print("no failed run")
-    return 0
+    return exit_code_of(unreadable)
 
 
 def _print(blame: Blame) -> None:

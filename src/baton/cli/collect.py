@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from baton.model import Form, InputError, counted
 from baton.reports.text import one_line
 
-from .messages import say
+from .messages import exit_code_of, say
 from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole, Words
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def collect_command(
         raise InputError("say where the cases go: -o cases/ (a file for each) or -o cases.yaml")
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
+    unreadable: list[str] = []
     # What the user's own code prints does not belong to what is listed.
     with redirect_stdout(sys.stderr):
         found = collect(
@@ -96,12 +97,13 @@ def collect_command(
             issue=issue,
             form=form,
             context_turns=context_turns,
+            unreadable=unreadable,
             **asked,
         )
     write_dispatch_cases(found.cases, output, sources)
     _print(found.collected)
     say(f"the cases are in {output}")
-    return 0
+    return exit_code_of(unreadable)
 
 
 def _print(collected: Collected) -> None:

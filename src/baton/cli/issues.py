@@ -18,7 +18,7 @@ from baton.reports.text import one_line
 from baton.session.prepare import ScoreOptions
 
 from .issue_progress import print_progress
-from .messages import say
+from .messages import exit_code_of, say
 from .options import (
     LATER,
     USUAL,
@@ -185,6 +185,7 @@ def issues_command(
     asked = scoring.options(trust, rehearsal=dry_run)
     asked["config"] = config
     wanted = evaluators or None
+    unreadable: list[str] = []
     # What the user's own code prints does not belong to the list.
     with redirect_stdout(sys.stderr):
         if investigate is not None:
@@ -194,7 +195,9 @@ def issues_command(
         elif promote is not None:
             done = work.promote(promote, sources, wanted, asked)
         else:
-            found = find_issues(sources, wanted, embeddings=embeddings, **asked)
+            found = find_issues(
+                sources, wanted, embeddings=embeddings, unreadable=unreadable, **asked
+            )
     if any(given.values()):
         return done(json)
     if mark is not None:
@@ -207,7 +210,7 @@ def issues_command(
         _show(issue_named(show, [*found.issues, *found.quiet]), found, json=json)
     else:
         _list(found, all=all, most=most, json=json)
-    return 0
+    return exit_code_of(unreadable)
 
 
 def _show(issue: Issue, found: Found, *, json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Literal, get_args, get_origin
@@ -17,7 +17,7 @@ from cyclopts.exceptions import (
     UnusedCliTokensError,
 )
 
-from baton.model import suggestion
+from baton.model import counted, suggestion
 from baton.model.secrets import mask
 from baton.model.visible import visible_line
 
@@ -159,3 +159,12 @@ def _choices(argument: Argument) -> str:
         return ""
     *others, last = (str(choice) for choice in get_args(literal))
     return f"{', '.join(others)} or {last}"
+
+
+def exit_code_of(unreadable: Sequence[str]) -> int:
+    """Name the files that could not be read, and return how a command ends that went on without."""
+    for problem in unreadable:
+        say(f"! {problem}")
+    if unreadable:
+        say(f"{counted(len(unreadable), 'file')} left out")
+    return 3 if unreadable else 0

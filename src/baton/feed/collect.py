@@ -33,6 +33,8 @@ LEAST = 8
 """Dispatches of each receiver; a rate over fewer says next to nothing."""
 GREEN = 0.65
 """The share that passes: 60 to 70 of 100."""
+_LEAST_GREEN, _MOST_GREEN, _SEVERAL = 0.5, 0.8, 4
+"""How far the share of one receiver with several cases may be off, to make the whole set right."""
 _SPARE = 4
 """How many times the wanted number is kept of each receiver, for what duplicates take away."""
 _ALIKE = 0.8
@@ -253,15 +255,12 @@ class Pool:
             duplicates += len(ordered) - len(distinct[key])
         there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
         quotas = share_out(sizes, there, self._count)
+        green = self._green(agents, distinct, quotas)
         chosen: list[Chosen] = []
         strata: list[Stratum] = []
         for agent in agents:
-            green, failing = (distinct.get((agent, verdict), []) for verdict in _VERDICTS)
-            wanted = 0 if self._failing else round(quotas[agent] * GREEN)
-            # What one side lacks, the other fills.
-            least = quotas[agent] - len(failing)
-            most = min(len(green), max(wanted, least))
-            taken = [*green[:most], *failing[: quotas[agent] - most]]
+            good, bad = (distinct.get((agent, verdict), []) for verdict in _VERDICTS)
+            taken = [*good[: green[agent]], *bad[: quotas[agent] - green[agent]]]
             chosen += map(self._read, taken)
             strata.append(
                 Stratum(
@@ -269,11 +268,50 @@ class Pool:
                     dispatches=sizes[agent],
                     green=self._there[agent, "green"],
                     failing=self._there[agent, "failing"],
-                    chosen_green=most,
-                    chosen_failing=len(taken) - most,
+                    chosen_green=green[agent],
+                    chosen_failing=len(taken) - green[agent],
                 )
             )
         return Collected(chosen, strata, self._unscored, self._refused, duplicates)
+
+    def _green(
+        self,
+        agents: Sequence[str],
+        distinct: Mapping[tuple[str, Verdict], Sequence[_Candidate]],
+        quotas: Mapping[str, int],
+    ) -> dict[str, int]:
+        """Say how many of each receiver's cases are green, so that of all of them the share is.
+
+        What rounding takes from one receiver the next one gets: 60 receivers with a case each are
+        not 60 green ones. What one side lacks, the other fills, there and then a little elsewhere.
+        """
+        share = 0.0 if self._failing else GREEN
+        green: dict[str, int] = {}
+        least: dict[str, int] = {}
+        most: dict[str, int] = {}
+        owed = 0.0
+        for agent in agents:
+            quota = quotas[agent]
+            good, bad = (len(distinct.get((agent, verdict), ())) for verdict in _VERDICTS)
+            low, high = max(quota - bad, 0), min(good, quota)
+            owed += quota * share
+            green[agent] = min(max(round(owed), low), high)
+            owed = min(max(owed - green[agent], -1.0), 1.0)
+            # No receiver with several cases is all green, or all failing, for the sake of others.
+            few = quota < _SEVERAL
+            least[agent] = low if few else min(max(low, round(quota * _LEAST_GREEN)), green[agent])
+            most[agent] = high if few else max(min(high, round(quota * _MOST_GREEN)), green[agent])
+        wanted = round(sum(quotas.values()) * share)
+        while not self._failing and (missing := wanted - sum(green.values())):
+            room = {
+                agent: green[agent] - least[agent] if missing < 0 else most[agent] - green[agent]
+                for agent in agents
+            }
+            agent = max(agents, key=lambda each: room[each])
+            if room[agent] <= 0:
+                break
+            green[agent] += 1 if missing > 0 else -1
+        return green
 
 
 _VERDICTS: tuple[Verdict, Verdict] = ("green", "failing")

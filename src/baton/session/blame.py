@@ -61,6 +61,7 @@ def find_blame(
     texts: Mapping[str, str] | None = None,
     repeat: int = REPEATS,
     stored: PathLike = STORED,
+    unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> list[Blamed]:
     """Say which agent, at which step, by which fault made runs fail.
@@ -76,6 +77,8 @@ def find_blame(
         texts: texts to change, by name: does the run go right with them?
         repeat: how often each moment is played.
         stored: where evaluations are stored.
+        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+            broken file is an error.
         options: as for :func:`baton.score`. With ``judge``, or one of the ``config``, it is asked
             where nothing is proven.
 
@@ -91,7 +94,7 @@ def find_blame(
     runs: list[_Run] = []
     known: list[str] = []
     for result, found in results_of(
-        sources, evaluators or _finders(options), stored=stored, **options
+        sources, evaluators or _finders(options), stored=stored, unreadable=unreadable, **options
     ):
         if found.trace is None:
             note(f"{result.case_id}: its trace is not there any more")

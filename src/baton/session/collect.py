@@ -45,6 +45,7 @@ def collect(
     form: Form = "decision",
     context_turns: int = CONTEXT_TURNS,
     stored: PathLike = STORED,
+    unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> CaseSet:
     """Choose dispatches for a set of cases, by receiver and verdict, and without duplicates.
@@ -69,6 +70,8 @@ def collect(
         form: how the cases are played.
         context_turns: of how many turns before and after a dispatch a case holds all.
         stored: where evaluations are stored.
+        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+            broken file is an error.
         options: as for :func:`baton.score`; ``redact`` and ``redact_kinds`` hold for the cases.
 
     Raises:
@@ -97,7 +100,9 @@ def collect(
     )
     note = options.get("note", log_note)
     unread = 0
-    for result, found in results_of(sources, evaluators, stored=stored, **options):
+    for result, found in results_of(
+        sources, evaluators, stored=stored, unreadable=unreadable, **options
+    ):
         if tags and not set(tags) & set(result.tags):
             continue
         if found.trace is None:

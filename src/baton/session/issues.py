@@ -47,7 +47,7 @@ from baton.store import FoundTrace, latest_evaluation, read_evaluation, rows_of
 from .file_kinds import config_of
 from .prepare import Note, PathLike, ScoreOptions, log_note
 from .report import STORED
-from .score import score
+from .score import score, score_readable
 
 if TYPE_CHECKING:
     from baton.store import Reportable
@@ -88,6 +88,7 @@ def find_issues(
     groups: PathLike = GROUPS,
     progress: PathLike = PROGRESS,
     embeddings: str | Mapping[str, Any] | None = None,
+    unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Found:
     """Group what failed into issues.
@@ -103,6 +104,8 @@ def find_issues(
             words: ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if
             that is of OpenAI as well), or settings as of a judge. What is sent is masked.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
+        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+            broken file is an error.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
             ``note`` takes what was left out.
 
@@ -110,7 +113,7 @@ def find_issues(
         InputError: an option or file with faults, or nothing that could be read.
     """
     embed = None if embeddings is None else embedder(embeddings, options)
-    opened = Opened(sources, evaluators, stored=stored, **options)
+    opened = Opened(sources, evaluators, stored=stored, unreadable=unreadable, **options)
     return opened.issues(marks=marks, groups=groups, progress=progress, embed=embed)
 
 
@@ -123,11 +126,14 @@ class Opened:
         evaluators: Specs | None = None,
         *,
         stored: PathLike = STORED,
+        unreadable: list[str] | None = None,
         **options: Unpack[ScoreOptions],
     ) -> None:
         self.note: Note = options.get("note", log_note)
         self.stored = Path(stored)
-        self._evaluations = list(_evaluations(sources, evaluators, self.stored, options))
+        self._evaluations = list(
+            _evaluations(sources, evaluators, self.stored, options, unreadable)
+        )
 
     def results(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
         """Yield what was scored, each conversation once."""
@@ -326,6 +332,7 @@ def results_of(
     evaluators: Specs | None = None,
     *,
     stored: PathLike = STORED,
+    unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Iterator[tuple[CaseResult, FoundTrace]]:
     """Yield what was scored, each conversation once, whatever evaluations and recordings hold it.
@@ -335,12 +342,13 @@ def results_of(
             evaluation when left out.
         evaluators: what recordings are scored by.
         stored: where evaluations are stored.
+        unreadable: takes what is wrong with broken files, as for :func:`find_issues`.
         options: for recordings, as for :func:`baton.score`.
 
     Raises:
         InputError: an option or file with faults, or nothing that could be read.
     """
-    yield from _each_once(_evaluations(sources, evaluators, Path(stored), options))
+    yield from _each_once(_evaluations(sources, evaluators, Path(stored), options, unreadable))
 
 
 def _each_once(
@@ -358,7 +366,11 @@ def _each_once(
 
 
 def _evaluations(
-    sources: Sequence[PathLike], evaluators: Specs | None, stored: Path, options: ScoreOptions
+    sources: Sequence[PathLike],
+    evaluators: Specs | None,
+    stored: Path,
+    options: ScoreOptions,
+    unreadable: list[str] | None = None,
 ) -> Iterator[Reportable]:
     recordings: list[PathLike] = []
     for source in sources or [latest_evaluation(stored)]:
@@ -366,7 +378,9 @@ def _evaluations(
             yield read_evaluation(Path(source), partial=True)
         else:
             recordings.append(source)
-    if recordings:
+    if recordings and unreadable is not None:
+        yield score_readable(recordings, evaluators, unreadable, **options)
+    elif recordings:
         yield score(recordings, None, evaluators, **options)
 
 

@@ -80,11 +80,37 @@ def score(
         InputError: an unknown evaluator, option or value, or a file with faults.
     """
     refuse_unknown("`baton.score`", options, (*_POSITIONAL, *ScoreOptions.__annotations__))
+    return _score(traces, dataset, evaluators, options, None)
+
+
+def score_readable(
+    traces: TracesLike,
+    evaluators: Specs | None,
+    unreadable: list[str],
+    **options: Unpack[ScoreOptions],
+) -> Evaluation:
+    """Score recorded traces without cases as :func:`score` does, and go on past broken files.
+
+    ``unreadable`` takes what is wrong with these.
+
+    Raises:
+        InputError: as for :func:`score`; or no trace could be read.
+    """
+    return _score(traces, None, evaluators, options, unreadable)
+
+
+def _score(
+    traces: TracesLike,
+    dataset: DatasetLike | None,
+    evaluators: Specs | None,
+    options: ScoreOptions,
+    problems: list[str] | None,
+) -> Evaluation:
     ready = _prepare(traces, dataset, evaluators, options)
     inputs, cases = ready.inputs, ready.inputs.dataset
     plan = for_this(ready.plan, cases)
     # What a trace is redacted by is known only with its case: scoring does it.
-    read = _read(ready, None)
+    read = _read(ready, problems)
     evaluation = score_in_memory(plan, read, cases, options.get("name") or ready.name or "score")
     if cases is not None:
         evaluation.notices += left_unchecked(plan, cases)
