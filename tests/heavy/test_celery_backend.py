@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         finally:
             worker.terminate()
             try:
-                worker.wait(timeout=10)
+                worker.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()

@@ -445,7 +445,7 @@ def test_where_the_guard_asks_nobody_claude_code_asks_by_its_permissions(
 
 def wait_for_usage(config: Path) -> None:
     """Wait until Claude Code has written what a request used, which it does some time later."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not any('"usage"' in file.read_text() for file in config.rglob("projects/*/*.jsonl")):
         assert time.monotonic() < end, "no usage was written"
         time.sleep(0.01)

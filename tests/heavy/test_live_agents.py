@@ -151,7 +151,7 @@ def test_cases_are_played_at_the_same_time(url: str) -> None:
     slow = [case(COURIER, id=f"slow{number}") for number in range(4)]
     started = time.monotonic()
     results = play(url, "parcel_desk", *slow, concurrency=4)
-    assert time.monotonic() - started < 2 * DELAY
+    assert time.monotonic() - started < 3.5 * DELAY  # one after the other they take 4
     assert [result.case_id for result in results] == [each.id for each in slow]
     assert all(chains(result) == [["parcel_router", "courier_agent"]] for result in results)
 

@@ -28,7 +28,7 @@ def test_every_api_gives_a_verdict_its_model_its_tokens_and_its_time(
     found = asyncio.run(asked(llm, api))
     assert found.value == GOOD
     assert (found.requests, found.input_tokens, found.output_tokens) == (1, 90, 9)
-    assert 0 < found.seconds < 5
+    assert 0 < found.seconds < 60
     assert found.model == ("scripted" if api == "bedrock" else "really-7")
     (received,) = llm.requests
     assert received.model == "scripted"

@@ -155,12 +155,12 @@ class AdkServer:
         ready, loop = threading.Event(), asyncio.new_event_loop()
         thread = threading.Thread(target=lambda: loop.run_until_complete(self._serve(ready, tls)))
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(60)
         try:
             yield self
         finally:
             loop.call_soon_threadsafe(self._stop.set)
-            thread.join(10)
+            thread.join(60)
             loop.close()
 
     async def _serve(self, ready: threading.Event, tls: ssl.SSLContext | None) -> None:

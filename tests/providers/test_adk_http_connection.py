@@ -196,8 +196,8 @@ def test_a_server_that_is_down_is_the_error_of_every_case(nobody: str) -> None:
 def test_the_others_do_not_wait_for_a_server_that_is_down(nobody: str) -> None:
     names = [str(number) for number in range(40)]
     started = time.monotonic()
-    evaluation = baton.evaluate(cases(*names), spec(nobody, retry_delay=0.2, retry_attempts=2))
-    assert time.monotonic() - started < 2
+    evaluation = baton.evaluate(cases(*names), spec(nobody, retry_delay=1, retry_attempts=2))
+    assert time.monotonic() - started < 15
     reasons = {result.error for result in evaluation.results}
     assert len(evaluation.results) == 40
     assert len(reasons) == 1

@@ -30,10 +30,10 @@ FIRST = event("Let me see.")
 
 def cut_short(adk: AdkServer, *messages: str) -> CaseResult:
     """Play a case that takes too long; its session is deleted all the same."""
-    evaluation = baton.evaluate([case_of(*messages)], spec(adk), timeout=0.3)
+    evaluation = baton.evaluate([case_of(*messages)], spec(adk), timeout=1)
     (result,) = evaluation.results
     assert (result.status, evaluation.exit_code) == ("error", 3)
-    assert result.error == "the case did not end within 0.3 s (`timeout`)"
+    assert result.error == "the case did not end within 1 s (`timeout`)"
     assert not adk.sessions
     return result
 

@@ -38,7 +38,7 @@ def test_the_sessions_in_play_are_deleted(
     try:
         wait_for_message(adk, 2)
         process.send_signal(sent)
-        assert process.wait(timeout=10) == code
+        assert process.wait(timeout=60) == code
     finally:
         process.kill()
         process.wait()

@@ -245,13 +245,13 @@ def test_a_server_that_is_silent_is_an_error_after_the_time_out(adk: AdkServer) 
     error = refused(adk, timeout=0.2)
     assert "turn 1: " in str(error)
     assert "no answer within 0.2 s (`timeout`)" in str(error)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert len(adk.asked("run_sse")) == len(adk.asked("delete")) == 1
 
 
 def test_silence_in_the_middle_keeps_what_was_seen(adk: AdkServer) -> None:
     adk.always("run_sse", stream(sse(event("Let me see.")), then="hang"))
-    error = refused(adk, timeout=0.2)
+    error = refused(adk, timeout=1)
     assert "the answer stopped after 117 bytes, and the time-out ran out" in str(error)
     assert error.trace is not None
     assert said(error.trace) == ["Let me see."]
@@ -260,8 +260,8 @@ def test_silence_in_the_middle_keeps_what_was_seen(adk: AdkServer) -> None:
 
 def test_a_slow_answer_is_no_silence(adk: AdkServer) -> None:
     said_slowly = [sse(event(f"word {number}")) for number in range(4)]
-    adk.always("run_sse", stream(*said_slowly, pause=0.12))
-    assert said(play(adk, timeout=0.4)) == ["word 3"]
+    adk.always("run_sse", stream(*said_slowly, pause=0.5))
+    assert said(play(adk, timeout=1.6)) == ["word 3"]
 
 
 def test_retries_do_not_litter_the_terminal(adk: AdkServer) -> None:

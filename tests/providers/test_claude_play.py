@@ -160,7 +160,7 @@ def test_a_command_left_in_the_background_keeps_no_turn_open() -> None:
         _says("The server runs."),
         _result("The server runs."),
     ]
-    trace = asyncio.run(Desk(lambda _: script).play("start it", timeout=1))
+    trace = asyncio.run(Desk(lambda _: script).play("start it", timeout=30))
     assert trace.turns[0].status == "completed"
 
 

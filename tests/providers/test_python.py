@@ -313,10 +313,10 @@ def test_a_function_that_hangs_is_an_error_in_its_time_and_holds_nobody_up(
 ) -> None:
     cases = [case(id="a"), case("hang", id="b"), case(id="c")]
     started = time.monotonic()
-    done = evaluation(code, cases, timeout=0.2, concurrency=2)
-    assert time.monotonic() - started < 5
+    done = evaluation(code, cases, timeout=1, concurrency=2)
+    assert time.monotonic() - started < 20
     first, hung, last = done
-    assert hung.error == "the case did not end within 0.2 s (`timeout`)"
+    assert hung.error == "the case did not end within 1 s (`timeout`)"
     assert (hung.status, hung.scores, hung.trace) == ("error", [], None)
     assert texts(first) == texts(last) == ["x"]
 
@@ -335,11 +335,11 @@ def test_a_timeout_that_a_function_turns_into_another_error_is_still_one(play: P
 
 
 def test_fifty_functions_that_block_take_as_long_as_one(evaluation: Evaluate) -> None:
-    code = "import time\ndef reply(m):\n    time.sleep(0.2)\n    return 'x'"
+    code = "import time\ndef reply(m):\n    time.sleep(0.4)\n    return 'x'"
     cases = [case(id=str(number)) for number in range(50)]
     started = time.monotonic()
     done = evaluation(code, cases, concurrency=50)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 15  # one after the other they take 20 s
     assert len(list(done)) == 50
 
 

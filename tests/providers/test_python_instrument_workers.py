@@ -41,7 +41,7 @@ def answer(result: CaseResult) -> str:
 
 def is_gone(pid: int) -> bool:
     """Wait a little for the end of a process; what is only left to be waited for has ended."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while time.monotonic() < until:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -112,9 +112,9 @@ def test_leaving_the_interpreter_is_an_error_as_any_other(play: Play) -> None:
 @pytest.mark.parametrize("function", ["reply", "blocks"])
 def test_a_program_that_hangs_is_ended_and_what_was_seen_is_kept(play: Play, function: str) -> None:
     hung, fine = play(
-        f"bad.py:{function}", case("hang", id="a"), case(id="b"), concurrency=1, timeout=0.4
+        f"bad.py:{function}", case("hang", id="a"), case(id="b"), concurrency=1, timeout=2
     )
-    assert hung.error == "the case did not end within 0.4 s (`timeout`)"
+    assert hung.error == "the case did not end within 2 s (`timeout`)"
     assert hung.trace is not None
     assert agent_chain(hung.trace, hung.trace.turns[0]) == ["front"]
     assert hung.trace.turns[0].status == "incomplete"
@@ -122,24 +122,24 @@ def test_a_program_that_hangs_is_ended_and_what_was_seen_is_kept(play: Play, fun
 
 
 def test_a_program_that_is_broken_off_may_clean_up(play: Play, tmp_path: Path) -> None:
-    (result,) = play("bad.py:cleans_up", case(str(tmp_path / "x"), id="a"), timeout=0.3)
+    (result,) = play("bad.py:cleans_up", case(str(tmp_path / "x"), id="a"), timeout=1)
     assert "did not end within" in (result.error or "")
     assert (tmp_path / "x").read_text() == "clean"
 
 
 def test_loading_a_program_has_no_part_in_the_time_for_a_case(tmp_path: Path) -> None:
-    code = "import time\ntime.sleep(0.7)\ndef reply(message): return 'ok'\n"
+    code = "import time\ntime.sleep(2.5)\ndef reply(message): return 'ok'\n"
     (tmp_path / "program.py").write_text(code)
     spec = {"type": "python", "target": f"{tmp_path}/program.py:reply", "instrument": True}
     cases = [case(id=f"c{number}") for number in range(3)]
-    results = baton.evaluate(cases, spec, ["agent_chain"], concurrency=3, timeout=0.5)
+    results = baton.evaluate(cases, spec, ["agent_chain"], concurrency=3, timeout=2)
     assert [answer(result) for result in results] == ["ok"] * 3
-    assert all((result.timings or {})["seconds"] < 0.5 for result in results)
+    assert all((result.timings or {})["seconds"] < 2 for result in results)
 
 
 def test_what_a_broken_off_program_started_ends_with_it(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "pids"
-    play("bad.py:starts_another", case(str(file), id="a"), timeout=1.0)
+    play("bad.py:starts_another", case(str(file), id="a"), timeout=3)
     assert all(is_gone(int(pid)) for pid in file.read_text().split())
 
 
@@ -148,7 +148,7 @@ def test_what_a_program_prints_goes_to_standard_error(
 ) -> None:
     (result,) = play("bad.py:prints", case("this", id="a"))
     assert answer(result) == "ok"
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     err = ""
     while "printed this" not in err and time.monotonic() < until:
         printed = capsys.readouterr()

@@ -140,8 +140,8 @@ def test_the_turns_before_a_time_out_are_kept(play: Play) -> None:
         await asyncio.sleep(30 if message == "three" else 0)
         return message.upper()
     """
-    result = play(code, case("one", "two", "three"), timeout=0.2)
-    assert result.error == "the case did not end within 0.2 s (`timeout`)"
+    result = play(code, case("one", "two", "three"), timeout=1)
+    assert result.error == "the case did not end within 1 s (`timeout`)"
     assert result.trace is not None
     outputs = [turn.output for turn in result.trace.turns]
     assert outputs == [Content(text="ONE"), Content(text="TWO")]

@@ -26,6 +26,7 @@ def blocking(message):
     time.sleep(0 if message.startswith("quick") else 60)
     return {"output": "done", "agents": ["desk"]}
 async def cleaning(message):
+    open(message.replace(" ", "") + ".begun", "w").close()
     try:
         return await slow(message)
     finally:
@@ -73,7 +74,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def wait_for(folder: Path, lines: int) -> Path:
     """Wait until an evaluation below a folder has so many results; return its folder."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         for index in folder.glob(".baton/evaluations/*/index.jsonl"):
             if index.read_bytes().count(b"\n") >= lines:
@@ -106,7 +107,7 @@ def test_ctrl_c_and_sigterm_leave_a_complete_folder_of_what_was_done(
     process = start(function, "--concurrency", "2")
     folder = wait_for(tmp_path, 5)
     process.send_signal(sent)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert f"baton: {word}" in err
     assert f"what was done until now: baton report {folder.relative_to(tmp_path)}" in err
@@ -130,9 +131,10 @@ def test_what_is_in_play_cleans_up_when_it_is_ended(
     dataset(tmp_path, quick=1, slow=3)
     process = start("cleaning", "--concurrency", "3")
     wait_for(tmp_path, 1)
-    time.sleep(0.1)
+    while len(list(tmp_path.glob("slow*.begun"))) < 3:
+        time.sleep(0.02)
     process.send_signal(sent)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert sorted(path.name for path in tmp_path.glob("*.clean")) == [
         f"slow{n}.clean" for n in (1, 2, 3)
     ]
@@ -146,7 +148,7 @@ def test_ctrl_c_before_the_first_result_leaves_a_folder_that_reads(
     wait_for(tmp_path, 0)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == 130
     outcome = baton("report", "--format", "json")
     assert outcome.code == 3
@@ -160,7 +162,7 @@ def test_kill_9_loses_the_cases_in_flight_and_no_more(
     process = start("slow", "--concurrency", "4")
     folder = wait_for(tmp_path, 20)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert Counter(stored(baton, folder)) == {f"c{n}": 1 for n in range(20)}
     report = baton("report")
     assert report.code == 3
@@ -175,7 +177,7 @@ def test_kill_9_at_any_moment_leaves_whole_results_each_once(
     process = start("steady", "--concurrency", "5", "--repeat", "2")
     folder = wait_for(tmp_path, 37)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     report = reported(baton, folder)
     lines = (folder / "index.jsonl").read_bytes().count(b"\n")
     results = report["results"]
@@ -193,7 +195,7 @@ def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
     process = start("slow", "--concurrency", "1")
     folder = wait_for(tmp_path, 6)
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     index, bodies = folder / "index.jsonl", folder / "bodies.jsonl"
     whole = index.read_bytes()
     bodies.write_bytes(bodies.read_bytes() + b'{"case_id": "c6", "rep')

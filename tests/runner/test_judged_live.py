@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -35,19 +34,17 @@ async def play(case: Case) -> Trace:
 
 def test_cases_go_on_being_played_while_earlier_ones_are_judged() -> None:
     judge = PatientJudge(0.2)
-    started = time.perf_counter()
     found = baton.evaluate(cases(20), play, [Asking()], concurrency=2, judge=judge)
-    assert time.perf_counter() - started < 1.5  # one after the other it takes 2.1 s
     assert [result.case_id for result in found] == [case.id for case in cases(20)]
     assert found.status == "passed"
     assert judge.most > 2
 
 
 def test_the_time_of_a_case_is_that_of_playing_it() -> None:
-    found = baton.evaluate(cases(1), play, [Asking()], judge=PatientJudge(0.5))
+    found = baton.evaluate(cases(1), play, [Asking()], judge=PatientJudge(2.0))
     (result,) = found.results
     assert result.timings is not None
-    assert 0.01 <= result.timings["seconds"] < 0.4
+    assert 0.01 <= result.timings["seconds"] < 1.8
 
 
 def test_a_case_that_broke_off_and_was_judged_is_still_an_error() -> None:
@@ -81,7 +78,8 @@ def test_when_it_is_cancelled_what_was_judged_is_there_and_nobody_is_asked_any_m
         playing = asyncio.ensure_future(
             play_all(plan, play, Dataset(cases(10)), RunOptions(concurrency=10), Results())
         )
-        await asyncio.sleep(0.3)
+        while len(kept) < 5 or judge.now < 5:
+            await asyncio.sleep(0.01)
         playing.cancel()
         await asyncio.gather(playing, return_exceptions=True)
 
@@ -97,10 +95,15 @@ def test_results_that_cannot_be_written_end_the_run() -> None:
         def add(self, _: CaseResult) -> None:
             raise OSError(28, "No space left on device")
 
-    async def main() -> None:
-        await play_all(plan, play, Dataset(cases(200)), RunOptions(), Full())
+    played: list[str] = []
 
-    started = time.perf_counter()
+    async def noted(case: Case) -> Trace:
+        played.append(case.id)
+        return await play(case)
+
+    async def main() -> None:
+        await play_all(plan, noted, Dataset(cases(2000)), RunOptions(), Full())
+
     with pytest.raises(OSError, match="No space left"):
         asyncio.run(main())
-    assert time.perf_counter() - started < 2
+    assert len(played) < 1000

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,9 +24,7 @@ NAMES = [f"t{number:03d}" for number in range(200)]
 
 def test_many_traces_are_judged_at_once_and_come_in_their_order() -> None:
     judge = PatientJudge(lambda name: 0.1 if name.endswith("0") else 0.005)
-    started = time.perf_counter()
     found = baton.score([trace(name) for name in NAMES], None, [Asking()], judge=judge)
-    assert time.perf_counter() - started < 0.1 * len(NAMES) / 4
     assert [result.case_id for result in found] == NAMES
     assert found.status == "passed"
     assert judge.most > 20
@@ -62,9 +59,7 @@ def test_no_more_traces_are_held_than_the_window_has() -> None:
 def test_scores_of_several_evaluators_are_waited_for_together_and_keep_their_order() -> None:
     judge = PatientJudge(0.05)
     evaluators: list[Evaluator | str] = [Asking("first"), "agent_chain", Asking("second")]
-    started = time.perf_counter()
     (result,) = baton.score(trace("t"), None, evaluators, judge=judge)
-    assert time.perf_counter() - started < 0.5
     assert [score.evaluator for score in result.scores] == ["first", "agent_chain", "second"]
     assert judge.most == 2
 

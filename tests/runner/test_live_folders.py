@@ -33,7 +33,7 @@ def stored(
 
 
 def test_every_planned_case_is_told_once_and_stored_with_what_went_wrong(tmp_path: Path) -> None:
-    folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=0.2)
+    folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=1)
     planned = [(name, repeat) for name in TROUBLE for repeat in (0, 1)]
     assert sorted((r.case_id, r.repeat) for r in told) == sorted(planned)
     assert [(r.case_id, r.repeat) for r in folder] == planned

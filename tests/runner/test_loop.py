@@ -55,7 +55,7 @@ def test_tasks_that_will_not_end_are_left_alone() -> None:
     kept: list[asyncio.Task[None]] = []
 
     async def stubborn() -> None:
-        until = time.monotonic() + 3
+        until = time.monotonic() + 12
         while time.monotonic() < until:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.3)
@@ -66,7 +66,7 @@ def test_tasks_that_will_not_end_are_left_alone() -> None:
 
     began = time.monotonic()
     run(main(), grace=0.1)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert not kept[0].done()
 
 

@@ -110,7 +110,7 @@ def is_running(pid: int) -> bool:
 
 
 def all_gone(pids: list[int]) -> bool:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while any(map(is_running, pids)) and time.monotonic() < end:
         time.sleep(0.02)
     return not any(map(is_running, pids))

@@ -141,9 +141,9 @@ def test_own_patterns_have_their_name_in_the_tag_and_take_linear_time() -> None:
     redaction = redaction_of({"patterns": {"employee": "EMP-[0-9]{6}", "slow": "(a+)+$"}})
     assert redaction.text("ask EMP-123456") == f"ask {tag('employee', 'EMP-123456')}"
     assert redaction.text("größer EMP-123456 größer").endswith("] größer")
-    began = time.perf_counter()
+    began = time.process_time()
     redaction.text("a" * 50_000 + "b")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

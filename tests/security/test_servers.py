@@ -566,7 +566,7 @@ def test_ctrl_c_ends_an_export_to_an_endpoint_that_says_nothing(tmp_path: Path) 
         it.process.send_signal(signal.SIGINT)
         at = time.monotonic()
         end = ended(it)
-    assert time.monotonic() - at < 5
+    assert time.monotonic() - at < 20
     assert end.code != 0
 
 

@@ -60,11 +60,11 @@ def _server(store: Store, file: Path | None = None) -> Iterator[_Sender]:
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
     thread.start()
-    assert started.wait(10)
+    assert started.wait(60)
     with grpc.insecure_channel(f"127.0.0.1:{state['port']}") as channel:
         yield _Sender(channel, state["port"])
     state["loop"].call_soon_threadsafe(state["end"].set)
-    thread.join(10)
+    thread.join(60)
     receiver.close()
 
 

@@ -170,7 +170,7 @@ def test_what_is_sent_while_it_stops_is_kept_or_refused(tmp_path: Path) -> None:
                 accepted += served.client.post("/v1/traces", body).status == 200
             except OSError:
                 break
-        assert served.process.wait(10) == 0
+        assert served.process.wait(60) == 0
         assert 49 <= accepted < 199
         assert served.stored() >= accepted
 
@@ -362,8 +362,8 @@ def test_a_question_that_takes_long_does_not_hold_a_stop(tmp_path: Path) -> None
             time.sleep(1)
             began = time.monotonic()
             process.terminate()
-            assert process.wait(20) == 0
-        assert time.monotonic() - began < 10
+            assert process.wait(60) == 0
+        assert time.monotonic() - began < 25  # an answer may take 30 s
     finally:
         process.kill()
         process.stderr.close()

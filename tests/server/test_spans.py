@@ -206,6 +206,6 @@ def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path, opening: Opening
     while not rows(store, conversation) and time.time() < until:
         time.sleep(0.05)
     stop.set()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert only(store)["state"] == "complete"

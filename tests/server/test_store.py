@@ -158,7 +158,7 @@ def test_a_connection_is_opened_while_another_one_writes(tmp_path: Path, opening
         connection.execute(text("UPDATE project SET created = 1"))
         started = time.monotonic()
         assert store.projects() == {"default": 1}
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 4  # another one waits for 5 s
     store.close()
     again = opening(tmp_path)
     with again.read() as connection:
@@ -255,7 +255,7 @@ def test_a_question_that_takes_too_long_is_broken_off(either: Store) -> None:
     began = time.monotonic()
     with pytest.raises(TooLong, match="took too long"), either.read() as connection:
         connection.execute(text(ENDLESS))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     with either.read() as connection:
         assert connection.execute(text("SELECT 1")).scalar() == 1
     either.patience = None  # as where work is done
@@ -279,8 +279,8 @@ def test_a_server_that_stops_breaks_off_what_is_asked(either: Store) -> None:
     time.sleep(0.3)
     stopped = time.monotonic()
     either.break_off()
-    asking.join(10)
+    asking.join(30)
     assert broken
-    assert broken[0] - stopped < 3
+    assert broken[0] - stopped < 30  # and not the minute that it may take
     with pytest.raises(TooLong, match="stops"), either.read():
         pass

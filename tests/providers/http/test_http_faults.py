@@ -54,7 +54,7 @@ def test_a_message_that_may_have_reached_the_agents_is_not_sent_again(
     endpoint: Endpoint, answer: Reply
 ) -> None:
     endpoint.answers({"reply": "ok"}, answer)
-    error = refused(endpoint, case_of("one", "two"), timeout=0.3)
+    error = refused(endpoint, case_of("one", "two"), timeout=1)
     assert str(error).startswith("turn 2: ")
     assert len(endpoint.requests) == 2
     assert error.trace is not None

@@ -28,7 +28,7 @@ def client(llm: LlmServer) -> Iterator[anthropic.Anthropic]:
     """A client that tries nothing twice."""
     base_url = llm.base_url("anthropic")
     with anthropic.Anthropic(
-        base_url=base_url, api_key="sk-secret", max_retries=0, timeout=1
+        base_url=base_url, api_key="sk-secret", max_retries=0, timeout=2
     ) as made:
         yield made
 
@@ -96,7 +96,7 @@ def test_a_rate_limit_says_when_to_come_back(llm: LlmServer, client: anthropic.A
         (Reply(status=529), anthropic.InternalServerError),
         (Reply(status=401), anthropic.AuthenticationError),
         (Reply(fault="disconnect"), anthropic.APIConnectionError),
-        (Reply(answer="late", delay=3), anthropic.APITimeoutError),
+        (Reply(answer="late", delay=5), anthropic.APITimeoutError),
     ],
 )
 def test_faults_of_the_service_are_the_errors_of_the_sdk(

@@ -113,7 +113,7 @@ def test_errors_of_the_service_have_their_names(
     ("reply", "error"),
     [
         (Reply(fault="disconnect"), "ConnectionClosedError"),
-        (Reply(answer="late", delay=3), "ReadTimeoutError"),
+        (Reply(answer="late", delay=5), "ReadTimeoutError"),
     ],
 )
 def test_faults_of_the_connection_are_the_errors_of_the_sdk(

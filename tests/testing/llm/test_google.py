@@ -22,7 +22,7 @@ TOOLS: dict[str, Any] = {"tools": [types.Tool(function_declarations=[FUNCTION])]
 @pytest.fixture
 def client(llm: LlmServer) -> Iterator[genai.Client]:
     """A client that waits for a second at most."""
-    options = types.HttpOptions(base_url=llm.base_url("google"), timeout=1000)
+    options = types.HttpOptions(base_url=llm.base_url("google"), timeout=2000)
     with genai.Client(api_key="AIza-secret", http_options=options) as made:
         yield made
 
@@ -96,7 +96,7 @@ def test_a_rate_limit_says_when_to_come_back(llm: LlmServer, client: genai.Clien
         (Reply(status=403), errors.ClientError),
         (Reply(fault="disconnect"), httpx.RemoteProtocolError),
         (Reply(fault="cut"), httpx.RemoteProtocolError),
-        (Reply(answer="late", delay=3), httpx.ReadTimeout),
+        (Reply(answer="late", delay=5), httpx.ReadTimeout),
     ],
 )
 def test_faults_of_the_service_are_the_errors_of_the_sdk(

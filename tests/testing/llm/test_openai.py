@@ -24,7 +24,7 @@ FORM: dict[str, Any] = {
 def client(llm: LlmServer) -> Iterator[openai.OpenAI]:
     """A client that tries nothing twice."""
     base_url = llm.base_url("openai")
-    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=1) as made:
+    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=2) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ def test_the_sdk_tries_again_after_a_rate_limit(llm: LlmServer) -> None:
         (Reply(fault="disconnect"), openai.APIConnectionError),
         (Reply(fault="cut"), openai.APIConnectionError),
         (Reply(fault="garbage"), json.JSONDecodeError),
-        (Reply(answer="late", delay=3), openai.APITimeoutError),
+        (Reply(answer="late", delay=5), openai.APITimeoutError),
     ],
 )
 def test_faults_of_the_service_are_the_errors_of_the_sdk(

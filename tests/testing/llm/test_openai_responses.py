@@ -23,7 +23,7 @@ FORM: dict[str, Any] = {
 def client(llm: LlmServer) -> Iterator[openai.OpenAI]:
     """A client that tries nothing twice."""
     base_url = llm.base_url("openai_responses")
-    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=1) as made:
+    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=2) as made:
         yield made
 
 
@@ -86,7 +86,7 @@ def test_calls_of_tools_are_streamed(llm: LlmServer, client: openai.OpenAI) -> N
         (Reply(fault="server_error"), openai.InternalServerError),
         (Reply(fault="cut"), openai.APIConnectionError),
         (Reply(fault="disconnect"), openai.APIConnectionError),
-        (Reply(answer="late", delay=3), openai.APITimeoutError),
+        (Reply(answer="late", delay=5), openai.APITimeoutError),
     ],
 )
 def test_faults_of_the_service_are_the_errors_of_the_sdk(
