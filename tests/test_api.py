@@ -71,7 +71,7 @@ def test_a_function_is_an_evaluator() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: WRONGLY.score([], evaluators=[42]), "`42` is no evaluator"),
+        (lambda: WRONGLY.score([], evaluators=[42]), "`42` is not an evaluator"),
         (lambda: WRONGLY.score([], evaluators=[Crash]), "`Crash` is a class; give an object of it"),
         (lambda: WRONGLY.score(None), "traces are Traces or paths, not NoneType"),
         (lambda: WRONGLY.score([], prices="x"), "expected a mapping of models to prices, got 'x'"),

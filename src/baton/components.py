@@ -109,7 +109,7 @@ def read_examples(text: str) -> list[Example]:
     try:
         return msgspec.json.decode(text, type=list[Example])
     except (msgspec.DecodeError, UnicodeError) as error:
-        message = f"this is no choice of examples: {error}; `baton.prompts.chosen` makes one"
+        message = f"this is not a choice of examples: {error}; `baton.prompts.chosen` makes one"
         raise InputError(message) from None
 
 

@@ -261,7 +261,7 @@ def test_a_trend_marks_evaluations_of_other_recordings(baton: Run, tmp_path: Pat
     marked = [line for line in outcome.out.splitlines() if "≠ recordings" in line]
     assert len(marked) == 1
     assert "-n0" in marked[0]
-    assert "≠ has other recordings than the newest: it does not compare" in outcome.err
+    assert "≠ has other recordings than the newest: they cannot be compared" in outcome.err
 
 
 def test_a_misspelt_axis_names_the_nearest(baton: Run, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_what_is_lost_and_added_is_on_stderr_and_no_failure(
     assert said.err.splitlines() == [
         "lost: a: tags: a case has no tags",
         "added: b: turns[0].rubrics[0].id: a rubric needs an id",
-        f"{out}: 2 of 2 cases, 2 not as they were",
+        f"{out}: 2 of 2 cases, 2 changed",
     ]
     assert main(["check", str(out)]) == 0
 

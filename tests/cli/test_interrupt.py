@@ -35,5 +35,5 @@ def test_a_second_ctrl_c_waits_for_no_cleaning_up(tmp_path: Path) -> None:
         assert process.wait(60) == 130
     # An agent has 5 seconds to clean up after the first one.
     assert time.monotonic() - asked < 4
-    assert "what was done until now: baton report" in said
+    assert "results so far: baton report" in said
     assert said.endswith("baton: interrupted\n")

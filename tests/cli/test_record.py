@@ -141,7 +141,7 @@ def test_a_sitecustomize_of_ones_own_still_runs(tmp_path: Path) -> None:
     ("program", "says"),
     [
         ("import crewai", "pip install openinference-instrumentation-crewai"),
-        ("pass", "nothing was recorded: no span was made"),
+        ("pass", "nothing was recorded: no span was created"),
     ],
 )
 def test_it_says_what_was_not_recorded_and_why(tmp_path: Path, program: str, says: str) -> None:

@@ -196,7 +196,7 @@ def test_recordings_of_an_evaluation_from_elsewhere_have_to_be_named(
     moved = folder.rename(tmp_path / "theirs")
     outcome = baton(verb, moved)
     assert (outcome.code, outcome.out) == (2, "")
-    assert "it was made of run.json" in outcome.err
+    assert "it was made from run.json" in outcome.err
     assert "name these recordings in place of the folder" in outcome.err
 
 

@@ -101,7 +101,7 @@ def test_a_report_goes_into_a_file_whose_suffix_tells_the_format(baton: Run, fol
     assert baton("report", "-o", "r.any", "--format", "csv").code == 1
     assert (folder / "r.any").read_text().startswith("case")
     unknown = baton("report", "-o", "r.any")
-    assert (unknown.code, "its suffix tells no format" in unknown.err) == (2, True)
+    assert (unknown.code, "its suffix does not select a format" in unknown.err) == (2, True)
 
 
 @pytest.mark.parametrize(

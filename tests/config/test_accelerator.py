@@ -171,7 +171,9 @@ def test_a_run_names_its_judge_by_label_too(tmp_path: Path) -> None:
     assert make_judge_of(read.judging, flags, read.plan).model.startswith(
         "bedrock:us.anthropic.claude-sonnet-4-6"
     )
-    with pytest.raises(InputError, match="`Sonet` is no label of `supportedModels`; did you mean"):
+    with pytest.raises(
+        InputError, match="`Sonet` is not a label in `supportedModels`; did you mean"
+    ):
         make_judge_of(read.judging, JudgeFlags(model="Sonet"), read.plan)
 
 
@@ -179,7 +181,7 @@ def test_a_run_names_its_judge_by_label_too(tmp_path: Path) -> None:
     ("judge", "said"),
     [
         ("Nova", "config.yaml:6: judge.model: `[REGION-PREFIX]` of `Nova` stands for"),
-        ("Sonett", "`Sonett` is no label of `supportedModels`; did you mean `Sonnet`"),
+        ("Sonett", "`Sonett` is not a label in `supportedModels`; did you mean `Sonnet`"),
     ],
 )
 def test_a_judge_that_cannot_be_asked_stops_the_run_with_what_to_write(

@@ -81,9 +81,9 @@ def test_a_branch_has_one_commit_and_the_working_tree_stays(repository: Path) ->
     ("branch", "message"),
     [
         ("main", "there is a branch `main` already"),
-        ("a..b", "is no name of a branch"),
-        ("--force", "is no name of a branch"),
-        ("a b", "is no name of a branch"),
+        ("a..b", "is not a valid branch name"),
+        ("--force", "is not a valid branch name"),
+        ("a b", "is not a valid branch name"),
     ],
 )
 def test_a_bad_or_taken_name_is_refused(repository: Path, branch: str, message: str) -> None:

@@ -68,7 +68,7 @@ def test_the_cache_lies_where_the_config_says(tmp_path: Path, said: str, cache: 
             "    judge: {sample: 2}",
             "5: evaluators.0..config.judge.sample: .*`samples`",
         ),
-        ("gate: [what]", "1: gate.*`what` is no rule"),
+        ("gate: [what]", "1: gate.*`what` is not a rule"),
         (
             "evaluators: [agent_chain]\ngate: [agent_chian >= 1]",
             "2: gate: .*`agent_chian` is not asked for; did you mean `agent_chain`",

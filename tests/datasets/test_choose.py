@@ -78,7 +78,7 @@ def test_filters_that_nothing_meets_are_an_error_and_no_empty_pass(filters: list
 
 @pytest.mark.parametrize("text", ["metadata.tier", "metadata.=x", "metadata."])
 def test_a_malformed_filter_says_how_to_write_it(text: str) -> None:
-    with pytest.raises(InputError, match=r"is no filter: write `metadata\.KEY=VALUE`"):
+    with pytest.raises(InputError, match=r"is not a filter: write `metadata\.KEY=VALUE`"):
         chosen(text)
 
 

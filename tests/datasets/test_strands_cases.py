@@ -161,7 +161,7 @@ def test_messages_may_be_a_text_a_list_or_messages_with_blocks(tmp_path: Path) -
         ({"state": "{"}, "has to be a JSON object as text"),
         ({"state": "[1]"}, "has to be a JSON object as text"),
         ({"expected_trajectory": [1]}, "a step is the name of a tool or node"),
-        ({"expected_trajectory": {"traces": []}}, "a recorded session is no expectation"),
+        ({"expected_trajectory": {"traces": []}}, "a recorded session is not an expectation"),
         ({"expected_interactions": [{"dependencies": []}]}, "`node_name` is missing"),
         ({"expected_trajektory": ["a"]}, "did you mean `expected_trajectory`?"),
         ({"metadata": 1}, "expected a mapping or null, got 1"),

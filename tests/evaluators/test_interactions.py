@@ -105,7 +105,7 @@ def test_dependencies_are_the_agents_that_set_a_run_to_work() -> None:
     assert value(ABAB, visit("a", after=[]), visit("b", after=["a"])) == 1
     wrong = score(ABAB, visit("a", after=["b"]), visit("b", after=[]))
     assert wrong.value == 0.5
-    assert "`b` was set to work by `a`, not by no agent" in wrong.reason
+    assert "`b` was started by `a`, not by no agent" in wrong.reason
     assert value(ABAB, visit("a", after=["b"]), visit("b", after=[]), dependencies="ignore") == 1
 
 

@@ -85,7 +85,7 @@ def test_what_is_no_verdict_never_passes(recordings: Path) -> None:
     (skipped,) = scored(recordings, "checks.py:nothing")
     assert (skipped.status, skipped.value) == ("skipped", None)
     (wrong,) = scored(recordings, "checks.py:wrong")
-    assert (wrong.status, "'good', which is no finite number" in wrong.reason) == ("error", True)
+    assert (wrong.status, "'good', which is not a finite number" in wrong.reason) == ("error", True)
     (raised,) = scored(recordings, "checks.py:raises")
     assert (raised.status, raised.reason) == ("error", "KeyError: 'x'")
 
@@ -116,7 +116,7 @@ def test_a_class_is_made_from_its_options(recordings: Path) -> None:
         ("checks.py:Says", {}, "the option `word` is missing"),
         ("checks.py:Says", {"word": 3, "loud": True}, "raised AttributeError"),
         ("checks.py:Idle", {}, "has no method `evaluate(trace, case, context)`"),
-        ("checks.py:Half", {}, "is no evaluator: it needs `name`"),
+        ("checks.py:Half", {}, "is not an evaluator: it needs `name`"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(

@@ -147,7 +147,7 @@ def test_what_is_denied_asked_supposed_or_quoted_is_no_claim(answer: str) -> Non
 def test_a_tool_that_may_do_anything_leaves_it_open(other: ToolCall) -> None:
     score = verdict_on(desk("I've refunded order 88.", LOOKED, other))
     assert score.status == "skipped"
-    assert f"what `{other.name}` did can't be told" in score.reason
+    assert f"can't tell what `{other.name}` did" in score.reason
 
 
 def test_other_languages_are_left_open() -> None:
@@ -159,7 +159,7 @@ def test_other_languages_are_left_open() -> None:
 def test_calls_that_are_not_recorded_leave_it_open() -> None:
     score = verdict_on(desk("I've refunded order 88.", unknown=["steps.tool_call"]))
     assert score.status == "skipped"
-    assert "not all calls behind it are recorded" in score.reason
+    assert "not all calls that may support it are recorded" in score.reason
 
 
 def test_a_hidden_child_may_have_done_it() -> None:

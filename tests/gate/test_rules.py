@@ -64,7 +64,7 @@ def test_a_mapping_has_all_parts() -> None:
         ("cost_usd <= 1", "write which figure, such as `cost_usd.mean`"),
         ("tool_calls >= 0.9", "an evaluator `tool_calls`, give it a `name` in the config"),
         ("cost_usd.p5x <= 1", "no statistic `p5x`; did you mean"),
-        ("values >= 1 (min few)", "is no rule"),
+        ("values >= 1 (min few)", "is not a rule"),
         ("pass_rate >= 95", "a share from 0 to 1, such as 0.95"),
         ({"measure": "values"}, "give one of `at_least`, `at_most` and `equals`"),
         ({"measure": "values", "at_least": 1, "at_most": 2}, "give one of"),
@@ -97,12 +97,12 @@ def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
     ("text", "message"),
     [
         ("x >= 0.9 over 50", "an alert says what is wrong, with `<` or `>`"),
-        ("pass_rate < 0.9", "`pass_rate` is no evaluator"),
+        ("pass_rate < 0.9", "`pass_rate` is not an evaluator"),
         ("x < 0.9 (min 20)", "`(min 20)` is for gates"),
         ("x by tag:slow < 0.9", "`by tag:slow` is for gates"),
-        ("x < 0.9 over 1", "the last 1 is no mean"),
+        ("x < 0.9 over 1", "the last 1 is not a mean"),
         ("x < 1 over 50", "has to be between 0 and 1"),
-        ("x below 0.9", "is no rule: write `EVALUATOR < 0.9 over 50`"),
+        ("x below 0.9", "is not a rule: write `EVALUATOR < 0.9 over 50`"),
     ],
 )
 def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str) -> None:

@@ -180,7 +180,7 @@ def test_agents_that_the_function_states_are_counted_when_spans_tell_them(play: 
     trace = seen(result)
     assert agent_chain(trace, trace.turns[0]) == ["front"]
     assert [(each.what, each.count) for each in trace.dropped] == [
-        ("returned by the program, told by its spans", 2)
+        ("returned by the program, but already in its spans", 2)
     ]
     assert trace.usage is not None
     assert trace.usage.input_tokens == 7

@@ -75,8 +75,8 @@ def test_a_negative_figure_is_refused_by_its_name(field: str, figure: float) -> 
     ("usage", "said"),
     [
         ("input_tokens=-1", "usage.input_tokens: -1 is below zero or not finite"),
-        ("cost_usd=float('nan')", "nan and infinity are no numbers there"),
-        ("cost_usd=float('inf')", "nan and infinity are no numbers there"),
+        ("cost_usd=float('nan')", "nan and infinity are not JSON"),
+        ("cost_usd=float('inf')", "nan and infinity are not JSON"),
     ],
 )
 def test_nonsense_figures_of_a_trace_are_refused(play: Play, usage: str, said: str) -> None:

@@ -89,7 +89,7 @@ def test_what_came_before_a_failure_stays(serve: Serve, baton: Baton, tmp_path: 
     assert done.code == 3
     lines = done.err.splitlines()
     assert lines[0] == "20 traces (20 spans) in traces.jsonl"
-    assert lines[1] == "note: these are not all: what follows did not come"
+    assert lines[1] == "note: this is incomplete: the rest could not be fetched"
     assert "the answer was truncated" in lines[2]
     assert len(spans_of(tmp_path / "traces.jsonl")) == 20
 

@@ -142,7 +142,7 @@ def test_a_trace_is_fetched_by_its_id_and_one_that_is_not_there_is_named(
     assert done.code == 3
     assert done.err.splitlines() == [
         "1 trace (6 spans) in traces.jsonl",
-        "note: these are not all: what follows did not come",
+        "note: this is incomplete: the rest could not be fetched",
         f"baton: {either.url} has no observations of trace {'f' * 32}",
     ]
     assert len(spans_of(tmp_path / "traces.jsonl")) == 6

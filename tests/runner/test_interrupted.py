@@ -110,7 +110,7 @@ def test_ctrl_c_and_sigterm_leave_a_complete_folder_of_what_was_done(
     out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert f"baton: {word}" in err
-    assert f"what was done until now: baton report {folder.relative_to(tmp_path)}" in err
+    assert f"results so far: baton report {folder.relative_to(tmp_path)}" in err
     assert "Traceback" not in err
     assert out == ""
     header = json.loads((folder / "evaluation.json").read_text())
@@ -166,7 +166,7 @@ def test_kill_9_loses_the_cases_in_flight_and_no_more(
     assert Counter(stored(baton, folder)) == {f"c{n}": 1 for n in range(20)}
     report = baton("report")
     assert report.code == 3
-    assert "not finished: 20 of 24 planned cases are there" in report.out
+    assert "not finished: 20 of 24 planned cases exist" in report.out
     assert report.out.strip().splitlines()[-1].startswith("running")
 
 
@@ -185,7 +185,7 @@ def test_kill_9_at_any_moment_leaves_whole_results_each_once(
     assert len({(result["case_id"], result["repeat"]) for result in results}) == lines
     bodies = [json.loads(line) for line in (folder / "bodies.jsonl").read_bytes().splitlines()]
     assert {body["case_id"] for body in bodies} == {result["case_id"] for result in results}
-    assert report["problems"] == [f"not finished: {lines} of 1200 planned cases are there"]
+    assert report["problems"] == [f"not finished: {lines} of 1200 planned cases exist"]
 
 
 def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
@@ -203,7 +203,7 @@ def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
     assert stored(baton, folder) == [f"c{n}" for n in range(5)]
     report = baton("report", folder)
     assert report.code == 3
-    assert "5 of 7 planned cases are there" in report.out
+    assert "5 of 7 planned cases exist" in report.out
     index.write_bytes(whole.replace(b'{"position"', b'{"posit', 1))
     report = baton("report", folder)
     assert report.code == 3

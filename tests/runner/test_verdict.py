@@ -123,7 +123,7 @@ def test_a_whole_evaluation_goes_by_the_mean_and_tells_it() -> None:
     assert (lenient.status, lenient.results[0].mean) == ("passed", 0.5)
     assert baton.evaluate(CASES, play, evaluators, pass_rule={"mean": 0.51}).exit_code == 1
     assert baton.evaluate(CASES, play, evaluators).exit_code == 1
-    with pytest.raises(InputError, match="no pass rule"):
+    with pytest.raises(InputError, match="not a pass rule"):
         baton.evaluate(CASES, play, evaluators, pass_rule={"most": 0.5})
 
 

@@ -128,8 +128,8 @@ def test_a_closed_terminal_ends_eval_like_sigterm(
     process.send_signal(signal.SIGHUP)
     _out, err = process.communicate(timeout=20)
     assert process.returncode == 129, err
-    assert "baton: terminated, as its terminal was closed" in err
-    assert "what was done until now: baton report" in err
+    assert "baton: terminated: the terminal was closed" in err
+    assert "results so far: baton report" in err
     assert "Traceback" not in err
     assert status_of(place) == "interrupted"
     if not more:

@@ -293,7 +293,7 @@ HOSTILE: dict[str, dict[str, Case]] = {
             "its headers are longer than 100 KiB",
         ),
         "a_bomb_of_gzip": (bomb(1), TOO_LONG),
-        "a_bomb_in_a_bomb": (bomb(3), "packed as `gzip, gzip, gzip`, which nobody asked for"),
+        "a_bomb_in_a_bomb": (bomb(3), "packed as `gzip, gzip, gzip`, which was not requested"),
         "ten_gigabytes_announced": (
             forever(HEAD % (b"application/json", b"Content-Length: 10000000000\r\n"), b"x", 0.1),
             TOO_LONG,

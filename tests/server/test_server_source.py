@@ -99,7 +99,7 @@ def test_what_a_server_refuses_or_does_not_have_is_said(
         said("there is no project `shop`", url, "/shop")
         said("did you mean `agent`", url, "?agnet=x")
         said("`limit` is a number of conversations", url, "?limit=-1")
-        said("the project stands behind the host", url, "?project=shop")
+        said("write the project after the host", url, "?project=shop")
         key = create_key(store, "default", "reader", ["read"])
     assert not any(Path(".baton/recordings").iterdir())
     with api(store) as url:

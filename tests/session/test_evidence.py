@@ -89,7 +89,7 @@ def test_files_of_issues_are_read_and_what_is_muted_or_fixed_is_left_out(
     assert gathered([work])[0].pointed[FAULTY].failures == 1
 
     kept.write_text(f"{line.strip()}\n{{}}\n", "utf-8")
-    with pytest.raises(InputError, match=r"issues\.jsonl:2: is no issue"):
+    with pytest.raises(InputError, match=r"issues\.jsonl:2: is not an issue"):
         gathered([kept])
 
 
@@ -123,8 +123,8 @@ def test_what_people_label_as_failed_points_to_the_sender_or_the_receiver(
     evidence, notes = gathered([BLEED], [file])
     assert evidence.pointed["main"].labels == 1
     assert evidence.pointed[FAULTY].labels == 2
-    assert notes[-1].startswith("1 label left out: what they are about is not here")
-    assert notes[-1].endswith("name its evaluation or recording by `issues`")
+    assert notes[-1].startswith("1 label left out: their traces are not here")
+    assert notes[-1].endswith("name the evaluation or recording with `issues`")
 
 
 def case_of(dispatch: str) -> Case:

@@ -156,7 +156,7 @@ def test_a_file_chooses_cases_of_a_dataset(shown: Path, choice: str, ids: list[s
     ("choice", "says"),
     [
         ("from: cases.yaml\nids: [refunt]", "no case `refunt`; did you mean `refund`"),
-        ("from: cases.yaml\nids: [bare]", "the case `bare` is no example"),
+        ("from: cases.yaml\nids: [bare]", "the case `bare` cannot be an example"),
         ("from: cases.yaml\nnumber: -1", "number"),
         ("from: cases.yaml\nid: [refund]", "choice.yaml:2: id: unknown key; did you mean `ids`"),
         ("from: gone.yaml", "choice.yaml:1.*no such file"),
@@ -175,7 +175,7 @@ def test_a_choice_of_cases_is_no_text_and_a_text_no_choice(shown: Path) -> None:
     with pytest.raises(InputError, match=r"ask for it by `baton\.prompts\.get`"):
         prompts.examples("agent:desk", "cases.yaml")
     texts = {"examples:desk": prompts.chosen("cases.yaml:refund", shown)}
-    with pytest.raises(InputError, match="this is no choice of examples"):
+    with pytest.raises(InputError, match="this is not a choice of examples"):
         changes_of(texts, {"examples:desk": "refund order 7"})
 
 

@@ -153,7 +153,7 @@ def test_a_tool_that_may_run_is_known_though_no_case_names_it(tmp_path: Path, ba
     assert not (tmp_path / ".baton").exists()
     assert baton("eval", "--live-tools", "pay_back").code == 0
     other = baton("eval", "--live-tools", "teleport")
-    assert "--live-tools: nobody knows a tool `teleport`" in other.err
+    assert "--live-tools: unknown tool `teleport`" in other.err
 
 
 def test_a_flaky_case_is_stable_once_its_tools_are_replayed(tmp_path: Path) -> None:

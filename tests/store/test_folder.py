@@ -115,7 +115,7 @@ def test_a_running_evaluation_reads_with_the_counts_of_what_is_there(tmp_path: P
     writer.write(result(1, 0.0))
     stored = read_evaluation(writer.folder)
     writer.close()
-    assert stored.header.problems == ["not finished: 2 of 5 planned cases are there"]
+    assert stored.header.problems == ["not finished: 2 of 5 planned cases exist"]
     assert stored.header.cases == {"passed": 1, "failed": 1, "skipped": 0, "error": 0}
     (counts,) = stored.header.evaluators
     assert (counts.passed, counts.failed) == (1, 1)

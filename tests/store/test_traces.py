@@ -61,6 +61,6 @@ def test_recorded_traces_are_read_from_where_they_were_scored(tmp_path: Path) ->
 
 def test_traces_that_are_gone_are_an_error_that_names_them(tmp_path: Path) -> None:
     folder = evaluation(tmp_path, hand_off(0, "correct"), kept=False, traces=["gone.jsonl"])
-    with pytest.raises(InputError, match="is not here any more") as caught:
+    with pytest.raises(InputError, match="no longer exists") as caught:
         list(evaluation_traces(read_evaluation(folder)))
     assert caught.value.problems[0].file == "gone.jsonl"

@@ -228,7 +228,7 @@ def test_a_judge_shows_its_question_and_how_often_people_agree(
               judge=json.dumps(judge))  # fmt: skip
     path = f"/conversations/{number}"
     (one,) = data_of(visitor.get(path))["scores"]
-    assert one["calibration"] == "nobody labelled what it judges here yet"
+    assert one["calibration"] == "nothing that it judges has been labelled here yet"
     asked = fetched(visitor, f"{path}/text?at={one['question']['at']}")["text"]
     assert "Refund order A-17." in asked
     for value in ("failed", "passed"):

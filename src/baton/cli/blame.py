@@ -129,5 +129,5 @@ def _again(again: Again) -> str:
         told.append(f"with the change {again.changed_failed} times")
     if again.same is not None:
         told.append(f"it did what was recorded {again.same} times")
-    what = ", ".join(told) or "nothing tells what came of it"
+    what = ", ".join(told) or "the outcome is not recorded"
     return f"played again {counted(again.plays, 'time')} ({again.form}): {what}"

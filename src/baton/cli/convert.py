@@ -23,7 +23,7 @@ def convert_command(
     strict: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
-    """Write a dataset in another dialect, and list what is lost.
+    """Convert a dataset to another dialect, and list what is lost.
 
     Parameters
     ----------
@@ -57,6 +57,6 @@ def convert_command(
     for loss in converted.losses:
         what = "added" if loss.is_added else "lost"
         say(f"{what}: " + ": ".join(part for part in loss[:3] if part))
-    differ = f", {len(converted.losses)} not as they were" if converted.losses else ""
+    differ = f", {len(converted.losses)} changed" if converted.losses else ""
     say(f"{output}: {converted.written} of {counted(total, 'case')}{differ}")
     return LOST if strict and converted.losses else 0

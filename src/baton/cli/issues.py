@@ -260,7 +260,7 @@ class _Work:
         if verb == "promote" and self.output is None:
             raise InputError("say where the cases go: -o cases/")
         if "nobody" in self.expect and len(self.expect) > 1:
-            raise InputError("--expect nobody says that nobody gets it: name no agent beside it")
+            raise InputError("--expect nobody means that no agent gets it: do not name one as well")
 
     @property
     def expected(self) -> list[str] | None:

@@ -94,7 +94,7 @@ def pull_command(
         say(f"{counted(pulled.traces, 'trace')} ({counted(pulled.spans, 'span')}) in {output}")
     if pulled.cut is not None:
         if pulled.traces:
-            note("these are not all: what follows did not come")
+            note("this is incomplete: the rest could not be fetched")
         if isinstance(pulled.cut, InputError):
             raise pulled.cut
         say(f"baton: {pulled.cut}")

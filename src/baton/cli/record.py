@@ -24,7 +24,7 @@ def record_command(
     server: str | None = None,
     project: str | None = None,
 ) -> int:
-    """Run a program, and record what its agents do, without a change of its code.
+    """Run a program and record what its agents do, without changing its code.
 
     `baton record -- python app.py`. All that its Python processes do goes to a file that every
     command reads, or to a server, and nowhere else. The exit code is the program's.
@@ -44,18 +44,18 @@ def record_command(
     for name in done.on:
         note(f"recorded by {name}")
     for framework, package in done.lacking.items():
-        note(f"{framework} was imported, and nothing records it: {install(package)}")
+        note(f"{framework} was imported, but nothing records it: {install(package)}")
     for problem in done.problems:
         note(problem)
     if done.file is None:
         if done.sent:
             note(f"sent to {server}")
         elif not done.problems:
-            note(f"nothing was sent to {server}: no span was made, or the server did not answer")
+            note(f"nothing was sent to {server}: no span was created, or the server did not answer")
     elif done.size:
         note(f"recorded into {done.file}: baton show {done.file}")
     else:
         by = f" by {', '.join(done.used)}" if done.used else ""
         plain = "" if done.used or done.problems else f". {_PLAIN}"
-        note(f"nothing was recorded: no span was made{by}{plain}")
+        note(f"nothing was recorded: no span was created{by}{plain}")
     return done.code

@@ -127,6 +127,6 @@ def _kind_of(output: Path | None) -> str:
     kind = _SUFFIXES.get(output.suffix.lower())
     if kind is None:
         known = ", ".join(_SUFFIXES)
-        message = f"its suffix tells no format: name it with --format, or use {known}"
+        message = f"its suffix does not select a format: name one with --format, or use {known}"
         raise InputError(Problem(file=str(output), message=message))
     return kind

@@ -236,7 +236,7 @@ def rescore(
             nonlocal noted
             if time.monotonic() - noted > _TELL_EVERY:
                 noted = time.monotonic()
-                note(f"{_rescored(counts)}, and it goes on")
+                note(f"{_rescored(counts)} so far")
 
         with _store(stated.store) as store:
             for name in projects_of(store, stated, request, project):

@@ -14,7 +14,7 @@ from baton.model import Terminated
 from .messages import note
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-_SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated, as its terminal was closed"}
+_SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated: the terminal was closed"}
 
 
 @contextmanager

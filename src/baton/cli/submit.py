@@ -70,7 +70,7 @@ def submit_command(
     """
     showing.begin()
     if reports != NONE and not wait:
-        raise InputError("a report needs --wait: without it nothing has ended")
+        raise InputError("a report needs --wait: without it there are no results yet")
     if not targets and conversations is None:
         raise InputError("name the cases or recordings to send, or give --conversations FILTER")
     for target in targets:
@@ -79,7 +79,7 @@ def submit_command(
     datasets = [target for target in targets if is_kind(target, "dataset")]
     criteria = [target for target in targets if is_kind(target, "criteria")]
     if len(criteria) > 1:
-        raise InputError(f"{criteria[1]}: one file of criteria can be given, and there are more")
+        raise InputError(f"{criteria[1]}: only one file of criteria is allowed")
     asked = connect(server_address(server), project=project)
     job = asked.submit(
         datasets,

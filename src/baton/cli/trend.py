@@ -48,7 +48,7 @@ def trend_command(
     from baton.session.compare import trend
 
     if json and csv:
-        raise InputError("--json and --csv both say how to print: give one")
+        raise InputError("--json and --csv are both output formats: give one")
     points = trend(evaluations, axis, stored=OUT, name=name, last=last)
     with readers_may_leave():
         if json:
@@ -59,7 +59,7 @@ def trend_command(
             _print(points, axis)
     if any(not point.same for point in points) and not (json or csv):
         what = sorted({name for point in points for name in point.differs})
-        note(f"≠ has other {', '.join(what)} than the newest: it does not compare")
+        note(f"≠ has other {', '.join(what)} than the newest: they cannot be compared")
     return 0
 
 

@@ -52,7 +52,7 @@ TABLE = {
             Example("baton init", "asks for what it needs"),
             Example(
                 "baton init --agent sample --message 'I want my money back.' --ci none",
-                "with two agents of ours",
+                "with two sample agents",
             ),
         ),
     ),
@@ -70,18 +70,18 @@ TABLE = {
     ),
     "collect": Verb(
         "score",
-        "Choose dispatches of production for a set of cases.",
+        "Select production dispatches for a set of cases.",
         (
-            Example("baton collect runs/ -o cases/", "100 of recordings, a file for each"),
+            Example("baton collect runs/ -o cases/", "100 dispatches of recordings, one file each"),
             Example(
                 "baton collect server://localhost:4318 --failing --count 20 -o failing.yaml",
-                "of a server, only what fails",
+                "from a server, failures only",
             ),
         ),
     ),
     "convert": Verb(
         "score",
-        "Write a dataset in another dialect, and list what is lost.",
+        "Convert a dataset to another dialect, and list what is lost.",
         (
             Example(
                 "baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json",
@@ -206,7 +206,7 @@ TABLE = {
         "Remove evaluations and recordings below .baton that are older than an age.",
         (
             Example("baton clean --older-than 30d", "what is older than a month", 0),
-            Example("baton clean --older-than 12h --dry-run", "only says what would go", 0),
+            Example("baton clean --older-than 12h --dry-run", "lists what would be removed", 0),
         ),
     ),
     "baseline": Verb(
@@ -246,7 +246,7 @@ TABLE = {
     ),
     "blame": Verb(
         "decide",
-        "Say which agent, at which step, by which fault made a run fail.",
+        "Find the agent, the step and the fault that made a run fail.",
         (
             Example("baton blame examples/claude/scope_bleed", "a recording", 0),
             Example(
@@ -264,7 +264,7 @@ TABLE = {
     ),
     "record": Verb(
         "live",
-        "Run a program, and record what its agents do, without a change of its code.",
+        "Run a program and record what its agents do, without changing its code.",
         (
             Example("baton record -- python app.py", "into .baton/recordings"),
             Example(
@@ -324,7 +324,7 @@ TABLE = {
     ),
     "calibrate": Verb(
         "learn",
-        "Compare a judge with labels that people gave.",
+        "Compare a judge with people's labels.",
         (
             Example("baton calibrate dispatch_correctness labels.jsonl traces/", "one model"),
             Example(
@@ -373,7 +373,7 @@ BELOW = {
         Example("baton rubrics show dispatch_correctness", "what it asks", 0),
         Example(
             "baton rubrics show scope_fidelity --trace examples/claude/scope_bleed",
-            "what a judge would get to read of a run",
+            "what a judge would be shown of a run",
             0,
         ),
     ),
@@ -451,8 +451,8 @@ app = App(
     name="baton",
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
-        "Begin with `baton init` for agents of yours, or with `baton score RECORDING` for a run "
-        "that you have.\n\n"
+        "Start with `baton init` for your own agents, or with `baton score RECORDING` for an "
+        "existing run.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
         "\n\nWith --debug, before or after the command, tracebacks are shown: of a crash of Baton, "
         "and of what your agents and evaluators raise."

@@ -176,8 +176,8 @@ def choose_evaluators(
         return _with(plan, make(added))
     if added:
         raise InputError(
-            f"{option('evaluators')}: `+` adds to what cases or the config ask for, a name without "
-            "it takes their place: give one sort"
+            f"{option('evaluators')}: `+` adds to the evaluators of cases or the config, a name "
+            "without it replaces them: use one form"
         )
     evaluators = asked
     if evaluators is not None and criteria is not None:

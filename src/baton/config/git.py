@@ -258,7 +258,7 @@ class Branching:
             if branch.startswith("-") or not self._succeeds(
                 environment, "check-ref-format", f"refs/heads/{branch}"
             ):
-                raise InputError(f"`{branch}` is no name of a branch")
+                raise InputError(f"`{branch}` is not a valid branch name")
             real = {**environment, "GIT_DIR": str(self._repository.common)}
             if self._succeeds(real, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"):
                 raise InputError(f"there is a branch `{branch}` already: name another one")

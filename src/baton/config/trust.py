@@ -99,7 +99,7 @@ class Trust:
             advice = f"trust its folder ({self._option.format(folder=folder)})"
         raise InputError(
             msgspec.structs.replace(
-                claim, message=f"{claim.message}, and nobody named this file: {advice}"
+                claim, message=f"{claim.message}, but nobody named this file: {advice}"
             )
             for claim in claims
         )

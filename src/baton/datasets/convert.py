@@ -104,8 +104,8 @@ def _json(value: Any) -> bytes:
 
 
 UNREAD = "not read, and so not carried to another dialect"
-NO_TURN = "a case needs a message of the user: it is left out"
-NO_HEAD = "nothing of the kind stands beside the cases"
+NO_TURN = "a case needs a user message: it is left out"
+NO_HEAD = "nothing of that kind exists beside the cases"
 
 
 class Loss(NamedTuple):

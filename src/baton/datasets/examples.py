@@ -124,7 +124,7 @@ def _about(case: Case, why: str) -> Problem:
     return Problem(
         file=where.file if where is not None else None,
         line=where.line if where is not None else None,
-        message=f"the case `{case.id}` is no example: {why}",
+        message=f"the case `{case.id}` cannot be an example: {why}",
     )
 
 

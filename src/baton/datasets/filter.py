@@ -74,7 +74,7 @@ def _filter(text: str) -> Keep:
         if equals and key:
             return lambda case: _metadata(case, key) == wanted
         if equals or ":" not in text:
-            raise InputError(f"`{text}` is no filter: write `metadata.KEY=VALUE`")
+            raise InputError(f"`{text}` is not a filter: write `metadata.KEY=VALUE`")
     term = term_of(text, FIELDS, default="id")
     return lambda case: term.meets(_value(case, term.field))
 

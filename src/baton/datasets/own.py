@@ -438,7 +438,7 @@ OWN = Writer(
         "cases": cases,
     },
     reasons={
-        "scenario": "a simulated user has no place here: the case is left out",
+        "scenario": "this format has no simulated users: the case is left out",
         "turns.input": _TEXT_ONLY,
         "+turns.input": _TEXT_ONLY,
         "turns.response": _TEXT_ONLY,

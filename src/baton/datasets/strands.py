@@ -77,7 +77,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
     if wire.expected_trajectory is not None:
         # A trajectory names the agents that run, or the tools that are called.
         if isinstance(wire.expected_trajectory, dict):
-            message = "a recorded session is no expectation; list the names of tools or nodes"
+            message = "a recorded session is not an expectation; list the names of tools or nodes"
             raise InputError(document.problem_at(("expected_trajectory",), message))
         calls = []
         for place, step in enumerate(wire.expected_trajectory):
@@ -210,7 +210,7 @@ STRANDS = Writer(
     file=lambda _, cases: {"cases": cases, "evaluators": []},
     reasons={
         "id": "a case has a name",
-        "scenario": "a simulated user has no place here: the case is left out",
+        "scenario": "this format has no simulated users: the case is left out",
         "turns": "a case is one message of the user: later turns are left out",
         "turns.input": _TEXT,
         "+turns.input": _TEXT,

@@ -215,7 +215,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
             status = _STATUSES.get(getattr(answer, "overall_eval_status", 3), "not evaluated")
             return self.unscored("skipped", f"the metric gave no score ({status})", details)
         if not math.isfinite(value):
-            raise TypeError(f"{self.function} gave {value!r}, which is no finite number")
+            raise TypeError(f"{self.function} gave {value!r}, which is not a finite number")
         return self.scored(float(value), f"overall score {value:g}", details)
 
 

@@ -1,4 +1,4 @@
-"""``announced_dispatch``: whether agents hand over what they say they hand over."""
+"""``announced_dispatch``: whether agents make the hand-offs that they announce."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class AnnouncedDispatch(RunEvaluator, frozen=True, kw_only=True):
     """Fails a run that says it hands work to an agent, in a turn in which that agent got none."""
 
     type = "announced_dispatch"
-    summary = "whether agents hand over what they say they hand over"
-    nothing = "no agent says that it hands work to another one"
+    summary = "whether agents make the hand-offs that they announce"
+    nothing = "no agent announces a hand-off"
 
     def answer(
         self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext

@@ -618,7 +618,7 @@ class DispatchDetails(FindingDetails, kw_only=True):
 _BY_ORDER = (
     "no dispatch to judge but {} known only from the order of runs: record what models are given, "
     "or set `order: true`; for events of ADK, definitions of the workflow with its `sub_agents` "
-    "tell as well (`agents`)"
+    "(`agents`) also supply it"
 )
 
 

@@ -1,4 +1,4 @@
-"""``claims_supported``: whether calls are behind what agents say that they did."""
+"""``claims_supported``: whether calls support what agents claim to have done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ClaimsSupported(RunEvaluator, frozen=True, kw_only=True):
     """Fails a run that says it did what no call of it, or of agents below it, can have done."""
 
     type = "claims_supported"
-    summary = "whether calls are behind what agents say that they did"
+    summary = "whether calls support what agents claim to have done"
     nothing = "no answer states that something was done"
 
     def answer(

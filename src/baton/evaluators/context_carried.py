@@ -39,7 +39,7 @@ class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
     """Finds numbers, identifiers and limits of a request that a dispatch leaves out."""
 
     type = "context_carried"
-    summary = "whether numbers, names and limits of a request went along with a dispatch"
+    summary = "whether numbers, names and limits of a request were passed on with a dispatch"
 
     shared_words: Annotated[
         float,

@@ -76,12 +76,10 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
 
     case_sensitive: CaseSensitive = False
     normalize_whitespace: NormalizeWhitespace = True
-    allow_extra: Annotated[
-        bool, describe("Whether dispatches that are not expected are no fault.")
-    ] = False
+    allow_extra: Annotated[bool, describe("Whether unexpected dispatches are allowed.")] = False
     kinds: Annotated[
         tuple[Kind, ...],
-        describe("Kinds of dispatches that are a fault when not expected."),
+        describe("Kinds of dispatches that are a fault if they are unexpected."),
     ] = ("transfer", "delegate")
     order: Annotated[
         bool, describe("Whether dispatches known only from the order of runs are judged as well.")
@@ -157,7 +155,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             )
         for one in found.unmet:
             others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
-            there = f"those made went to {', '.join(others)}" if others else "none was made at all"
+            there = f"those made went to {', '.join(others)}" if others else "none was made"
             says = f"no dispatch to `{one.to}`; {there}"
             fault = ("under_delegation", says)
             yield self._about(pair, 0.0, says, one, None, (one.to, None), [fault])
@@ -203,7 +201,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             listed = "; ".join(part.says for part in unknown)
             skipped = self.unscored(
                 "skipped",
-                f"turn {pair.number}: of the one to `{met.expected.to}` {listed}",
+                f"turn {pair.number}: for the one to `{met.expected.to}`, {listed}",
                 RoutingDetails(turn=pair.number, parts=[part.name for part in unknown]),
             )
             skipped.subject = score.subject

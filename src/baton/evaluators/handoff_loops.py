@@ -1,4 +1,4 @@
-"""``handoff_loops``: whether agents go round in circles."""
+"""``handoff_loops``: whether agents hand work round in circles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
     """Fails a trace in which dispatches or tool calls repeat and bring nothing new."""
 
     type = "handoff_loops"
-    summary = "whether agents go round in circles"
+    summary = "whether agents hand work round in circles"
     details = LoopDetails
 
     rounds: Annotated[

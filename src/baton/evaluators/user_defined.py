@@ -110,7 +110,7 @@ class OwnEvaluator(EvaluatorTraits):
         if value is None:
             return [self._score(status="skipped", reason=str(reason or "it gave no verdict"))]
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
-            raise TypeError(f"{self.type} returned {value!r}, which is no finite number")
+            raise TypeError(f"{self.type} returned {value!r}, which is not a finite number")
         status = "passed" if passes(value, self.threshold) else "failed"
         return [self._score(status=status, value=float(value), reason=str(reason))]
 
@@ -212,7 +212,7 @@ def evaluator_of(given: object) -> Evaluator:
     if callable(given):
         return OwnEvaluator(name, f"{given.__module__}:{name}", given, {})
     raise InputError(
-        f"`{given!r}` is no evaluator: give its name, a mapping with `type`, an object or function"
+        f"`{given!r}` is not an evaluator: give a name, a mapping with `type`, object or function"
     )
 
 
@@ -234,7 +234,7 @@ def own_evaluator(
         made = _made(target, found, {"name": name or target, "options": dict(options)})
         if not isinstance(made, Evaluator):
             needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"
-            raise InputError(f"`{target}` is no evaluator: it needs {needed}")
+            raise InputError(f"`{target}` is not an evaluator: it needs {needed}")
         return made
     if inspect.isclass(found) and not callable(getattr(found, "evaluate", None)):
         raise InputError(f"`{target}` has no method `evaluate(trace, case, context)`")

@@ -417,7 +417,7 @@ class Moment(NamedTuple):
 def moment_of(trace: Trace, suspect: Suspect, failures: Sequence[Failure]) -> Moment | None:
     """Say what to play again from the step of a suspect; ``None`` where it is of no dispatch.
 
-    A step of an agent that was set to work by a dispatch is played from there.
+    A step of an agent that was started by a dispatch is played from there.
     """
     form = FORMS.get(_category_of(suspect.fault), "child")
     dispatch = suspect.dispatch

@@ -31,7 +31,7 @@ STATES: dict[State, str] = {
     "open": "somebody knows of it",
     "muted": "it is known and not to be fixed",
     "fixed": "it is fixed in a version",
-    "regressed": "it was fixed, and is there again",
+    "regressed": "it was fixed and occurred again",
 }
 MEMBERS = 200
 """Members that are kept of an issue: enough to choose cases from."""

@@ -124,14 +124,14 @@ def announced_dispatch(
     if not all(known(trace, turn, field) for field in ("dispatches", "runs")):
         return NotRecorded(says="not all dispatches are recorded: record the agents' calls")
     if turn.status in ("failed", "waiting", "incomplete") or run.status in ("failed", "waiting"):
-        return NotRecorded(says="the turn did not come to its end: record it to its end")
+        return NotRecorded(says="the turn is incomplete: record it to its end")
     missing = [each for each in found if not _is_made(trace, turn, run, each[0], each[2])]
     if not missing:
         told = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
-        return Clear(says=f"work was handed to {told}, as it says")
+        return Clear(says=f"work was handed to {told}, as announced")
     loose = next((call.name for call in _calls(run) if _HANDS_ON.search(call.name)), None)
     if loose is not None:
-        return NotRecorded(says=f"whether `{loose}` handed work on can't be told")
+        return NotRecorded(says=f"can't tell whether `{loose}` handed work on")
     return [
         Finding(
             kind="announced_not_made",

@@ -163,7 +163,7 @@ def claims_supported(
     if language(answer) not in (None, "en"):
         return NotRecorded(says="claims are read in English only")
     if run.status in ("failed", "waiting", "cancelled"):
-        return NotRecorded(says="the run did not come to its end: record the conversation to it")
+        return NotRecorded(says="the run is incomplete: record the conversation to its end")
     try:
         at = _At(trace, turn, run)
         told = dead + [_told(at, claim) for claim in claims]
@@ -200,10 +200,10 @@ def _answered(run: AgentRun, told: list[Told]) -> Answer:
     ]
     sure = [each for each in told if each.verdict != "untold"]
     if not sure:
-        return NotRecorded(says=f"whether it did what it says can't be told: {told[0].why}")
+        return NotRecorded(says=f"can't tell whether it did what it says: {told[0].why}")
     if not faults:
         names = ", ".join(dict.fromkeys(each.claim.what for each in sure))
-        return Clear(says=f"calls are behind what it says: {names}", details={"claims": rows})
+        return Clear(says=f"calls support what it says: {names}", details={"claims": rows})
     share = 1 - len(faults) / len(sure)
     return [
         Finding(
@@ -236,17 +236,17 @@ def _told(at: _At, claim: Claim) -> Told:
         why = "no model is recorded for it: it may be a program, which needs no tools"
         return Told(claim, "untold", why, [])
     if not scope.whole:
-        why = "not all calls behind it are recorded: record the steps of all agents"
+        why = "not all calls that may support it are recorded: record the steps of all agents"
         return Told(claim, "untold", why, [])
     if len(scope.calls) > _MOST_CALLS:
-        return Told(claim, "untold", "too many calls may be behind it", [])
+        return Told(claim, "untold", "too many calls may support it", [])
     if claim.what == "tests pass":
         # Who has called nothing may explain what a green build is.
         others = [
             c for c in claims_of(_answer_of(at.turn, at.run)) if c.by_me and c.what in BY_NAME
         ]
         if not scope.calls and not others:
-            return Told(claim, "untold", "it may speak of tests in general", [])
+            return Told(claim, "untold", "it may refer to tests in general", [])
         return _tests(at, claim, scope)
     if claim.what in ("id", "quote"):
         return _value(at, claim)
@@ -265,13 +265,13 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
     if sure and not (claim.value and _is_of_other_file(claim.value, sure, scope)):
         return Told(claim, "backed", "a call did it", [sure[0].id])
     if worked and not sure:
-        return Told(claim, "untold", f"what `{worked[0].name}` did can't be told", [worked[0].id])
+        return Told(claim, "untold", f"can't tell what `{worked[0].name}` did", [worked[0].id])
     if _may_be_meant_otherwise(at, claim, scope):
-        return Told(claim, "untold", "it may speak of its answer, or of a dispatch", [])
+        return Told(claim, "untold", "it may refer to its answer, or to a dispatch", [])
     if _was_told(at, claim.what) or _speaks_for_another(at):
         return Told(claim, "untold", "somebody else may have done it", [])
     if not claim.by_me and not _asks_for(at, claim.what):
-        return Told(claim, "untold", "it may speak of what was so before", [])
+        return Told(claim, "untold", "it may refer to an earlier state", [])
     failed = [call for call in may if _is_for(call, claim.what)]
     if failed and not sure:
         call = failed[-1]
@@ -337,7 +337,7 @@ def _tests(at: _At, claim: Claim, scope: _Scope) -> Told:
         return Told(claim, "backed", "tests were run", [last.id])
     unsure = [call for call in scope.calls if _may_do(call, "ran")]
     if unsure:
-        return Told(claim, "untold", f"what `{unsure[0].name}` did can't be told", [unsure[0].id])
+        return Told(claim, "untold", f"can't tell what `{unsure[0].name}` did", [unsure[0].id])
     if any(
         re.search(r"\btests?\b", text, re.I) and re.search("pass|green|succe", text, re.I)
         for text in at.heard
@@ -356,7 +356,7 @@ def _value(at: _At, claim: Claim) -> Told:
     texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
     if not any(call.dispatch is None for call in calls):
         # From instructions, or from a program that stands in for tools.
-        return Told(claim, "untold", "it may have it from elsewhere, as no call is recorded", [])
+        return Told(claim, "untold", "it may come from elsewhere, as no call is recorded", [])
     if claim.what == "id":
         wanted = _folded(claim.value)
         if any(wanted in _folded(text) for text in texts):

@@ -168,8 +168,8 @@ def _of_request(
     facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
     if len(facts) > limits.facts:
         return NotRecorded(
-            says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
-            "needs can't be told"
+            says=f"the request holds {len(facts)} numbers and names: can't tell which of "
+            "them the receiver needs"
         )
     others = cache(lambda: _elsewhere(trace, turn, dispatch))
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
@@ -229,8 +229,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     parts = sentences(in_digits(sent.request.text))
     if len(parts) > _SENTENCES:
         return NotRecorded(
-            says=f"the request has {len(parts)} sentences: which of them the receiver needs "
-            "can't be told"
+            says=f"the request has {len(parts)} sentences: can't tell which of them the "
+            "receiver needs"
         )
     for sentence in parts:
         if is_courtesy(sentence):
@@ -253,7 +253,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         return findings
     if doubtful:
         names = ", ".join(f"`{fact.text}`" for fact in doubtful[:5])
-        return NotRecorded(says=f"whether the receiver needs {names} of the request can't be told")
+        return NotRecorded(says=f"can't tell whether the receiver needs {names} of the request")
     if not asked_for:
         return NotRecorded(
             says="the request holds no number, name or limit that the prompt is about"

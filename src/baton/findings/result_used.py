@@ -338,7 +338,7 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
         if case.own:
             return NotRecorded(
                 says=f"{_told(case)}, but {len(case.own)} of them from the caller's own calls as "
-                "well: which it used can't be told"
+                "well: can't tell which it used"
             )
         passed_on = reports_failure(result) and not _says_that_it_was_ignored(turn, case, result)
         if passed_on and any(reports_failure(text) for text in _words(turn, case)):

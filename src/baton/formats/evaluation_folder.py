@@ -388,7 +388,7 @@ class OpenedFolder:
                     f"{self.rows_read:,} can be read"
                 )
             if size != contents.bytes:
-                self._fault(f"{BODIES}: {contents.bytes:,} bytes were written, {size:,} are there")
+                self._fault(f"{BODIES}: {contents.bytes:,} bytes were written, {size:,} remain")
             if not self._hurt and self.digest.hexdigest() != contents.sha256:
                 self._name_changed(bodies)
                 self._fault(f"{INDEX}: was changed since it was written")

@@ -19,9 +19,7 @@ _IGNORED = b"""# Written by Baton: what it keeps here is this machine's, apart f
 !/baselines/
 !/baselines/*
 """
-LEADS_OUT = (
-    "is a link that leads out of its folder: it was not opened; name it by itself to read it"
-)
+LEADS_OUT = "is a link that leads out of its folder: it was not opened; name it directly to read it"
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _QUIET = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 

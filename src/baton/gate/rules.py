@@ -236,7 +236,7 @@ def percentile(statistic: str) -> float | None:
 def _read(text: str) -> GateRule:
     rule = _expression(text, _EXAMPLE)
     if rule.sign in ("<", ">"):
-        raise ValueError(f"`{text}` is no rule: {_EXAMPLE}; `{rule.sign}` is for alerts")
+        raise ValueError(f"`{text}` is not a rule: {_EXAMPLE}; `{rule.sign}` is for alerts")
     if rule.over is not None:
         raise ValueError(
             f"`{text}`: `over` is for alerts; `(min {rule.over})` is how many it takes"
@@ -256,7 +256,7 @@ def read_condition(text: str) -> GateRule:
     try:
         rule = _expression(text, example)
         if not rule.of_evaluator:
-            raise ValueError(f"`{text}`: `{rule.evaluator}` is no evaluator; {example}")
+            raise ValueError(f"`{text}`: `{rule.evaluator}` is not an evaluator; {example}")
         if rule.sign not in ("<", ">"):
             raise ValueError(f"`{text}`: an alert says what is wrong, with `<` or `>`; {example}")
         if not 0 < rule.limit < 1:
@@ -265,7 +265,7 @@ def read_condition(text: str) -> GateRule:
             part = f"by tag:{rule.tag}" if rule.tag is not None else f"(min {rule.least})"
             raise ValueError(f"`{text}`: `{part}` is for gates; {example}")
         if rule.over is not None and rule.over < 2:
-            raise ValueError(f"`{text}`: the last {rule.over} is no mean; {example}")
+            raise ValueError(f"`{text}`: the last {rule.over} is not a mean; {example}")
     except ValueError as error:
         raise InputError(str(error)) from None
     return rule
@@ -278,7 +278,7 @@ def _expression(text: str, example: str) -> GateRule:
     except ValueError:
         limit = None
     if match is None or limit is None:
-        raise ValueError(f"`{text}` is no rule: {example}")
+        raise ValueError(f"`{text}` is not a rule: {example}")
     sign: Any = match["sign"]
     return _rule(
         " ".join(text.split()),

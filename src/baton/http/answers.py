@@ -174,7 +174,7 @@ def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     if not names:
         return lambda piece: iter((piece,))
     if names not in (["gzip"], ["x-gzip"], ["deflate"]):
-        raise LimitReached(f"the answer is packed as `{encoding[:60]}`, which nobody asked for")
+        raise LimitReached(f"the answer is packed as `{encoding[:60]}`, which was not requested")
     return _inflate("gzip" in names[0])
 
 

@@ -152,7 +152,7 @@ class Journal:
         try:
             file = open_regular(path, "r+b")
         except OSError:
-            message = "is no folder of an improvement: it has no journal"
+            message = "is not the folder of an improvement: it has no journal"
             raise InputError(Problem(file=str(folder), message=message)) from None
         try:
             keep_others_out(file, folder, IN_USE)

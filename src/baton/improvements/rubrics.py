@@ -134,7 +134,7 @@ class _Sharpening:
         sides = {self._passes(each.opinion) for each in self._things.values()}
         if len(sides) < 2:
             raise InputError(
-                "all labels say the same: how far a judge agrees beyond chance cannot be told"
+                "all labels say the same: agreement of a judge beyond chance cannot be measured"
             )
         drawn = draw(
             [

@@ -190,7 +190,7 @@ def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = 
     """
     repeated = [id_ for id_, times in Counter(unit.id for unit in units).items() if times > 1]
     if repeated:
-        raise InputError(f"several cases have the id `{repeated[0]}`: parts are told by ids")
+        raise InputError(f"several cases have the id `{repeated[0]}`: parts go by ids")
     ordered = sorted(units, key=lambda unit: unit.id)
     notes: list[str] = []
     group_of = _grouped(ordered, by_issue=True)

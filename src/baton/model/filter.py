@@ -148,7 +148,8 @@ def term_of(word: str, fields: Fields, default: str | None = None) -> Term:
     match = _TERM.fullmatch(word)
     if match is None or (default is not None and _field(match["field"], fields) is None):
         if default is None:
-            raise InputError(f"`{word}` is no filter: write `FIELD:VALUE`, such as {_like(fields)}")
+            message = f"`{word}` is not a filter: write `FIELD:VALUE`, such as {_like(fields)}"
+            raise InputError(message)
         return Term(field=default, any_of=(word,))
     name, value = match["field"], match["value"]
     quoted = len(value) > 1 and value[0] == value[-1] == '"'
@@ -218,7 +219,7 @@ def _bounds(part: object, field: Field) -> tuple[Bound, ...]:
         bounds.append(Bound(sign, _number(match[2], field)))
         at = match.end()
     if not bounds or text[at:].strip():
-        raise ValueError(f"`{text}` is no comparison: write such as `>=2`, `<5` or `>=2 <5`")
+        raise ValueError(f"`{text}` is not a comparison: write one like `>=2`, `<5` or `>=2 <5`")
     return tuple(bounds)
 
 

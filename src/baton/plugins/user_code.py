@@ -70,7 +70,7 @@ def missing_module(spec: str, folder: Path) -> str | None:
         return None
     if importlib.util.find_spec(top) is not None:
         return None
-    return f"no module `{name}`: looked below {folder.resolve()} and among what is installed"
+    return f"no module `{name}`: looked below {folder.resolve()} and in installed packages"
 
 
 def _module(name: str, folder: Path) -> ModuleType:
@@ -85,7 +85,7 @@ def _module(name: str, folder: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             message = (
-                f"no module `{name}`: looked below {folder.resolve()} and among what is installed"
+                f"no module `{name}`: looked below {folder.resolve()} and in installed packages"
             )
             raise InputError(message) from error
         raise InputError(f"importing `{name}` raised ModuleNotFoundError: {error}") from error

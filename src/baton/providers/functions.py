@@ -142,7 +142,7 @@ def as_json(value: Any) -> bytes:
     encoded = msgspec.json.encode(value, enc_hook=_text)
     # They are encoded as null: where there is none, nobody has to look for them.
     if b"null" in encoded and not _is_finite(msgspec.to_builtins(value, enc_hook=_text)):
-        raise ValueError("nan and infinity are no numbers there")
+        raise ValueError("nan and infinity are not JSON")
     return encoded
 
 

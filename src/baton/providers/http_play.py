@@ -183,7 +183,7 @@ class Player:
                     session = _Session(client, id_)
                 elif not self._request.continues:
                     raise ProviderError(
-                        f"turn {index + 1} goes on with a conversation, and {NO_CONVERSATION}"
+                        f"turn {index + 1} continues a conversation, and {NO_CONVERSATION}"
                     )
                 await self._turn(session, index, hooks, seen)
                 await hooks.after_turn(self._case, self.played.turns[-1].turn)

@@ -411,8 +411,8 @@ class Watch:
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
             texts.append(
-                f"`max_agent_cost` does not know all that {counted(self._unpriced, 'case')} cost: "
-                "no source or price tells it"
+                f"`max_agent_cost` lacks costs of {counted(self._unpriced, 'case')}: "
+                "no source or price states them"
             )
         return texts
 

@@ -91,7 +91,9 @@ def read_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:
         rule: PassRule = msgspec.convert(plain, PassRule)
         return rule
     except msgspec.ValidationError:
-        message = f"{spec!r} is no pass rule: write `all`, or `mean` with a threshold from 0 to 1"
+        message = (
+            f"{spec!r} is not a pass rule: write `all`, or `mean` with a threshold from 0 to 1"
+        )
         raise InputError(Problem(path="pass_rule", message=message)) from None
 
 

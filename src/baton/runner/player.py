@@ -229,7 +229,7 @@ def _encodable(text: str) -> str:
 _WORDS: dict[Need, str] = {
     "restart": "a turn restarts the agents' server",
     "new_session": "a turn opens a new session",
-    "same_session": "a turn goes on with a conversation",
+    "same_session": "a turn continues a conversation",
 }
 
 

@@ -115,7 +115,7 @@ def judge_waiting(
         rule = rules.named(name)
         if rule is None:
             for item in some:
-                _finish(store, item, "done", now, "the rule is no longer there")
+                _finish(store, item, "done", now, "the rule no longer exists")
             continue
         work = [one for item in some if (one := _work(store, item, read, now)) is not None]
         if work:

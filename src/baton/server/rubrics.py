@@ -231,7 +231,7 @@ def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) 
         raise InputError(message)
     rubric = rubric_of_text(given.text)
     if not _NAME.fullmatch(rubric.name):
-        message = f"`{rubric.name}` is no name of a file: use letters, digits, `_` and `-`"
+        message = f"`{rubric.name}` is not a valid file name: use letters, digits, `_` and `-`"
         raise InputError(Problem(path="name", message=message))
     taken = {name for each in shipped().values() for name in names_of(each)}
     if twice := next((name for name in names_of(rubric) if name in taken), None):

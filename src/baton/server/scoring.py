@@ -203,7 +203,7 @@ def _plan_for(part: Part, ids: frozenset[str], judge: Judge | None, redaction: R
 def _wanted(plan: Plan, result: CaseResult, ids: frozenset[str]) -> list[Score]:
     """Return the scores that are about some objects.
 
-    What is about nothing at all ("there is no dispatch") is left out, errors and scores of the
+    What is about nothing at all ("there is not a dispatch") is left out, errors and scores of the
     whole trace apart; of optional evaluators also what they skip of that.
     """
     optional = {one.evaluator.name for one in plan.evaluators if one.optional}

@@ -98,7 +98,7 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool, instead: str) ->
         raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
     module, dot, name = first.rpartition(".")
     if dot and Path(f"{module.replace('.', '/')}.py").is_file():
-        meant = f"is no agent; did you mean `{module}:{name}`?"
+        meant = f"is not an agent; did you mean `{module}:{name}`?"
         raise InputError(Problem(file=first, message=meant))
     message = (
         "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "

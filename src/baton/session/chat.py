@@ -220,7 +220,7 @@ class Chats:
         """
         if name not in agents:
             known = ", ".join(sorted(agents)) or "none"
-            message = f"there is no agent `{name}` to talk to here; there is: {known}"
+            message = f"there is no agent `{name}` to talk to; available: {known}"
             raise InputError(Problem(path="agent", message=message))
         _check(messages)
         self.tidy()

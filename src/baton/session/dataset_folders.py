@@ -678,7 +678,7 @@ def _make(path: Path, data: bytes) -> None:
             with os.fdopen(number, "wb") as file:
                 file.write(data)
     except FileExistsError:
-        message = "is there already: take another name"
+        message = "already exists: choose another name"
         raise InputError(Problem(file=path.name, message=message)) from None
 
 

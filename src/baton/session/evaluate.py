@@ -736,7 +736,7 @@ async def _check_live(
             continue
         if nearest(name, known):
             raise InputError(f"{option('live_tools')}: no tool `{name}`; {suggestion(name, known)}")
-        note(f"{option('live_tools')}: nobody knows a tool `{name}`")
+        note(f"{option('live_tools')}: unknown tool `{name}`")
 
 
 def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> Dataset:
@@ -874,7 +874,7 @@ def _play(
         return evaluate_on(backend, recipe, *work, variant=job.place)
     except KeyboardInterrupt:
         for folder in started:
-            note(f"what was done until now: baton report {folder}")
+            note(f"results so far: baton report {folder}")
         raise
     finally:
         progress.close()

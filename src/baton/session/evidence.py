@@ -182,8 +182,8 @@ class _Tally:
                 self._labels[agent] += 1
         if unplaced:
             note(
-                f"{counted(unplaced, 'label')} left out: what they are about is not here; name "
-                f"its evaluation or recording by {option('issues')}"
+                f"{counted(unplaced, 'label')} left out: their traces are not here; name the "
+                f"evaluation or recording with {option('issues')}"
             )
 
 
@@ -293,7 +293,7 @@ def _issues_in(path: Path) -> list[Issue] | None:
         if issue is None:
             if not found:
                 return None  # recordings are JSON lines, too
-            message = "is no issue of `baton issues --json`, and the lines before it are"
+            message = "is not an issue of `baton issues --json`, but the lines before it are"
             raise InputError(Problem(file=os.fspath(path), line=number, message=message))
         found.append(issue)
     return found or None

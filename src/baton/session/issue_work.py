@@ -450,7 +450,7 @@ def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None
     """Return the fix to play: a person's, or the one that was proposed."""
     if texts:
         if len(texts) != 1:
-            raise InputError(f"{option('with')} names one text here: what helped could not be told")
+            raise InputError(f"{option('with')} takes one text here: of several, none is proven")
         ((name, after),) = texts.items()
         kind = kind_of_text(name, work.issue.sender)
         return make_fix(kind, name, after, now, why="a person wrote it", by="a person")

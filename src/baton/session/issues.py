@@ -296,7 +296,7 @@ def _read_groups(path: Path) -> Groups:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError) as error:
-        message = f"holds no groups: {error}; delete it to name them anew"
+        message = f"holds no groups: {error}; delete it to name them again"
         raise InputError(Problem(file=str(path), message=message)) from None
 
 

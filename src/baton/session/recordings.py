@@ -61,14 +61,14 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
         listed = ", ".join(made_of[:3]) + (", ..." if len(made_of) > 3 else "")
         if recordings.refused is not None:
             message = (
-                f"holds no traces: it was made of {listed}, and is not opened by itself, as this "
-                "folder was not made here, or was moved; if you trust them, name these recordings "
-                "in place of the folder"
+                f"holds no traces: it was made from {listed}, which is not opened, "
+                "as this folder was created elsewhere or moved; if you trust them, name these "
+                "recordings in place of the folder"
             )
             raise InputError(Problem(file=path, message=message))
         if len(recordings.paths) < len(made_of):
             gone = [name for name in made_of if Path(name) not in recordings.paths]
-            message = f"was made of {', '.join(gone[:3])}, which is not here any more"
+            message = f"was made of {', '.join(gone[:3])}, which no longer exists"
             raise InputError(Problem(file=path, message=message))
         note(f"{path}: reads what it was made of: {listed}")
         read += map(str, recordings.paths)

@@ -123,7 +123,7 @@ def replay(
         instead=_INSTEAD,
     )
     if save is not None and Path(save).exists():
-        raise InputError(f"{option('save')}: {save} is there already: name a new folder")
+        raise InputError(f"{option('save')}: {save} already exists: name a new folder")
     replayed = run_anywhere(play_again(ready.moments, options.get("texts")))
     if save is not None:
         _save(Path(save), replayed, ready.inputs, ready.moments, ready.played_by)

@@ -67,7 +67,7 @@ def source_of(address: str) -> Source:
         when = moment(value, name).isoformat() if name in ("since", "until") else value
         fields.setdefault(name, []).append(when)
     if "cursor" in fields or "project" in fields:
-        message = "`cursor` and `project` are no filters: the project stands behind the host"
+        message = "`cursor` and `project` are not filters: write the project after the host"
         raise InputError(Problem(file=_shown(address), message=message))
     most = None
     if "limit" in fields:

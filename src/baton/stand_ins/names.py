@@ -31,9 +31,8 @@ def check_names(
             near = next(_meant(name, known), None)
             if near is not None and near not in names:
                 raise ProviderError(
-                    f"nothing was run: `stand_ins:` is for the {kind} `{name}`, which is not "
-                    f"known; did you mean `{near}`? Where there are both, say also what "
-                    f"`{near}` does, as `mode: live`"
+                    f"nothing was run: `stand_ins:` is for the unknown {kind} `{name}`; did you "
+                    f"mean `{near}`? If both exist, also state what `{near}` does, as `mode: live`"
                 )
 
 

@@ -118,7 +118,7 @@ class StoredEvaluation:
         elif self.header.status == "running":
             self._count()
             planned = f" of {self.header.planned}" if self.header.planned is not None else ""
-            self.header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
+            self.header.problems = [f"not finished: {len(self)}{planned} planned cases exist"]
 
     def _count(self) -> None:
         header = self.header
@@ -373,7 +373,7 @@ def evaluation_traces(
     wanted = [] if evaluation.traces else evaluation.header.traces
     gone = [path for path in wanted if str(Path(path)) not in names]
     if gone:
-        message = f"`{evaluation.folder}` was made of this, which is not here any more"
+        message = f"`{evaluation.folder}` was made of this, which no longer exists"
         raise InputError(Problem(file=path, message=message) for path in gone)
     yield from iter_traces(recordings.paths, agents=agents, redact=evaluation.header.redaction)
 

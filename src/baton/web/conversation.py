@@ -235,7 +235,7 @@ def _calibration(visit: Visit, type_: str) -> str:
         return "its rubric is not known here any more"
     labels, same = agreement_with_people(visit.state.store, visit.caller.project, evaluator)
     if not labels:
-        return "nobody labelled what it judges here yet"
+        return "nothing that it judges has been labelled here yet"
     return f"people said the same on {same} of {labels} that they labelled here"
 
 

@@ -149,7 +149,7 @@ def since_terms(since: str, when: str) -> list[Term]:
     try:
         at = datetime.fromisoformat(since).timestamp()
     except ValueError:
-        message = f"`{since[:50]}` is no time: write 24h, 7d or a date such as 2026-01-31"
+        message = f"`{since[:50]}` is not a time: write 24h, 7d or a date such as 2026-01-31"
         raise InputError(Problem(path="since", message=message)) from None
     return [Term(field=when, bounds=((Bound(">=", at),),))]
 

@@ -101,7 +101,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
     conversations = conversation_sums(store, project, Filter(), most=10_000_000).conversations
     problems = [f"{each.name}: {each.error}" for each in inbox.problems(project)]
     if not conversations and not evaluations:
-        said = "; ".join(problems) or "nothing that Baton reads is there"
+        said = "; ".join(problems) or "there is nothing that Baton can read"
         raise InputError(Problem(file=", ".join(paths), message=said))
     return Loaded(conversations, evaluations, problems)
 

@@ -119,7 +119,7 @@ def test_turns_that_the_request_cannot_tell_apart_from_new_talks_are_refused(
 ) -> None:
     endpoint.answers({"reply": "ok"})
     error = refused(endpoint, case_of("one", "two"), request={"q": "{input}"})
-    assert "turn 2 goes on with a conversation, and the request says nothing of it" in str(error)
+    assert "turn 2 continues a conversation, and the request says nothing of it" in str(error)
     assert error.trace is not None
     assert said(error.trace) == ["ok"]
 

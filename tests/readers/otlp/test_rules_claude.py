@@ -213,7 +213,7 @@ def test_a_call_while_two_sub_agents_were_at_work_is_given_to_nobody() -> None:
     both = together(_flat("a", 6.0), _flat("b", 6.0), inside)
     [trace] = read_spans(spans(_span("conversation", "c", _turn("[Tool: Agent]"), both)), [])
     assert [call.name for run in trace.turns[0].runs for call in _calls(run)] == ["Agent", "Agent"]
-    lost = "calls of which the source does not tell whose they are"
+    lost = "calls whose agent the source does not record"
     assert lost in [dropped.what for dropped in trace.dropped]
 
 
@@ -230,7 +230,7 @@ def _beside(*said: str, read_at: float, then: tuple[float, ...] = ()) -> list[li
     both = together(_flat("helper", 6.0), after(read_at, reads()), *own)
     asked = [_turn(text) for text in said]
     [trace] = read_spans(spans(_span("conversation", "c", *asked, both)), [])
-    lost = sum(each.count for each in trace.dropped if each.what.startswith("calls of which"))
+    lost = sum(each.count for each in trace.dropped if each.what.startswith("calls whose agent"))
     return [*([c.name for c in _calls(run)] for run in trace.turns[0].runs), ["lost"] * lost]
 
 

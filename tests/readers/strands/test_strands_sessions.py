@@ -38,7 +38,7 @@ def test_an_agent_without_a_name_is_main_and_its_name_unknown(tmp_path: Path) ->
     assert (turn.input, turn.output) == (Content(text="hi"), Content(text="hello"))
     assert not known(trace, run, "steps.said")
     assert [(d.what, d.count) for d in trace.dropped] == [
-        ("the system prompt of an agent whose name is not told", 1)
+        ("the system prompt of an agent whose name is not recorded", 1)
     ]
 
 

@@ -67,7 +67,7 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
         label, model = next(iter(models.items()))
         if _REGION in model:
             notes.append(
-                f"`supportedModels`: {_no_region(label, model)}; until then it is no judge"
+                f"`supportedModels`: {_no_region(label, model)}; until then it cannot be a judge"
             )
         else:
             rest["judge"] = {"model": model}
@@ -124,7 +124,9 @@ def model_of_label(name: str, models: Mapping[str, str]) -> str:
     if _REGION in model:
         raise InputError(_no_region(name, model))
     if name not in models and models and ":" not in name:
-        raise InputError(f"`{name}` is no label of `supportedModels`; {suggestion(name, models)}")
+        raise InputError(
+            f"`{name}` is not a label in `supportedModels`; {suggestion(name, models)}"
+        )
     return model
 
 

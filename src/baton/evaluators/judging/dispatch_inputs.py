@@ -143,7 +143,7 @@ def own_tools(subject: Subject) -> Given | Missing:
 
 def _the(subject: Subject) -> Dispatch:
     if subject.dispatch is None:
-        raise ValueError(f"a {subject.unit} is no dispatch")
+        raise ValueError(f"a {subject.unit} is not a dispatch")
     return subject.dispatch
 
 

@@ -379,7 +379,7 @@ def distilled_in(options: DistilledOptions, rubric: Rubric) -> Distilled:
 @lru_cache(maxsize=8)
 def _load(path: Path, _time: int, size: int) -> tuple[DistilledModel, str]:
     if size > MOST_MIB * 2**20:
-        message = f"larger than {MOST_MIB} MiB: it is no distilled judge"
+        message = f"larger than {MOST_MIB} MiB: it is not a distilled judge"
         raise InputError(Problem(file=str(path), message=message))
     data = read_bytes(path)
     problem: str | None

@@ -264,13 +264,13 @@ def _unseen(subject: Subject, steps: str) -> Missing | None:
 
 def _run(subject: Subject) -> AgentRun:
     if subject.run is None:
-        raise ValueError(f"a {subject.unit} is no run")
+        raise ValueError(f"a {subject.unit} is not a run")
     return subject.run
 
 
 def _placed(subject: Subject) -> tuple[AgentRun, ToolCall]:
     if subject.call is None:
-        raise ValueError(f"a {subject.unit} is no tool call")
+        raise ValueError(f"a {subject.unit} is not a tool call")
     return _run(subject), subject.call
 
 

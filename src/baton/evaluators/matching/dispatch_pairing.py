@@ -77,7 +77,7 @@ def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
     lacking = [tool for tool in dict.fromkeys(wanted) if tool not in allowed]
     further = [tool for tool in dict.fromkeys(allowed) if tool not in wanted]
     if further and not lacking and made.tools_source == "offered":
-        what = "more tools were offered than are stated, some may be the framework's"
+        what = "more tools were offered than are stated, some may belong to the framework"
         return Part("tools", None, says=f"{what}: {supply}")
     if not lacking and not further:
         return Part("tools", 1.0)
@@ -103,7 +103,7 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
     overlapping = (o for o in others if o in in_group or _overlap(made, o))
     together = next(overlapping, None)
     if together is not None:
-        says = f"it went out in parallel with the one to `{together.to_agent}`"
+        says = f"it was issued in parallel with the one to `{together.to_agent}`"
         return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
     if not known(trace, made, "group"):
         supply = "record when dispatches start and end, or the calls of one message together"

@@ -242,7 +242,7 @@ class Played:
         if not missing and not extra:
             return Part(Sure.YES)
         actual = _listed([names[0] for names in senders])
-        says = f"`{visit.agent}` was set to work by {actual}, not by {_listed(after)}"
+        says = f"`{visit.agent}` was started by {actual}, not by {_listed(after)}"
         return Part(Sure.NO, says)
 
     def _not_recorded(
@@ -253,12 +253,12 @@ class Played:
         senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
         if not recorded or not senders:
             return (
-                f"who set `{visit.agent}` to work was not recorded; record the dispatches, or "
+                f"what started `{visit.agent}` was not recorded; record the dispatches, or "
                 "leave that out with `dependencies: ignore`"
             )
         if not order and any(d.basis == "order" for d in made):
             return (
-                f"who set `{visit.agent}` to work is known from the order of runs alone; "
+                f"what started `{visit.agent}` is known from the order of runs alone; "
                 "`order: true` takes that for known"
             )
         return None

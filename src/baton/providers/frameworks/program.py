@@ -259,7 +259,7 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
     """
     dispatch = case.dispatch
     if dispatch is None:
-        raise ProviderError("the case is no dispatch case")
+        raise ProviderError("the case is not a dispatch case")
     if dispatch.lacks is not None:
         raise ProviderError(f"the case cannot be played: {dispatch.lacks}")
     call = dispatch.call
@@ -364,7 +364,7 @@ def _function_of(value: Any, spec: str) -> Function:
 def _ask_of(value: Any, spec: str) -> Ask | None:
     if is_of_adk(value):
         raise InputError(
-            f"`{spec}` is of Google ADK, which tells what its agents do: leave out `instrument`, "
+            f"`{spec}` is of Google ADK, which records what its agents do: leave out `instrument`, "
             f"or name it as the `path` of the provider `adk_local`"
         )
     for known in classes_of(value):

@@ -184,7 +184,7 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
         turn = read
         if stated is not None and (stated.runs or stated.dispatches):
             # What the program said of its agents: its spans know it better.
-            unused = "returned by the program, told by its spans"
+            unused = "returned by the program, but already in its spans"
             count = len(stated.runs) + len(stated.dispatches)
             trace.dropped.append(Dropped(what=unused, count=count))
     else:

@@ -187,7 +187,7 @@ class _Worker:
                 send(self._answers, AskLlm(number, plain))
             said = await asyncio.wrap_future(says)
         except TooLong as error:
-            raise ProviderError(f"what the LLM would be told is too long: {error}") from None
+            raise ProviderError(f"the prompt for the LLM is too long: {error}") from None
         finally:
             del self._imagined[number]
         if said.answer is None:

@@ -436,7 +436,7 @@ def _check_all_there(roots: list[Span], spans: list[Span], location: str | None)
         raise _fault(spans[0], location, "its first span, the one of the conversation, is missing")
     planned = roots[0].attributes.get(SPANS)
     if planned != len(spans):
-        raise _fault(spans[0], location, f"{len(spans)} of its {planned} spans are there")
+        raise _fault(spans[0], location, f"{len(spans)} of its {planned} spans were found")
 
 
 def _fault(span: Span, location: str | None, message: str) -> InputError:

@@ -528,7 +528,7 @@ def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
     for file, example in product(files, examples):
         if example.startswith(f"{file}: "):
             place = example.removeprefix(f"{file}: ")
-            message = f"{place}: is truncated here, and no whole span stands before"
+            message = f"{place}: is truncated here, and no complete span comes before it"
             return Problem(file=str(file), message=message)
     return None
 

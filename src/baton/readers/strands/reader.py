@@ -61,7 +61,7 @@ def list_turn(
     lost: Counter[str] = Counter()
     named = [each for each in interactions or () if each.node_name]
     lost["an interaction without the name of a node"] += len(interactions or ()) - len(named)
-    lost["a dependency of an interaction: it does not tell what kind of hand-off it was"] += sum(
+    lost["a dependency of an interaction: the kind of hand-off is not recorded"] += sum(
         len(each.dependencies or ()) for each in named
     )
     steps = trajectory or []
@@ -132,12 +132,12 @@ def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], builder: TraceB
     calls = [call for step in steps if (call := _call(step, builder)) is not None]
     lost["a step of a trajectory that names no tool"] += len(steps) - len(calls)
     if len(turn.runs) != 1:
-        lost["a tool call whose agent is not told"] += len(calls)
+        lost["a tool call whose agent is not recorded"] += len(calls)
         return
     (run,) = turn.runs
     run.steps[:0] = calls
     more = sum(_more(step) for step in steps)
-    lost["an earlier call of a tool: only the last one is told"] += more
+    lost["an earlier call of a tool: only the last one is recorded"] += more
     if not more and len(calls) == len(steps):
         run.unknown[run.unknown.index("steps")] = "steps.said"
 

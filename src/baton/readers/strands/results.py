@@ -357,6 +357,6 @@ def _dropped(result: MultiAgentResult, nodes: Nodes) -> list[Dropped]:
     message = (result.context or {}).get("handoff_message")
     if isinstance(message, str) and message:
         dropped.append(
-            Dropped(what="a hand-off message whose call is not told", example=message[:80])
+            Dropped(what="a hand-off message whose call is not recorded", example=message[:80])
         )
     return dropped

@@ -412,7 +412,7 @@ class SessionTurns:
             self.lost[f"a span of type `{span.span_type}`"] += 1
         for agent, name in read.agents:
             if agent.system_prompt and name is None:
-                self.lost["the system prompt of an agent whose name is not told"] += 1
+                self.lost["the system prompt of an agent whose name is not recorded"] += 1
             elif agent.system_prompt and name is not None:
                 self.cards.setdefault(name, AgentCard(instructions=agent.system_prompt))
 

@@ -61,7 +61,7 @@ _CALL = re.compile(r"^\[Tool: ([^\]\n]+)\]$", re.MULTILINE)
 # Seconds between the turns of one answer: 0.0002 in recordings, where a request, also of a scripted
 # model, takes 0.07 and more. A call may begin some milliseconds before its turn is written down.
 _TOGETHER = 0.005
-_NO_OWNER = "calls of which the source does not tell whose they are"
+_NO_OWNER = "calls whose agent the source does not record"
 
 claims = with_attribute(KIND)
 
@@ -79,7 +79,7 @@ def read(span: Span) -> Reading:
             instructions=attributes.get("claude_agent.system_prompt"),
         )
     elif kind == "assistant_turn" and _SAID in attributes:
-        says = PlainSpan(lost="texts of which the source does not tell whose they are")
+        says = PlainSpan(lost="texts whose agent the source does not record")
     elif kind in ("tool_execution", "subagent", "mcp_tool"):
         says = _tool(span)
     else:
