@@ -1,12 +1,12 @@
 """How `baton improve` does on the simulation of the demo: strategies, false gains, overhead.
 
     python benchmarks/improve.py                          # all measures
-    python benchmarks/improve.py strategies --seeds 20    # some: strategies noise overhead
+    python benchmarks/improve.py strategies --seeds 20    # one: or noise, overhead, processes
 
 Strategies: each looks for the sentence that mends one agent, with the same number of plays; a run
 counts if the gain is proven. Noise: expectations of cases are shuffled, and agents answer by luck.
 Overhead: wall time over that in which agents or a model are at work (they only wait), 16
-cases in play.
+cases in play. Processes: the same with a program that runs in worker processes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ import argparse
 import asyncio
 import random
 import re
+import resource
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -26,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "improve"))
 from played import Model, here, maker  # type: ignore[import-not-found, unused-ignore]
 from shop import TEXTS, answer, messages  # type: ignore[import-not-found, unused-ignore]
 
+import baton
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.result import Improvement, Study
@@ -170,16 +174,101 @@ def overhead() -> None:
     )
 
 
+PROGRAM = """
+import os, sys, time
+sys.path.insert(0, {folder!r})
+import baton
+from baton import prompts
+from shop import TEXTS, answer
+
+TOLD = {{name: prompts.get(name, text) for name, text in TEXTS.items()}}
+WORK = os.open({work!r}, os.O_WRONLY | os.O_APPEND)
+
+
+def said(name, message):
+    began = time.time()
+    time.sleep({seconds})
+    os.write(WORK, f"{{began}} {{time.time()}}\\n".encode())
+    return answer(TOLD[f"agent:{{name}}"], message, 0)
+
+
+@baton.agent("refunds")
+def refunds(message):
+    return said("refunds", message)
+
+
+@baton.agent("billing")
+def billing(message):
+    return said("billing", message)
+
+
+@baton.agent("desk")
+def desk(message):
+    return (refunds if said("desk", message) == "refunds" else billing)(message)
+"""
+
+
+def processes() -> None:
+    """Print the overhead where a program plays in worker processes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, work = Path(name), Path(name, "work")
+        work.touch()
+        shop = str(Path(__file__).parents[1] / "examples" / "improve")
+        program = PROGRAM.format(folder=shop, work=str(work), seconds=ANSWER_SECONDS)
+        (folder / "program.py").write_text(program, "utf-8")
+
+        class Waiting(Model):  # type: ignore[misc, unused-ignore]
+            async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:
+                began = time.time()
+                await asyncio.sleep(PROPOSAL_SECONDS)
+                with work.open("a", encoding="utf-8") as file:
+                    file.write(f"{began} {time.time()}\n")
+                answered: JudgeResponse = await super().ask(request, sample=sample)
+                return answered
+
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began, cpu = time.perf_counter(), time.process_time()
+        result = baton.improve(
+            messages(CASES, 1),
+            {"type": "python", "target": str(folder / "program.py") + ":desk"},
+            judge=Waiting(1),
+            candidates=10,
+            agent="refunds",
+            seed=1,
+            concurrency=IN_PLAY,
+            out=folder / "out",
+        )
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        theirs = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        spans = sorted(tuple(map(float, line.split())) for line in work.read_text().splitlines())
+    busy, until = 0.0, 0.0
+    for start, end in spans:
+        busy += max(0.0, end - max(start, until))
+        until = max(until, end)
+    print(
+        f"in worker processes: {result.plays} plays, {result.asked} proposals: {seconds:.1f} s, of "
+        f"which {seconds - busy:.2f} s ({(seconds - busy) / busy:.1%}) in none of them; "
+        f"CPU {cpu:.1f} s here and {theirs:.1f} s in workers"
+    )
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("measures", nargs="*", default=["strategies", "noise", "overhead"])
+    parser.add_argument(
+        "measures", nargs="*", default=["strategies", "noise", "overhead", "processes"]
+    )
     parser.add_argument("--seeds", type=int, default=20)
     given = parser.parse_args()
     for name in given.measures:
-        {"strategies": lambda: strategies(given.seeds), "noise": lambda: noise(given.seeds)}.get(
-            name, overhead
-        )()
+        known: dict[str, Callable[[], None]] = {
+            "strategies": lambda: strategies(given.seeds),
+            "noise": lambda: noise(given.seeds),
+            "overhead": overhead,
+            "processes": processes,
+        }
+        known[name]()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from baton.improvements.study import BATCH, Progress, improve_texts
 from baton.judges.prompts import USUAL_OUTPUT
 from baton.model import CaseResult, InputError, Judge, Usage
 from baton.model.option_names import option
+from baton.providers.instrument.warm import warm_workers
 from baton.replays.play import Moments
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
@@ -440,6 +441,11 @@ def _blame(result: CaseResult) -> list[str]:
 
 
 async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
+    async with warm_workers():  # a program plays hundreds of times, with other texts each
+        return await _improve_warm(work, options)
+
+
+async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
     moments, given = work.ready.moments, work.options
     texts = await moments.texts()
     wanted = [*given.components, *(f"agent:{name}" for name in given.agents)]

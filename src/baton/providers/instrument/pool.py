@@ -24,6 +24,7 @@ from baton.providers.functions import NOT_JSON, as_json, call, worded
 from baton.stand_ins import Answer as StandInAnswer
 from baton.stand_ins import Imagining, Wanted, who_imagines
 
+from .warm import Process, warm
 from .wire import (
     CLEAN_UP,
     Answer,
@@ -33,6 +34,7 @@ from .wire import (
     Order,
     Play,
     Played,
+    Ready,
     Refused,
     Setup,
     Tell,
@@ -61,22 +63,57 @@ class WorkerEnded(Exception):  # noqa: N818 - it says what became of the process
     """The process is there no more."""
 
 
-class Worker:
-    """A process with the program loaded, which plays one case at a time."""
+class Started:
+    """A process that is started; see :class:`baton.providers.instrument.warm.Process`."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self) -> None:
         # A session of its own: Ctrl-C is for this process to handle, and what the program
         # starts is ended together with it.
-        self._process = subprocess.Popen(  # noqa: S603 - it is ourselves
+        self._process = process = subprocess.Popen(  # noqa: S603 - it is ourselves
             [sys.executable, "-c", _START.format(path=sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        pipes = process.stdin, process.stdout, process.stderr
+        self._pipes = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", pipes)
+
+    @property
+    def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+        """Its standard input, output and error."""
+        return self._pipes
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code."""
+        return self._process.returncode
+
+    def exits_within(self, seconds: float) -> None:
+        """Wait a while for its end."""
+        _await_exit(self._process, seconds)
+
+    def kill(self) -> None:
+        """End it at once, with all that it started."""
         process = self._process
-        self._orders = cast("IO[bytes]", process.stdin)
-        self._pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdout, process.stderr)]
+        if process.returncode is None:
+            # While it has not been waited for, its id is no other's.
+            with suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+            process.wait()
+
+
+class Worker:
+    """A process with the program loaded, which plays one case at a time."""
+
+    def __init__(self, setup: Setup, process: Process | None = None) -> None:
+        self._process: Process = process if process is not None else Started()
+        self._orders, *self._pipes = self._process.pipes
+        self.libraries: list[str] = []
+        """What it imported, where the setup asks for it."""
         self._said: deque[str] = deque(maxlen=_KEPT)
         self._asked: _Asked = Future()
         self._sending = threading.Lock()
@@ -106,6 +143,8 @@ class Worker:
             raise InputError(answer.problems)
         if answer is None:
             raise InputError(f"{self._how_it_ended()} while it loaded the program")
+        if isinstance(answer, Ready):
+            self.libraries = answer.libraries
 
     async def play(self, case: Case) -> Played:
         """Play a case; raises WorkerEnded."""
@@ -142,15 +181,7 @@ class Worker:
 
     def kill(self) -> None:
         """End it at once, with all that the program started."""
-        process = self._process
-        if process.returncode is None:
-            # While it has not been waited for, its id is no other's.
-            with suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-            process.wait()
+        self._process.kill()
         for thread, pipe in zip(self._threads, self._pipes, strict=True):
             if thread is not threading.current_thread():
                 thread.join(0.5)
@@ -163,7 +194,7 @@ class Worker:
         """Let it end by itself, for a while; blocks meanwhile."""
         with suppress(OSError):
             self._orders.close()
-        _await_exit(self._process, _ENDING)
+        self._process.exits_within(_ENDING)
         self.kill()
 
     def _send(self, order: Order) -> None:
@@ -184,7 +215,7 @@ class Worker:
             # It was killed meanwhile; whoever killed it reports how it ended.
             logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
         self.has_ended = True
-        _await_exit(self._process, _EXIT)
+        self._process.exits_within(_EXIT)
         if not self._asked.done():
             self._asked.set_result(None)
 
@@ -224,7 +255,7 @@ class Worker:
         self.kill()
         if self._trouble is not None:
             return self._trouble
-        code = self._process.returncode
+        code = self._process.code or 0
         if code >= 0:
             how = f"the worker process ended with exit code {code}"
         else:
@@ -273,6 +304,7 @@ class Pool:
         self._idle: list[Worker] = []
         self._kept: list[Worker] = []
         self._workers: set[Worker] = set()
+        self._key = msgspec.json.encode(setup)
         self._last_resort = weakref.finalize(self, _kill, self._workers)
 
     async def open(self) -> None:
@@ -305,8 +337,13 @@ class Pool:
 
     async def close(self) -> None:
         """End all processes."""
+        ended = self._idle + self._kept
+        if (keeping := warm()) is not None:
+            there = [worker for worker in ended if not worker.has_ended]
+            self._workers.difference_update(there)
+            ended = keeping.keep(self._key, there)
         try:
-            await asyncio.gather(*(call(worker.end) for worker in self._idle + self._kept))
+            await asyncio.gather(*(call(worker.end) for worker in ended))
         finally:
             self._idle.clear()
             self._kept.clear()
@@ -355,13 +392,27 @@ class Pool:
             raise ProviderError(str(error)) from error
 
     async def _start(self) -> Worker:
-        worker = Worker(self._setup)
+        keeping = warm()
+        setup = self._setup
+        if keeping is None:
+            worker = Worker(setup)
+        else:
+            while (kept := keeping.take(self._key)) is not None:
+                self._workers.add(kept)
+                if not kept.has_ended:
+                    return kept
+                self._drop(kept)
+            if keeping.wants_modules:
+                setup = msgspec.structs.replace(setup, tells_libraries=True)
+            worker = Worker(setup, await call(keeping.fork))
         self._workers.add(worker)
         try:
             await worker.loaded()
         except BaseException:
             self._drop(worker)
             raise
+        if keeping is not None and setup.tells_libraries:
+            keeping.learn(worker.libraries)
         return worker
 
     def _drop(self, worker: Worker) -> None:

@@ -27,7 +27,7 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     ``agents`` are definitions that the config gives, ``texts`` components that are changed,
     ``prompts`` files of texts and ``prompts_to`` the function that gets those that are changed. A
     ``plain`` one is not instrumented: what it returns is its trace. ``tracebacks`` prints those of
-    what it raises.
+    what it raises, ``tells_libraries`` has it say what the program imported.
     """
 
     target: str
@@ -40,6 +40,7 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     instrumentors: Literal["auto"] | list[str] = "auto"
     plain: bool = False
     tracebacks: bool = False
+    tells_libraries: bool = False
 
 
 class Play(msgspec.Struct, tag="play"):
@@ -74,7 +75,9 @@ class Cut(msgspec.Struct, tag="cut"):
 
 
 class Ready(msgspec.Struct, tag="ready"):
-    """The program is loaded."""
+    """The program is loaded; ``libraries`` are modules that a nursery may import for others."""
+
+    libraries: list[str] = []
 
 
 class Refused(msgspec.Struct, tag="refused"):

@@ -24,6 +24,7 @@ from baton.providers.python import Python, PythonOptions
 from baton.safe_output import tracebacks_shown
 from baton.stand_ins import Answer, Wanted, imagining
 
+from .warm import Before
 from .wire import (
     CLEAN_UP,
     AskLlm,
@@ -108,13 +109,17 @@ def main() -> None:
     setup = receive(orders, Setup)
     if setup is None:
         return
+    before = Before.now()
     try:
         player = _player(setup)
     except InputError as error:
         send(answers, Refused(list(error.problems)))
         return
+    libraries = []
+    if setup.tells_libraries:
+        libraries = before.libraries(setup.target, is_instrumented=not setup.plain)
     with tracebacks_shown(setup.tracebacks):
-        asyncio.run(_Worker(player, orders, answers).run())
+        asyncio.run(_Worker(player, orders, answers).run(Ready(libraries)))
 
 
 def _player(setup: Setup) -> Player | PlainPlayer:
@@ -141,7 +146,7 @@ class _Worker:
         self._numbers = itertools.count()
         self._imagined: dict[int, Future[LlmSays]] = {}
 
-    async def run(self) -> None:
+    async def run(self, ready: Ready) -> None:
         """Play cases as they come; returns when no more can come."""
         orders: asyncio.Queue[Play | Tell | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -149,7 +154,7 @@ class _Worker:
             target=self._listen, args=(loop, orders), name="baton-orders", daemon=True
         )
         listening.start()
-        send(self._answers, Ready())
+        send(self._answers, ready)
         while (order := await orders.get()) is not None:
             if isinstance(order, Tell):
                 self._answer(await self._tell())
