@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.conftest import ROOT, Baton
 
 from baton import score
 from baton.feed.collect import Pool, share_out
+from baton.feed.failures import failures_of
+from baton.feed.signature import signature_of
 from baton.model import InputError, Score, Trace
 from baton.model.filter import filter_of
 from baton.model.subjects import FIELDS
@@ -221,6 +225,37 @@ def test_the_cases_of_an_issue_are_its_members_and_what_passes_beside_them() -> 
     assert all(f"issue:{issue.key[:6]}" in case.tags for case in found.cases)
     with pytest.raises(InputError, match="issue `zzz`"):
         collect(recordings, count=12, issue="zzz")
+
+
+def _handed_on(agent: str, number: int, fault: str | None) -> tuple[Trace, list[Score]]:
+    """A dispatch of the desk, or of another one, with or without a fault."""
+    (one, (score,)) = _day(1, seed=number, agents={agent: 1.0}, failing=0)[0]
+    found = {"findings": [{"kind": fault, "says": "so it is"}]} if fault else {}
+    status: Any = "failed" if fault else "passed"
+    return (
+        structs.replace(one, id=f"{agent}{number}"),
+        [structs.replace(score, status=status, details=found)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "beside"), [("dropped_constraint", {"billing", "shipping"}), ("failed", {"billing"})]
+)
+def test_where_the_sender_is_at_fault_all_that_it_hands_on_is_beside_an_issue(
+    fault: str, beside: set[str]
+) -> None:
+    made = [_handed_on("billing", n, fault) for n in range(30)]
+    made += [_handed_on("billing", n, None) for n in range(30, 34)]
+    made += [_handed_on("shipping", n, None) for n in range(40, 60)]
+    issue = signature_of(next(failures_of(*made[0]))).key
+    for order in (made, made[::-1]):
+        collected = _pool(order, count=20, issue=issue).choose()
+        strata = {each.agent: each for each in collected.strata}
+        assert strata.keys() == beside
+        assert strata["billing"].chosen_green == 4
+        if "shipping" in beside:
+            assert strata["shipping"].chosen_failing == 0
+            assert (len(collected.chosen), collected.green) == (20, 13)
 
 
 @pytest.mark.parametrize(

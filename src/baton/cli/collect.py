@@ -59,7 +59,7 @@ def collect_command(
     failing
         Only dispatches that fail.
     issue
-        Failing dispatches only from this issue of `baton issues`; green ones of the same receivers.
+        Failing dispatches only from this issue of `baton issues`; and green ones beside them.
     seed
         A different seed gives a different choice.
     form

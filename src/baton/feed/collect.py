@@ -26,6 +26,7 @@ from baton.model.subjects import subjects
 from .failures import Failure, failures_of
 from .issues import id_of
 from .signature import folded, mask, signature_of
+from .taxonomy import subtype_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
 """Dispatches of a set. Fewer cannot tell a drop from chance; more take too long to play."""
@@ -104,6 +105,7 @@ class _Candidate(NamedTuple):
     at: int
     end: int
     dispatch: str
+    sender: str | None
     prompt: str
     failures: list[Failure]
 
@@ -122,7 +124,8 @@ class Pool:
         failing: only dispatches that fail.
         since: only those that started then or later, in seconds since the epoch.
         issue: of what fails only the members of this issue, by its key or how that begins; what is
-            green is of the same receivers. They are taken from all that its members say in turn.
+            green is of the same receivers and, where their work is not what fails, of the same
+            senders. Members are taken from all that they say in turn.
         members: of the issue only these, by their ids.
         sender, receiver: only dispatches of these agents.
     """
@@ -223,7 +226,8 @@ class Pool:
             msgspec.structs.replace(each, says=each.says[:_SAID], evidence=[])
             for each in one.failures
         ]
-        return _Candidate(at, end, one.dispatch.id, mask(prompt), failures)
+        sender = one.dispatch.from_agent
+        return _Candidate(at, end, one.dispatch.id, sender, mask(prompt), failures)
 
     def _read(self, one: _Candidate) -> Chosen:
         self._traces.seek(one.at)
@@ -240,21 +244,21 @@ class Pool:
 
     def choose(self) -> Collected:
         """Choose the set."""
-        # Of an issue, the neighbours that pass are of the receivers that have members.
-        agents = sorted(
-            {agent for agent, own in self._there if self._issue is None or own == "failing"}
-        )
-        sizes = {a: self._there[a, "green"] + self._there[a, "failing"] for a in agents}
         distinct: dict[tuple[str, Verdict], list[_Candidate]] = {}
-        duplicates = 0
+        alike: Counter[tuple[str, Verdict]] = Counter()
         for key, heap in sorted(self._kept.items()):
             ordered = [one for _, _, one in sorted(heap, key=lambda entry: (-entry[0], entry[1]))]
             distinct[key] = _distinct(ordered)
             if self._issue is not None and key[1] == "failing":
                 distinct[key] = _in_turn(distinct[key])
-            duplicates += len(ordered) - len(distinct[key])
-        there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
-        quotas = share_out(sizes, there, self._count)
+            alike[key] = len(ordered) - len(distinct[key])
+        there = self._there
+        if self._issue is not None:
+            distinct = _beside(distinct)
+            there = Counter({key: there[key] for key in there if key in distinct})
+        agents = sorted({agent for agent, _ in there})
+        sizes = {a: there[a, "green"] + there[a, "failing"] for a in agents}
+        quotas = self._quotas(agents, sizes, distinct)
         green = self._green(agents, distinct, quotas)
         chosen: list[Chosen] = []
         strata: list[Stratum] = []
@@ -266,13 +270,39 @@ class Pool:
                 Stratum(
                     agent=agent,
                     dispatches=sizes[agent],
-                    green=self._there[agent, "green"],
-                    failing=self._there[agent, "failing"],
+                    green=there[agent, "green"],
+                    failing=there[agent, "failing"],
                     chosen_green=green[agent],
                     chosen_failing=len(taken) - green[agent],
                 )
             )
+        duplicates = sum(alike[key] for key in distinct)
         return Collected(chosen, strata, self._unscored, self._refused, duplicates)
+
+    def _quotas(
+        self,
+        agents: Sequence[str],
+        sizes: Mapping[str, int],
+        distinct: Mapping[tuple[str, Verdict], Sequence[_Candidate]],
+    ) -> dict[str, int]:
+        """Say how many of each receiver are chosen.
+
+        Beside the members of an issue, receivers that have none get no more than what is green
+        there lacks.
+        """
+        there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
+        own = [a for a in agents if self._issue is None or distinct.get((a, "failing"))]
+        others = [a for a in agents if a not in own]
+        count = self._count
+        if others:
+            passing = sum(len(distinct.get((a, "green"), ())) for a in own)
+            lacking = max(count - round(count * (1 - GREEN)) - passing, 0)
+            count -= min(lacking, sum(there[a] for a in others))
+        quotas = share_out({a: sizes[a] for a in own}, {a: there[a] for a in own}, count)
+        rest = self._count - count
+        return quotas | share_out(
+            {a: sizes[a] for a in others}, {a: there[a] for a in others}, rest
+        )
 
     def _green(
         self,
@@ -362,6 +392,30 @@ def _distinct(ordered: Iterable[_Candidate]) -> list[_Candidate]:
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text, with ids and numbers masked."""
     return frozenset(mask(text).casefold().split())
+
+
+def _beside(
+    distinct: Mapping[tuple[str, Verdict], list[_Candidate]],
+) -> dict[tuple[str, Verdict], list[_Candidate]]:
+    """Keep the members of an issue, and what passes beside them.
+
+    That is of the same receivers; where choosing, asking or using fails, how the sender hands work
+    to others is beside it, too: a change of its prompt concerns all of that.
+    """
+    receivers = {agent for agent, verdict in distinct if verdict == "failing"}
+    senders = {
+        one.sender
+        for (_, verdict), own in distinct.items()
+        if verdict == "failing"
+        for one in own
+        if one.failures and subtype_of(one.failures[0].fault or "").category != "working"
+    } - {None}
+    kept = {}
+    for (agent, verdict), own in distinct.items():
+        beside = own if agent in receivers else [one for one in own if one.sender in senders]
+        if beside:
+            kept[agent, verdict] = beside
+    return kept
 
 
 def _in_turn(members: Sequence[_Candidate]) -> list[_Candidate]:

@@ -74,9 +74,11 @@ def collect_stored(
     if issue is not None:
         one = one_issue(store, project, issue).issue
         members = {each.number for each in one.members if each.number is not None}
-        beside = select(dispatch.c.conversation).where(
-            dispatch.c.project == project, dispatch.c.to_agent == (one.receiver or "")
-        )
+        near = dispatch.c.to_agent == (one.receiver or "")
+        # What the sender does wrong concerns all that it hands on.
+        if one.sender is not None and one.category != "working":
+            near |= dispatch.c.from_agent == one.sender
+        beside = select(dispatch.c.conversation).where(dispatch.c.project == project, near)
         query = query.where(conversation.c.id.in_(beside), conversation.c.failed == 0)
     with store.read() as connection:
         ids = list(connection.scalars(query))

@@ -65,7 +65,7 @@ def collect(
         tags: only results whose case has one of these tags.
         failing: only dispatches that fail.
         issue: of what fails only the members of this issue, by its key (see
-            :func:`baton.session.issues.find_issues`), and what passes at the same receivers. Its
+            :func:`baton.session.issues.find_issues`), and what passes beside them. Its
             cases have the tag ``issue:KEY``.
         form: how the cases are played.
         context_turns: of how many turns before and after a dispatch a case holds all.
