@@ -277,13 +277,13 @@ CALL = '[{"type": "tool_use", "id": "t1"}]'
     ("rule", "rest", "why"),
     [
         # The message that makes the call is not written yet: it has used some, too.
-        ("{max_tokens: 43}", "", "can't tell, as nobody tells the tokens"),
+        ("{max_tokens: 43}", "", "can't tell: nothing reports the tokens"),
         ("{max_tokens: 42}", "", "has taken 42 tokens"),
-        ("{max_tokens: 100}", LATER % ("null", CALL), "can't tell, as nobody tells the tokens"),
-        ("{max_tokens: 100}", LATER % ("{}", CALL), "can't tell, as nobody tells the tokens"),
+        ("{max_tokens: 100}", LATER % ("null", CALL), "can't tell: nothing reports the tokens"),
+        ("{max_tokens: 100}", LATER % ("{}", CALL), "can't tell: nothing reports the tokens"),
         ("{max_tokens: 43}", LATER % ('{"input_tokens": 1}', CALL), "has taken 43 tokens"),
         ("{max_tokens: 44}", LATER % ('{"input_tokens": 1}', CALL), "goes on"),
-        ("{max_cost_usd: 9}", LATER % ('{"input_tokens": 1}', CALL), "as nobody tells the cost"),
+        ("{max_cost_usd: 9}", LATER % ('{"input_tokens": 1}', CALL), "nothing reports the cost"),
     ],
 )
 def test_what_may_be_more_than_is_written_is_not_below_a_limit(
@@ -318,7 +318,7 @@ def test_what_is_in_no_file_is_decided_as_the_policy_says(on_error: str, tmp_pat
         told = starts(number, **fields)
         said = answer(policy, tmp_path / "g.db", told)
         assert verdict(said) == ("deny" if on_error == "closed" else "goes on")
-        assert "can't tell, as nobody tells the tokens here" in json.dumps(said)
+        assert "can't tell: nothing reports the tokens here" in json.dumps(said)
 
 
 def test_decisions_are_noted_for_the_record_of_the_session(

@@ -245,7 +245,7 @@ def test_a_limit_of_what_nobody_tells_does_not_pass_unnoticed() -> None:
         with guard.dispatch("lab", "one"):
             pass  # nothing is told of what the lab has used
         with (
-            pytest.raises(RefusedError, match="can't tell, as nobody tells the tokens here"),
+            pytest.raises(RefusedError, match="can't tell: nothing reports the tokens here"),
             guard.dispatch("lab", "two"),
         ):
             pass
@@ -263,7 +263,7 @@ def test_a_cost_is_not_known_where_only_tokens_are_told() -> None:
         guard.tool("search")
     (note,) = turn.trace.attributes["guard"]
     assert note["allowed"]
-    assert "nobody tells the cost" in note["failed"]
+    assert "nothing reports the cost" in note["failed"]
 
 
 @pytest.mark.parametrize("action", ["warn", "observe"])
@@ -280,5 +280,5 @@ def test_who_is_given_control_reads_the_request_and_one_behind_a_filter_may_not(
     guard = Guard(rules("{required_context: ids}", "{max_same_task: 0}"))
     desk = guard.begin("desk", "Is R-77 clean?")
     assert guard.start("expert", by=desk, transfer=True).request == "Is R-77 clean?"
-    with pytest.raises(RefusedError, match="can't tell, as nobody tells the prompt here"):
+    with pytest.raises(RefusedError, match="can't tell: nothing reports the prompt here"):
         guard.start("expert", by=desk, transfer=True, shared=False)

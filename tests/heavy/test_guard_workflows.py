@@ -105,7 +105,7 @@ def test_a_graph_of_adk_stops_at_the_limit() -> None:
     assert "at most 1 are allowed" in said[2]
     # Its agents do not read the conversation, and ADK does not tell a plug-in what they read.
     said = adk_texts(Guard(rules("{required_context: ids}")), flow)
-    assert "can't tell, as nobody tells the prompt here" in said[1]
+    assert "can't tell: nothing reports the prompt here" in said[1]
 
 
 def graph_of(guard: Guard, names: list[str], wire: Callable[[Any], None]) -> Any:

@@ -461,7 +461,7 @@ def test_what_nobody_tells_is_decided_as_the_policy_says(
     policy.on_error = on_error  # type: ignore[assignment]
     script.wait = lambda: wait_for_usage(tmp_path / "config")
     play(surroundings, tmp_path, Guard(policy), model="unpriced")
-    told = "can't tell, as nobody tells the cost here"
+    told = "can't tell: nothing reports the cost here"
     for heard, name in zip(script.heard, "ab", strict=True):
         assert (told in heard) is (on_error == "closed")
         assert (tmp_path / "project" / f"{name}.txt").exists() is (on_error == "open")

@@ -168,7 +168,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
             untold.append(name)
             if not event.live:
                 continue
-            why = f"can't tell, as nobody tells the {error} here"
+            why = f"can't tell: nothing reports the {error} here"
         except Exception as error:  # noqa: BLE001 - whatever fails, the policy says what then
             why = exception_line(error)
         else:
@@ -216,7 +216,7 @@ def failed_reason(rule: str, why: str = "") -> str:
     """Say that a rule could not be decided, and that nothing passes therefore."""
     told = f" ({why})" if why.startswith("can't tell") else ""
     return (
-        f"the guard could not decide `{rule}`{told}, and the policy lets nothing pass then: go on "
+        f"the guard could not decide `{rule}`{told}, and then the policy lets nothing pass: go on "
         "without this, and say so in your answer"
     )
 

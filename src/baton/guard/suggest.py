@@ -96,8 +96,8 @@ def suggest(traces: Iterable[Trace]) -> str:
             seen.add(trace, turn)
     left_out = f" {counted(seen.others, 'other')} failed and were left out." if seen.others else ""
     lines = [
-        "# A starting point, made of recordings: read it, and loosen what is there by chance.",
-        f"# Limits are what {SHARE:.1%} of {counted(seen.good, 'good request')} keep.{left_out}",
+        "# A starting point, made from recordings: read it, and loosen what is only chance.",
+        f"# Limits: {SHARE:.1%} of {counted(seen.good, 'good request')} are within them.{left_out}",
         'version: "1"',
         "on_error: closed  # `open` lets pass what a rule could not decide",
         "rules:",
@@ -105,7 +105,7 @@ def suggest(traces: Iterable[Trace]) -> str:
     for name, words in _LIMITS.items():
         values = sorted(seen.figures.get(name, ()))
         if not values:
-            lines.append(f"  # no {name}: the recordings do not tell {words}")
+            lines.append(f"  # no {name}: the recordings do not have {words}")
             continue
         # The least figure that so many keep; one between two figures, good runs would break.
         limit = values[math.ceil(SHARE * len(values)) - 1]
