@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,9 @@ from baton.server.schema import conversation, dispatch, rollup, run, score
 from baton.server.store import Store, open_store
 from baton.testing.build import call, delegate, trace, turn
 from baton.testing.build import run as agent_run
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.server.seeding import add_days
 
 AGENTS = [f"agent-{n:02}" for n in range(20)]
 RARE = "rare-agent"
@@ -94,6 +98,7 @@ def fill(store: Store, count: int) -> None:
     with store.write() as connection:
         for hour in hours:
             connection.execute(insert(rollup), [{"project": 1, "hour": hour, "from_agent": one, "to_agent": other, "agent_version": "", "evaluator": evaluator, "count": 9, "passed": 8, "failed": 1, "errors": 0, "skipped": 0, "value_sum": 8.0, "value_count": 9, "input_tokens": 9, "output_tokens": 9, "cost_usd": 0.1, "seconds": 9.0} for one in AGENTS[:5] for other in AGENTS[:10] for evaluator in ("", "dispatch_scope", "result_used")])  # fmt: skip
+    add_days(store)
 
 
 def main() -> None:

@@ -32,17 +32,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 from playwright.sync_api import Browser, sync_playwright
-from sqlalchemy import insert
+from sqlalchemy import delete, insert
 
 from baton.server.jobs import add_folder
 from baton.server.paging import cursor_after
-from baton.server.schema import conversation, dispatch, label, rollup, run, score
+from baton.server.schema import conversation, conversation_sum, dispatch, label, rollup, run, score
 from baton.server.store import Store, open_store
 from baton.testing.build import delegate, trace, turn
 from baton.testing.build import run as agent_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.server.seeding import START, add_conversation
+from tests.server.seeding import START, add_conversation, add_days
 from tests.web.serving import web
 from tests.web.test_browser_conversation import long_conversation
 
@@ -198,6 +198,8 @@ def sums(store: Store, count: int) -> None:
                 )  # fmt: skip
     with store.write() as connection:
         connection.execute(insert(rollup), rows)
+        connection.execute(delete(conversation_sum).where(conversation_sum.c.project == 1))
+    add_days(store)
 
 
 def evaluation(folder: Path) -> Path:

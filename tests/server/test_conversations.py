@@ -32,6 +32,7 @@ from baton.server.store import Store
 from baton.server.worker import Worker
 
 from .otlp import send, work
+from .seeding import assert_days_follow
 
 AT = 1_790_000_000.0
 QUIET = Bounds(quiet=1.0)
@@ -442,6 +443,7 @@ def test_sums_are_those_of_the_current_versions(store: Store) -> None:
         send(store, 1, [body(*groups)], now)
         work(worker, now + 2)
         assert stored_sums(store) == sums(store), number
+        assert_days_follow(store)
     found = {row["key"]: row for row in rows(store, conversation)}
     assert (found["s1"]["version"], found["s1"]["verdict"], found["s1"]["failed"]) == (
         1,

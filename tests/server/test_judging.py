@@ -20,6 +20,7 @@ from baton.server.store import Store
 from baton.testing import LlmServer, llm_server
 from baton.testing.llm import Reply
 
+from .seeding import assert_days_follow
 from .test_scoring import conversation as conversation_of
 
 NOW = 1_790_000_000.0
@@ -217,3 +218,4 @@ def test_what_was_scored_beyond_a_sample_is_in_no_rate(store: Store) -> None:
         server.arrives(id_, inside=False)
         assert "dear" in {row["rule"] for row in server.rows(score)}
         assert {row["evaluator"] for row in server.rows(rollup)} == {"", "dispatch_scope"}
+        assert_days_follow(server.store)

@@ -41,6 +41,7 @@ from baton.session.server_rows import Rescore
 from baton.testing import llm_server
 
 from .conftest import Opening
+from .seeding import assert_days_follow
 from .serving import api
 from .test_scoring import conversation as conversation_of
 
@@ -123,6 +124,7 @@ class Server:
         of_dispatches = sorted(
             (keys[row["conversation"]], row["id"], row["verdict"]) for row in self.rows(dispatch)
         )
+        assert_days_follow(self.store)
         sums = sorted(tuple(row.values()) for row in self.rows(rollup))
         return [counted, verdicts, of_dispatches, sums]
 

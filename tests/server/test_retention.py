@@ -12,6 +12,7 @@ from sqlalchemy import func, insert, select
 
 from baton.server.bodies import Place
 from baton.server.retention import Deleted, Retention, retain
+from baton.server.rows import Sums
 from baton.server.schema import (
     chunk,
     conversation,
@@ -25,6 +26,7 @@ from baton.server.schema import (
 from baton.server.store import Store
 from baton.session.server_client import connect
 
+from .seeding import assert_days_follow
 from .serving import api
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
@@ -49,6 +51,9 @@ def arrive(store: Store, name: str, place: Place, first: Place | None = None) ->
     with store.write() as connection:
         for table, row in nothing.items():
             connection.execute(insert(table).values(project=1, **row))
+        sums = Sums()
+        sums.conversation({**dict.fromkeys(conversation.c.keys()), **nothing[conversation]}, 1)
+        sums.write(connection, 1)
         id_ = connection.scalar(
             select(conversation.c.id).where(conversation.c.project == 1, conversation.c.key == name)
         )
@@ -98,6 +103,7 @@ def test_days_beyond_the_age_are_deleted(store: Store) -> None:
             assert connection.scalar(query) == 2, table.name
         query = select(func.count()).select_from(label).where(label.c.project == 1)
         assert connection.scalar(query) == 3  # people's work stays
+    assert_days_follow(store)
 
 
 def test_the_oldest_days_are_deleted_until_the_bytes_fit(store: Store) -> None:

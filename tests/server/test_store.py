@@ -41,9 +41,11 @@ from baton.server.database import (
 from baton.server.migrations import HEAD
 from baton.server.schema import INBOX, INDEX, conversation, dispatch, judging, label, score
 from baton.server.store import Store, open_store
+from baton.testing.build import run, trace, turn
 
 from .conftest import Opening
 from .postgres import Postgres
+from .seeding import START, add_conversation, add_sum, assert_days_follow
 
 # The index that is over an expression cannot be compared.
 pytestmark = [
@@ -190,6 +192,7 @@ def test_a_store_of_an_earlier_version_is_brought_up_to_date(
         assert connection.execute(text("SELECT * FROM index_revision")).scalar() == HEAD
         (row,) = connection.execute(select(score).where(score.c.project == 1)).mappings()
     assert (row["rule"], row["status"], row["rescore"]) == ("all", "passed", None)
+    assert_days_follow(store)
     assert differences(store, "index", INDEX) == []
 
 
@@ -199,6 +202,11 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
 ) -> None:
     address = postgres.database()
     store = opening(address)
+    # In the evening, so that a cast that rounds would make it the next day.
+    add_conversation(
+        store, trace(turn("hi", run("desk")), id="c1"), at=START + 64_800, cost_usd=1.5
+    )
+    add_sum(store, int(START // 3600), "refunds")
     added = {"conversation": ["named_rules"], "judging": ["rescore"]}
     added["dispatch"] = ["model", "untold"]
     added["score"] = ["made_by", "rescore", "replaced_by"]
@@ -206,7 +214,8 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
         for table, columns in added.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        connection.execute(text("DROP TABLE rescore"))
+        for table in ("rescore", "rollup_day", "conversation_sum"):
+            connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE index_revision SET version_num = '0001'"))
         connection.execute(text("UPDATE inbox_revision SET version_num = '0001'"))
     store.close()
@@ -216,6 +225,7 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
         assert there == {column.name for column in score.c}
         assert inspect(connection).has_table("rescore")
         assert connection.execute(text("SELECT * FROM inbox_revision")).scalar() == HEAD
+    assert_days_follow(again)
 
 
 def differences(store: Store, part: str, tables: MetaData) -> Any:

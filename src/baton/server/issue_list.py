@@ -31,7 +31,7 @@ from .schema import (
     issue_event,
     issue_member,
     issue_progress,
-    rollup,
+    rollup_day,
     score,
 )
 from .store import Store
@@ -231,13 +231,16 @@ def _samples(
     """Return what was scored of issues' edges, where that is not all of it."""
     names = {row["id"]: msgspec.json.decode(row["evaluators"], type=list[str]) for row in rows}
     query = select(
-        rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator, func.sum(rollup.c.count)
+        rollup_day.c.from_agent,
+        rollup_day.c.to_agent,
+        rollup_day.c.evaluator,
+        func.sum(rollup_day.c.count),
     ).where(
-        rollup.c.project == project,
-        rollup.c.evaluator.in_({narrow(name) for own in names.values() for name in own}),
-        rollup.c.to_agent.in_({row["receiver"] for row in rows if row["dispatched"]}),
+        rollup_day.c.project == project,
+        rollup_day.c.evaluator.in_({narrow(name) for own in names.values() for name in own}),
+        rollup_day.c.to_agent.in_({row["receiver"] for row in rows if row["dispatched"]}),
     )
-    query = query.group_by(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator)
+    query = query.group_by(rollup_day.c.from_agent, rollup_day.c.to_agent, rollup_day.c.evaluator)
     counts = {(a, b, name): int(count) for a, b, name, count in connection.execute(query)}
     samples: dict[int, _Sample] = {}
     for row in rows:

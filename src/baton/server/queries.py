@@ -6,9 +6,10 @@ moves nothing. A filter is that of rules and of ``--filter`` (:mod:`baton.model.
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice, product
 from typing import Any, get_args
@@ -40,6 +41,7 @@ from baton.model.filter import (
     SECONDS,
     TEXT,
     TIME,
+    Bound,
     Field,
     Fields,
     Filter,
@@ -62,8 +64,8 @@ from baton.session.server_rows import (
 from .bodies import BodyGone, Place
 from .conversations import record_of
 from .paging import at_of, cursor_after, cursor_of, read_cursor, row_as
-from .rows import narrow
-from .schema import conversation, deletion, dispatch, run, score
+from .rows import CONVERSATION_FIGURES, DAY, NO_DAY, narrow
+from .schema import conversation, conversation_sum, deletion, dispatch, run, score
 from .store import Store
 
 _FEW = 5000
@@ -381,47 +383,106 @@ def conversations(
 def conversation_sums(
     store: Store, project: int, chosen: Filter, *, most: int = 100_000
 ) -> ConversationSums:
-    """Return sums over the conversations that meet a filter, over ``most`` of them at most."""
+    """Return sums over the conversations that meet a filter, over ``most`` of them at most.
+
+    Where no more than a time is chosen, whole days are read from sums that are kept: these are of
+    all conversations, however many.
+    """
+    since = _only_since(chosen)
     with store.read() as connection:
-        _, condition, drivers = _conversations(connection, project, chosen)
-        table = conversation.c
-        some = select(
-            table.state, table.verdict, table.dispatches, table.input_tokens,
-            table.output_tokens, table.cost_usd, (table.ended - table.started).label("seconds"),
-        ).where(table.project == project, *condition.all)  # fmt: skip
-        some = some.where(*(column.in_(values) for column, values in drivers))
-        rows = some.limit(most + 1).subquery()
+        if since is None:
+            sums = _summed(connection, project, chosen, most)
+            return _told(sums, more=sums["count"] > most)
+        day = math.ceil(since / DAY) if since > 0 else NO_DAY
+        kept = _kept_sums(connection, project, day)
+        if not chosen.terms or day * DAY == since:
+            return _told(kept)
+        begun = Term(field="started", bounds=((Bound(">=", since), Bound("<", day * DAY)),))
+        # By the index of lists: a time that is known is the one that they are ordered by.
+        by_index = func.coalesce(conversation.c.started, conversation.c.seen)
+        among = by_index >= since, by_index < day * DAY
+        rest = _summed(connection, project, Filter(terms=(begun,)), most, among)
+        sums = {name: kept[name] + rest[name] for name in kept}
+        return _told(sums, more=rest["count"] > most)
 
-        def of(name: str, value: str) -> ColumnElement[int]:
-            return func.sum(case((rows.c[name] == value, 1), else_=0))
 
-        row = connection.execute(
-            select(
-                func.count(),
-                of("state", "open"),
-                of("verdict", "failed"),
-                of("verdict", "error"),
-                of("verdict", "passed"),
-                func.sum(rows.c.dispatches),
-                func.sum(rows.c.input_tokens),
-                func.sum(rows.c.output_tokens),
-                func.sum(rows.c.cost_usd),
-                func.avg(rows.c.seconds),
-            )
-        ).one()
-    count, opened, failed, errors, passed, dispatches, read, written, cost, seconds = row
+def _only_since(chosen: Filter) -> float | None:
+    """Return from when on conversations are chosen, 0 for all; ``None`` for other filters."""
+    match chosen.terms:
+        case ():
+            return 0.0
+        case (Term(field="started", bounds=((Bound(sign=">=", number=since),),)),) if since > 0:
+            return float(since)
+    return None
+
+
+def _kept_sums(connection: Connection, project: int, day: int) -> dict[str, float]:
+    table = conversation_sum.c
+    sums = [func.sum(table[name]).label(name) for name in CONVERSATION_FIGURES]
+    query = select(*sums).where(table.project == project, table.day >= day)
+    row = connection.execute(query).mappings().one()
+    return {name: row[name] or 0 for name in CONVERSATION_FIGURES}
+
+
+def _summed(
+    connection: Connection,
+    project: int,
+    chosen: Filter,
+    most: int,
+    among: Sequence[ColumnElement[bool]] = (),
+) -> dict[str, float]:
+    """Add up rows that meet a filter, one more than ``most``, under the names of kept sums."""
+    _, condition, drivers = _conversations(connection, project, chosen)
+    table = conversation.c
+    some = select(
+        table.state, table.verdict, table.dispatches, table.input_tokens,
+        table.output_tokens, table.cost_usd, (table.ended - table.started).label("seconds"),
+    ).where(table.project == project, *condition.all, *among)  # fmt: skip
+    some = some.where(*(column.in_(values) for column, values in drivers))
+    of = some.limit(most + 1).subquery().c
+
+    def count(name: str, value: str) -> ColumnElement[int]:
+        return func.sum(case((of[name] == value, 1), else_=0))
+
+    figures: dict[str, ColumnElement[Any]] = {
+        "count": func.count(),
+        "opened": count("state", "open"),
+        "passed": count("verdict", "passed"),
+        "failed": count("verdict", "failed"),
+        "errors": count("verdict", "error"),
+        "dispatches": func.sum(of.dispatches),
+        "input_tokens": func.sum(of.input_tokens),
+        "input_known": func.count(of.input_tokens),
+        "output_tokens": func.sum(of.output_tokens),
+        "output_known": func.count(of.output_tokens),
+        "cost_usd": func.sum(of.cost_usd),
+        "cost_known": func.count(of.cost_usd),
+        "seconds": func.sum(of.seconds),
+        "seconds_known": func.count(of.seconds),
+    }
+    query = select(*(figure.label(name) for name, figure in figures.items()))
+    row = connection.execute(query).mappings().one()
+    return {name: row[name] or 0 for name in CONVERSATION_FIGURES}
+
+
+def _told(sums: Mapping[str, Any], *, more: bool = False) -> ConversationSums:
+    def known(name: str, of: str) -> int | None:
+        return int(sums[name]) if sums[of] else None
+
     return ConversationSums(
-        conversations=min(count, most),
-        more=count > most,
-        open=opened or 0,
-        passed=passed or 0,
-        failed=failed or 0,
-        errors=errors or 0,
-        dispatches=dispatches or 0,
-        input_tokens=read,
-        output_tokens=written,
-        cost_usd=cost,
-        seconds=None if seconds is None else float(seconds),
+        conversations=int(sums["count"]) - more,
+        more=more,
+        open=int(sums["opened"]),
+        passed=int(sums["passed"]),
+        failed=int(sums["failed"]),
+        errors=int(sums["errors"]),
+        dispatches=int(sums["dispatches"]),
+        input_tokens=known("input_tokens", "input_known"),
+        output_tokens=known("output_tokens", "output_known"),
+        cost_usd=float(sums["cost_usd"]) if sums["cost_known"] else None,
+        seconds=float(sums["seconds"]) / int(sums["seconds_known"])
+        if sums["seconds_known"]
+        else None,
     )
 
 

@@ -8,6 +8,7 @@ do the counts of issues and of the dispatches that their rates are of; only memb
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
 
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, and_, delete, exists, insert, select, update
 
 from .bodies import Segment, day_of
 from .database import EVERY_PROJECT
+from .rows import Sums
 from .schema import (
     chunk,
     conversation,
@@ -148,6 +150,14 @@ def _delete_rows(store: Store, day: str, *, before: float) -> int:
 
 
 def _delete_conversations(connection: Connection, ids: list[int]) -> None:
+    # Locked, as a judge may change a verdict meanwhile.
+    of_them = select(conversation).where(conversation.c.id.in_(ids)).order_by(conversation.c.id)
+    of_them = of_them.with_for_update()
+    sums: dict[int, Sums] = defaultdict(Sums)
+    for row in connection.execute(of_them, execution_options=EVERY_PROJECT).mappings():
+        sums[row["project"]].conversation(row, -1)
+    for project, each in sorted(sums.items()):
+        each.write(connection, project)
     for table in (run, dispatch, score, judging, conversation_trace, issue_member, issue_due):
         connection.execute(
             delete(table).where(table.c.conversation.in_(ids)), execution_options=EVERY_PROJECT

@@ -27,6 +27,7 @@ from .bodies import Place
 from .database import add_rows
 from .schema import (
     conversation,
+    conversation_sum,
     conversation_trace,
     dispatch,
     issue_due,
@@ -35,6 +36,7 @@ from .schema import (
     judging,
     label,
     rollup,
+    rollup_day,
     run,
     score,
 )
@@ -475,12 +477,59 @@ _DISPATCH_STATUS = {
 _SCORE_STATUS = {"passed": "passed", "failed": "failed", "error": "errors", "skipped": "skipped"}
 
 
+CONVERSATION_FIGURES = (
+    "count",
+    "opened",
+    "passed",
+    "failed",
+    "errors",
+    "dispatches",
+    "input_tokens",
+    "input_known",
+    "output_tokens",
+    "output_known",
+    "cost_usd",
+    "cost_known",
+    "seconds",
+    "seconds_known",
+)
+"""Columns of `conversation_sum` that are sums."""
+NO_DAY = -1
+"""The day of a conversation of which nobody knows when it started."""
+DAY = 86_400
+
+
 class Sums:
-    """What conversations give to the sums by hour, or take out of them."""
+    """What conversations give to the sums by hour and day, or take out of them."""
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))
+        self._conversations: dict[int, dict[str, float]] = defaultdict(
+            lambda: dict.fromkeys(CONVERSATION_FIGURES, 0)
+        )
         self._traffic = Traffic()
+
+    def conversation(self, of: Mapping[Any, Any], sign: int) -> None:
+        """Add the row of a conversation, or take it out as it was added."""
+        began = of["started"]
+        sums = self._conversations[NO_DAY if began is None else int(began // DAY)]
+        sums["count"] += sign
+        if of["state"] == "open":
+            sums["opened"] += sign
+        verdict = _SCORE_STATUS.get(of["verdict"] or "", "skipped")
+        if verdict != "skipped":
+            sums[verdict] += sign
+        sums["dispatches"] += sign * of["dispatches"]
+        took = None if began is None or of["ended"] is None else of["ended"] - began
+        for name, counted, value in (
+            ("input_tokens", "input_known", of["input_tokens"]),
+            ("output_tokens", "output_known", of["output_tokens"]),
+            ("cost_usd", "cost_known", of["cost_usd"]),
+            ("seconds", "seconds_known", took),
+        ):
+            if value is not None:
+                sums[name] += sign * value
+                sums[counted] += sign
 
     def add(
         self,
@@ -495,6 +544,7 @@ class Sums:
         starts = {row["id"]: row["started"] for row in dispatches}
         began = of["seen"] if of["started"] is None else of["started"]
         if with_dispatches:
+            self.conversation(of, sign)
             self._traffic.add(dispatches, sign, began)
         for row in dispatches if with_dispatches else ():
             status = _DISPATCH_STATUS.get(row["status"], "skipped")
@@ -539,19 +589,39 @@ class Sums:
 
     def write(self, connection: Connection, project: int) -> None:
         """Add the sums to those that are stored. Rows are locked in one order by all workers."""
-        rows = [
-            {"project": project, **dict(zip(_KEYS, key, strict=True)), **figures}
-            for key, figures in sorted(self._by_key.items())
-            if any(figures.values())
-        ]
         self._traffic.write(connection, project)
-        if not rows:
-            return
-        add_up(connection, rollup, ("project", *_KEYS), rows)
-        hours = {key[0] for key, figures in self._by_key.items() if figures["count"] < 0}
-        for some in slices(hours):
-            empty = rollup.c.hour.in_(some) & (rollup.c.count == 0)
-            connection.execute(delete(rollup).where(rollup.c.project == project, empty))
+        _add_sums(connection, project, conversation_sum, ("day",), {
+            (day,): figures for day, figures in self._conversations.items()
+        })  # fmt: skip
+        _add_sums(connection, project, rollup, ("hour", *_EDGE), self._by_key)
+        by_day: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))
+        for (hour, sender, receiver, version, evaluator), figures in self._by_key.items():
+            of_day = by_day[hour // 24, sender, receiver, version, evaluator]
+            for name, value in figures.items():
+                of_day[name] += value
+        _add_sums(connection, project, rollup_day, ("day", *_EDGE), by_day)
+
+
+def _add_sums(
+    connection: Connection,
+    project: int,
+    table: Table,
+    keys: Sequence[str],
+    sums: Mapping[Any, dict[str, float]],
+) -> None:
+    """Add sums to those that are stored, and delete what is of nothing any more."""
+    rows = [
+        {"project": project, **dict(zip(keys, key, strict=True)), **figures}
+        for key, figures in sorted(sums.items())
+        if any(figures.values())
+    ]
+    if not rows:
+        return
+    add_up(connection, table, ("project", *keys), rows)
+    times = {key[0] for key, figures in sums.items() if figures["count"] < 0}
+    for some in slices(times):
+        empty = table.c[keys[0]].in_(some) & (table.c.count == 0)
+        connection.execute(delete(table).where(table.c.project == project, empty))
 
 
 class Traffic:
@@ -596,4 +666,4 @@ class Traffic:
 
 EVERY_SLOT = -1
 """The slot that holds the sums of all."""
-_KEYS = ("hour", "from_agent", "to_agent", "agent_version", "evaluator")
+_EDGE = ("from_agent", "to_agent", "agent_version", "evaluator")

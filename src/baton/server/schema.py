@@ -10,6 +10,8 @@ Times are seconds since the epoch, UTC, as in the record. JSON is kept as text.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -287,29 +289,70 @@ Index(
     postgresql_where=score.c.finding.is_not(None),
 )
 
+
+def _sums() -> list[Column[Any]]:
+    """The columns of sums over dispatches and scores: what they are of, and figures."""
+    return [
+        Column("from_agent", Text, nullable=False),  # empty: the program or the user
+        Column("to_agent", Text, nullable=False),
+        Column("agent_version", Text, nullable=False),  # empty: unknown
+        Column("evaluator", Text, nullable=False),  # empty: the dispatches themselves
+        Column("count", BigInteger, nullable=False),
+        Column("passed", BigInteger, nullable=False),  # of dispatches themselves: completed
+        Column("failed", BigInteger, nullable=False),
+        Column("errors", BigInteger, nullable=False),
+        Column("skipped", BigInteger, nullable=False),
+        Column("value_sum", Double, nullable=False),
+        Column("value_count", BigInteger, nullable=False),
+        Column("input_tokens", BigInteger, nullable=False),
+        Column("output_tokens", BigInteger, nullable=False),
+        Column("cost_usd", Double, nullable=False),
+        Column("seconds", Double, nullable=False),
+    ]
+
+
 rollup = Table(
     "rollup",
     INDEX,
     # Sums by hour; they outlive what they are made of. A new version takes out the old one's.
     Column("project", Integer, nullable=False),
     Column("hour", BigInteger, nullable=False),  # since the epoch, by the start of the dispatch
-    Column("from_agent", Text, nullable=False),  # empty: the program or the user
-    Column("to_agent", Text, nullable=False),
-    Column("agent_version", Text, nullable=False),  # empty: unknown
-    Column("evaluator", Text, nullable=False),  # empty: the dispatches themselves
-    Column("count", BigInteger, nullable=False),
-    Column("passed", BigInteger, nullable=False),  # of dispatches themselves: completed
-    Column("failed", BigInteger, nullable=False),
-    Column("errors", BigInteger, nullable=False),
-    Column("skipped", BigInteger, nullable=False),
-    Column("value_sum", Double, nullable=False),
-    Column("value_count", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger, nullable=False),
-    Column("cost_usd", Double, nullable=False),
-    Column("seconds", Double, nullable=False),
+    *_sums(),
     PrimaryKeyConstraint("project", "hour", "from_agent", "to_agent", "agent_version", "evaluator"),
     Index("rollup_by_evaluator", "project", "evaluator", "hour"),
+)
+rollup_day = Table(
+    "rollup_day",
+    INDEX,
+    # The same by day: a year of hours is more than a page can add up while somebody waits.
+    Column("project", Integer, nullable=False),
+    Column("day", BigInteger, nullable=False),  # since the epoch, in UTC
+    *_sums(),
+    PrimaryKeyConstraint("project", "day", "from_agent", "to_agent", "agent_version", "evaluator"),
+    Index("rollup_day_by_evaluator", "project", "evaluator", "day"),
+)
+conversation_sum = Table(
+    "conversation_sum",
+    INDEX,
+    # Sums over the conversations that are stored, by the day on which they started.
+    Column("project", Integer, nullable=False),
+    Column("day", BigInteger, nullable=False),  # since the epoch, in UTC; -1: unknown
+    Column("count", BigInteger, nullable=False),
+    Column("opened", BigInteger, nullable=False),  # that are open
+    Column("passed", BigInteger, nullable=False),  # by the worst verdict
+    Column("failed", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("dispatches", BigInteger, nullable=False),
+    # Each sum with how many conversations it is of: those of which it is known.
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("input_known", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("output_known", BigInteger, nullable=False),
+    Column("cost_usd", Double, nullable=False),
+    Column("cost_known", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("seconds_known", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "day"),
 )
 
 judging = Table(

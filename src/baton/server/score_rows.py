@@ -69,9 +69,9 @@ def change_scores(
 ) -> None:
     """Add scores to the version that a conversation has now, and let verdicts follow.
 
-    ``of`` is its row, which is locked. ``replaced`` are scores of it that no longer count, as a
-    ``rescore`` came to others; they stay, and say so. ``sums`` take what changes, and are written
-    by the caller.
+    ``of`` is its row, which is locked, and follows. ``replaced`` are scores of it that no longer
+    count, as a ``rescore`` came to others; they stay, and say so. ``sums`` take what changes, and
+    are written by the caller.
     """
     ids = {"project": of["project"], "conversation": of["id"]}
     scores = [{**ids, "version": of["version"], **row, "rescore": rescore} for row in rows]
@@ -103,8 +103,14 @@ def change_scores(
     statuses = [row["status"] for row in counted]
     row_of = (conversation.c.project == of["project"]) & (conversation.c.id == of["id"])
     change = update(conversation).where(row_of)
-    verdict = case_status(statuses) if statuses else None
-    connection.execute(change.values(verdict=verdict, failed=statuses.count("failed")))
+    now = {
+        "verdict": case_status(statuses) if statuses else None,
+        "failed": statuses.count("failed"),
+    }
+    connection.execute(change.values(now))
+    sums.conversation(of, -1)
+    of.update(now)
+    sums.conversation(of, 1)
 
 
 class Change(NamedTuple):

@@ -28,7 +28,17 @@ from .database import (
     open_sqlite,
 )
 from .migrations import bring_up_to_date
-from .schema import INBOX, INDEX, conversation, dispatch, project, rollup, run, score
+from .schema import (
+    INBOX,
+    INDEX,
+    conversation,
+    dispatch,
+    project,
+    rollup,
+    rollup_day,
+    run,
+    score,
+)
 
 DEFAULT = "default"
 """The project of what names none."""
@@ -194,7 +204,7 @@ def open_store(where: Path | str) -> Store:
         with index.begin() as connection:
             bring_up_to_date(connection, INDEX, "index")
             # Of what lists are made; work is taken from tables that are mostly empty.
-            assume_many_rows(connection, (conversation, run, dispatch, score, rollup))
+            assume_many_rows(connection, (conversation, run, dispatch, score, rollup, rollup_day))
         index.dispose()  # connections read statistics when they are opened
         with inbox.begin() as connection:
             bring_up_to_date(connection, INBOX, "inbox")

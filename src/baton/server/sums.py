@@ -1,12 +1,24 @@
-"""Edges and trends, from the hourly sums."""
+"""Edges and trends, from the sums by hour and by day."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    RowMapping,
+    Select,
+    Subquery,
+    Table,
+    func,
+    select,
+    union_all,
+)
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from baton.model import InputError
 from baton.session.server_rows import Counts, Edge, Interval, Point
@@ -14,7 +26,7 @@ from baton.stats.intervals import Estimate, share
 
 from .paging import at_of
 from .rows import FIGURES
-from .schema import rollup
+from .schema import rollup, rollup_day
 from .store import Store
 
 _HOUR = 3600
@@ -35,15 +47,20 @@ def edges(
     From the hourly sums, so that the hours of both ends count as a whole. Scores of runs are there
     under the agent that ran, without a sender; where nobody dispatched to it, with no dispatches.
     """
-    query = (
-        select(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator, *_SUMS)
+
+    def chosen(table: Table) -> list[ColumnElement[bool]]:
         # Scores about a conversation or a turn are sums without a receiver: they are of no edge.
-        .where(rollup.c.project == project, rollup.c.to_agent != "", *_hours(since, until))
-        .group_by(rollup.c.from_agent, rollup.c.to_agent, rollup.c.evaluator)
-        .order_by(rollup.c.evaluator)
+        conditions = [table.c.to_agent != ""]
+        if agent is not None:
+            conditions.append((table.c.from_agent == agent) | (table.c.to_agent == agent))
+        return conditions
+
+    of = _hours(project, since, until, chosen).c
+    query = (
+        select(of.from_agent, of.to_agent, of.evaluator, *_sums(of))
+        .group_by(of.from_agent, of.to_agent, of.evaluator)
+        .order_by(of.evaluator)
     )
-    if agent is not None:
-        query = query.where((rollup.c.from_agent == agent) | (rollup.c.to_agent == agent))
     made: dict[tuple[str, str], Edge] = {}
     with store.read() as connection:
         for row in connection.execute(query).mappings():
@@ -114,17 +131,16 @@ def trends(
         raise InputError(
             f"that is over {_POINTS:,} steps: choose a longer `interval` or later `since`"
         )
-    place = ((rollup.c.hour - _FIRST_MONDAY) // step).label("place")
-    version = rollup.c.agent_version.label("version") if by_version else None
+
+    def chosen(table: Table) -> list[ColumnElement[bool]]:
+        names = {"evaluator": evaluator or "", "from_agent": from_agent, "to_agent": to_agent}
+        return [table.c[name] == value for name, value in names.items() if value is not None]
+
+    of = _hours(project, begin, end, chosen, by_day=interval != "hour").c
+    place = ((of.hour - _FIRST_MONDAY) // step).label("place")
+    version = of.agent_version.label("version") if by_version else None
     groups = [place] if version is None else [place, version]
-    query = select(*groups, *_SUMS).where(
-        rollup.c.project == project,
-        rollup.c.evaluator == (evaluator or ""),
-        *_hours(begin, until),
-    )
-    for column, name in ((rollup.c.from_agent, from_agent), (rollup.c.to_agent, to_agent)):
-        if name is not None:
-            query = query.where(column == name)
+    query = select(*groups, *_sums(of))
     with store.read() as connection:
         rows = connection.execute(query.group_by(*groups).order_by(*groups)).mappings().all()
     return [
@@ -143,16 +159,48 @@ def trends(
     ]
 
 
-_SUMS = [func.sum(rollup.c[name]).label(name) for name in FIGURES]
+def _sums(of: ReadOnlyColumnCollection[str, Any]) -> list[ColumnElement[Any]]:
+    return [func.sum(of[name]).label(name) for name in FIGURES]
 
 
-def _hours(since: float | None, until: float | None) -> list[ColumnElement[bool]]:
-    conditions = []
-    if since is not None:
-        conditions.append(rollup.c.hour >= int(since // _HOUR))
-    if until is not None:
-        conditions.append(rollup.c.hour <= int(until // _HOUR))
-    return conditions
+def _hours(
+    project: int,
+    since: float | None,
+    until: float | None,
+    chosen: Callable[[Table], list[ColumnElement[bool]]],
+    *,
+    by_day: bool = True,
+) -> Subquery:
+    """Return the sums of a time, each with the first hour that it is of.
+
+    Whole days are one row each, unless ``by_day`` says otherwise; hours are read for the parts of
+    days at both ends. ``chosen`` gives further conditions about a table of sums.
+    """
+    first = None if since is None else int(since // _HOUR)
+    end = None if until is None else int(until // _HOUR) + 1
+    day, last = None if first is None else -(-first // 24), None if end is None else end // 24
+
+    def part(
+        table: Table, times: Column[int], step: int, low: int | None, high: int | None
+    ) -> Select[Any]:
+        hour = (times * step).label("hour")
+        names = [table.c[name] for name in (*_NAMES, *FIGURES)]
+        bounds = [] if low is None else [times >= low]
+        bounds += [] if high is None else [times < high]
+        return select(hour, *names).where(table.c.project == project, *bounds, *chosen(table))
+
+    hours, days = rollup.c.hour, rollup_day.c.day
+    if not by_day or (day is not None and last is not None and day >= last):
+        return part(rollup, hours, 1, first, end).subquery()
+    parts = [part(rollup_day, days, 24, day, last)]
+    if day is not None and first != day * 24:
+        parts.append(part(rollup, hours, 1, first, day * 24))
+    if last is not None and end != last * 24:
+        parts.append(part(rollup, hours, 1, last * 24, end))
+    return (parts[0] if len(parts) == 1 else union_all(*parts)).subquery()
+
+
+_NAMES = ("from_agent", "to_agent", "agent_version", "evaluator")
 
 
 def _statuses(row: RowMapping) -> dict[str, Any]:
