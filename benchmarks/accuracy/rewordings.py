@@ -33,6 +33,7 @@ FOLDERS: dict[str, Path] = {
     "unread": OWN / "unread",
     "trades": OWN / "trades",
     "blind": OWN / "blind",
+    "second blind": OWN / "second_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -47,6 +48,7 @@ _HALF_OF = {
     FOLDERS["unread"]: "report",
     FOLDERS["trades"]: "report",
     FOLDERS["blind"]: "report",
+    FOLDERS["second blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
