@@ -18,7 +18,7 @@ from baton.model import (
     Turn,
     known,
 )
-from baton.model.views import RoundTrip, child_runs, dispatch_view, index_of
+from baton.model.views import RoundTrip, TraceIndex, child_runs, dispatch_view, index_of
 
 from .facts import plain_text
 from .finding import sender_of
@@ -48,9 +48,8 @@ def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
     run = sender_of(trace, dispatch)
     if run is not None and run.input is not None:
         pieces.append(Piece(run.id, plain_text(run.input)))
-    made = _by_id(trace)
-    for step in dispatch_view(trace, dispatch).before:
-        pieces += _of_step(made, step, results=True)
+    index = index_of(trace)
+    pieces += _of_steps(index, dispatch_view(trace, dispatch).before, results=True)
     return pieces + asked(dispatch)
 
 
@@ -71,19 +70,19 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
     that it passed control on to gave out, and answers of the turns.
     """
     later = trace.turns[len(turns_to(trace, turn)) :]
-    made = _by_id(trace)
-    pieces = list(_emitted(made, trip.after))
-    for run in _passed_on(trace, made, trip.after):
+    index = index_of(trace)
+    pieces = _of_steps(index, trip.after, results=False)
+    for run in _passed_on(trace, index.dispatches, trip.after):
         # After a transfer other agents go on with the answer in view. If one of them uses it, it
         # was used.
-        pieces += _shown(made, run)
+        pieces += _shown(index, run)
     for each in (turn, *later):
         if each.output is not None:
             pieces.append(Piece(each.id, plain_text(each.output)))
     for run in (run for each in later for run in each.runs):
         # A later turn may use what was found out in this one: "As I said, the Lutetia is free."
         if run.agent == trip.dispatch.from_agent:
-            pieces += _emitted(made, run.steps)
+            pieces += _of_steps(index, run.steps, results=False)
     return pieces
 
 
@@ -98,32 +97,42 @@ def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
         elif isinstance(said, Content):
             pieces.append(Piece(ref.id or "", plain_text(said)))
         else:
-            pieces += _of_step(index.dispatches, said, results=True)
+            pieces += _of_steps(index, [said], results=True)
     return pieces
 
 
 def emitted(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
     """Return what steps say, call with and hand on."""
-    return list(_emitted(_by_id(trace), steps))
+    return _of_steps(index_of(trace), steps, results=False)
 
 
 def shown_by(trace: Trace, run: AgentRun) -> list[Piece]:
     """Return what a run said, called with and answered: what it knew."""
-    return _shown(_by_id(trace), run)
+    return _shown(index_of(trace), run)
 
 
-def _shown(made: Mapping[str, Dispatch], run: AgentRun) -> list[Piece]:
-    pieces = list(_emitted(made, run.steps))
+def _shown(index: TraceIndex, run: AgentRun) -> list[Piece]:
+    pieces = _of_steps(index, run.steps, results=False)
     return pieces if run.output is None else [*pieces, Piece(run.id, plain_text(run.output))]
 
 
-def _emitted(made: Mapping[str, Dispatch], steps: Iterable[Step]) -> Iterator[Piece]:
+def _of_steps(index: TraceIndex, steps: Iterable[Step], *, results: bool) -> list[Piece]:
+    """Return what steps say; with ``results`` also what came back.
+
+    Each dispatch of a caller is held against all of its steps, so each is read once.
+    """
+    kept: dict[int, list[Piece]] = index.once(f"pieces, results {results}", dict)
+    pieces = []
     for step in steps:
-        yield from _of_step(made, step, results=False)
+        found = kept.get(id(step))
+        if found is None:
+            found = list(_read_step(index.dispatches, step, results=results))
+            kept[id(step)] = found
+        pieces += found
+    return pieces
 
 
-def _of_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iterator[Piece]:
-    """Yield what a step says; with ``results`` also what came back."""
+def _read_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iterator[Piece]:
     if isinstance(step, Said):
         yield Piece(step.id, plain_text(step.content))
     elif isinstance(step, ToolCall):
@@ -137,10 +146,6 @@ def _of_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iter
             yield from asked(dispatch)
         elif results and dispatch is not None and dispatch.result is not None:
             yield Piece(dispatch.id, plain_text(dispatch.result))
-
-
-def _by_id(trace: Trace) -> dict[str, Dispatch]:
-    return index_of(trace).dispatches
 
 
 def dispatch_of(trace: Trace, id_: str) -> Dispatch | None:

@@ -359,7 +359,8 @@ def _value(at: _At, claim: Claim) -> Told:
         return Told(claim, "untold", "it may come from elsewhere, as no call is recorded", [])
     if claim.what == "id":
         wanted = _folded(claim.value)
-        if any(wanted in _folded(text) for text in texts):
+        folded: dict[str, str] = index_of(trace).once("folded", dict)
+        if any(wanted in _folded_once(text, folded) for text in texts):
             return Told(claim, "backed", "it was said before", [])
         return Told(claim, "unsupported", f"nothing in the record says `{claim.value}`", [])
     words = {word for word in _words(claim.value) if len(word) >= _LONG_WORD}
@@ -722,7 +723,15 @@ def _asks_for(at: _At, what: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _folded_once(text: str, folded: dict[str, str]) -> str:
+    """Fold a text of a trace, whose runs all search the same ones."""
+    found = folded.get(text)
+    if found is None:
+        found = folded[text] = _folded(text)
+    return found
 
 
 def _words(text: str) -> set[str]:

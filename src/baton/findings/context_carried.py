@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
@@ -855,7 +855,14 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
             if other.id not in index.texts:
                 index.texts[other.id] = [piece.text for piece in asked(other)[1:]]
             texts += index.texts[other.id]
-    for step in run.steps if run is not None else ():
+    texts += index.once(f"done by {run.id}", lambda: _done_itself(run)) if run is not None else ()
+    return read(*texts)
+
+
+def _done_itself(run: AgentRun) -> list[str]:
+    """Return what a caller called its own tools with, and the numbers that it said."""
+    texts = []
+    for step in run.steps:
         if isinstance(step, ToolCall) and step.dispatch is None:
             texts.append(plain_text(step.arguments))
         elif isinstance(step, Said):
@@ -863,7 +870,7 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
             # part itself.
             numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
             texts.append("\n".join(numbers))
-    return read(*texts)
+    return texts
 
 
 def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:

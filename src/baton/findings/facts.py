@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ import msgspec
 from baton.formats.nesting import decode_json
 from baton.model import Content
 from baton.model.limits import JSON_DEPTH
-from baton.model.views import charge, charge_work
+from baton.model.views import charge, charge_work, index_kept
 
 from .quantities import (
     MONTH_WORDS,
@@ -130,7 +130,10 @@ def word_key(word: str) -> str | None:
 
 def hours_of(keys: frozenset[str]) -> set[str]:
     """Return the hours of full hours as numbers, by either clock: ``08:00`` is at 8."""
-    hours = (int(key.split(":")[1]) for key in keys if re.fullmatch(r"t:\d+:00", key))
+    full = [key for key in keys if key.endswith(":00") and key.startswith("t:")]
+    if not full:
+        return set()
+    hours = [int(key.split(":")[1]) for key in full]
     return {f"n:{each}" for hour in hours for each in (hour, (hour + 12) % 24, (hour - 12) % 24)}
 
 
@@ -211,7 +214,7 @@ _SAMPLE = 2000
 # Texts up to this length are remembered. In a run with 50 dispatches each step is compared with
 # every dispatch, so it would be read 50 times. Longer texts are rare, and 4096 of them would take
 # much memory.
-_KEPT = 20_000
+KEPT_LENGTH = 20_000
 
 # A name without slashes is a file only by its ending: `retry.py` is, `e.g.` and `support.team` are
 # not.
@@ -278,15 +281,36 @@ class Fact(NamedTuple):
         return HARD_WEIGHT if self.kind in HARD else 1
 
 
-class Reading(NamedTuple):
+class Reading:
     """A text as read: its facts in order, each once, and all that it may be found by.
 
-    ``start`` is how the text begins, in which its language shows.
+    ``start`` is how the text begins, in which its language shows. Of several texts that are read
+    as one, ``texts``, the facts are brought together only when they are asked for: what a caller
+    had before a dispatch is only searched, and may be thousands of facts.
     """
 
-    facts: tuple[Fact, ...]
-    keys: frozenset[str]
-    start: str = ""
+    def __init__(
+        self,
+        facts: tuple[Fact, ...],
+        keys: frozenset[str],
+        start: str = "",
+        texts: Collection[str] = (),
+    ) -> None:
+        self.keys = keys
+        self.start = start
+        self._facts = facts
+        self._texts = texts
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts in the order of the text, each once."""
+        if self._texts:
+            found: dict[frozenset[str], Fact] = {}
+            for text in self._texts:
+                for fact in _read_one(text).facts:
+                    found.setdefault(fact.keys, fact)
+            self._facts, self._texts = tuple(found.values()), ()
+        return self._facts
 
     @property
     def language(self) -> str | None:
@@ -349,7 +373,8 @@ class Reading(NamedTuple):
 
     def with_all_of(self, more: Reading) -> Reading:
         """Return the reading of both texts as one; facts that are in both are there twice."""
-        return Reading((*self.facts, *more.facts), self.keys | more.keys, self.start)
+        facts = (*self.facts, *more.facts)
+        return Reading(facts, self.keys | more.keys, self.start)
 
     def without(self, had: Reading) -> list[Fact]:
         """Return the facts that another text has not."""
@@ -362,7 +387,9 @@ def plain_text(value: Content | Any) -> str:
     The name of a flag that is true is what it says; text that is JSON is read as such.
     """
     if isinstance(value, Content):
-        return plain_text(value.text if value.text is not None else value.data)
+        value = value.text if value.text is not None else value.data
+    if isinstance(value, str) and value[:1].isalnum():
+        return value  # as nearly all texts: what begins so is no JSON
     return "\n".join(_leaves(value))
 
 
@@ -402,20 +429,23 @@ def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[
     return data if isinstance(data, dict | list) else None
 
 
-# Characters that are read in the time in which a text is compared.
-_READ_ANEW = 4
+# Characters of a long list that are looked through in the time in which a text is compared.
+_READ_ANEW = 16
+# Only keys are kept of stretches, which take a tenth of what the facts do.
+_STRETCHES_KEPT = 10 * KEPT_CHARACTERS
 
 
 def charge_reading(texts: Collection[str], times: int = 1) -> None:
     """Take the reading of different texts from the work that a trace may take.
 
-    As long as a cache holds them, they are read once. More are read anew for each dispatch: 3,000
-    dispatches of one caller took minutes. ``times`` is how often a text is read, in parts.
+    As long as a cache holds them, they are read once. Of more, some are read anew for each
+    dispatch: 3,000 dispatches of one caller took minutes. ``times`` is how often a text is read,
+    in parts.
 
     Raises:
         TooMuchTextError: there is no work left.
     """
-    size = times * sum(map(kept_size, texts))
+    size = times * max(sum(map(len, texts)), kept_size("") * len(texts))
     if size > KEPT_CHARACTERS:
         charge_work(size // _READ_ANEW)
 
@@ -426,16 +456,89 @@ def read(*texts: str) -> Reading:
         return _read_one(texts[0])
     distinct = dict.fromkeys(texts)
     charge_reading(distinct)
-    readings = [_read_one(text) for text in distinct]
-    facts = {fact.keys: fact for reading in reversed(readings) for fact in reversed(reading.facts)}
-    keys = frozenset[str]().union(*(reading.keys for reading in readings))
-    return Reading(tuple(reversed(facts.values())), keys, "\n".join(texts)[:_SAMPLE])
+    return Reading((), _keys_of(distinct), _start(texts), distinct)
+
+
+def _keys_of(texts: Collection[str]) -> frozenset[str]:
+    """Return all keys of different texts."""
+    kept = index_kept() if len(texts) > 2 * _STRETCH else None
+    if kept is None:
+        return frozenset[str]().union(*(_read_one(text).keys for text in texts))
+    stretches = kept.once("stretches", _Stretches)
+    return frozenset[str]().union(*(stretches.keys(each) for each in _stretches(texts)))
+
+
+# How many texts of a caller are read as one, about.
+_STRETCH = 32
+
+
+def _stretches(texts: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Part a long list where the texts themselves say, and not at each n-th.
+
+    What a caller had before its 500th dispatch is what it had before the 499th and a text more, and
+    what it said afterwards is a text less: so parted, both lists have nearly all stretches in
+    common, wherever they begin.
+    """
+    stretch: list[str] = []
+    for text in texts:
+        stretch.append(text)
+        if hash(text) % _STRETCH == 0:
+            yield tuple(stretch)
+            stretch = []
+    if stretch:
+        yield tuple(stretch)
+
+
+class _Stretches:
+    """The keys of stretches of texts of one trace, of those that were asked for before.
+
+    Most others are the ends of a list, which come only once.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, ...], frozenset[str]] = {}
+        self._seen: set[int] = set()
+        self._room = _STRETCHES_KEPT
+
+    def keys(self, texts: tuple[str, ...]) -> frozenset[str]:
+        """Return all keys of these texts."""
+        found = self._keys.get(texts)
+        if found is not None:
+            return found
+        found = frozenset[str]().union(*(_read_one(text).keys for text in texts))
+        number = hash(texts)
+        if number not in self._seen:
+            self._seen.add(number)
+            return found
+        self._room -= sum(map(kept_size, texts))
+        if self._room < 0:
+            self._keys.clear()
+            self._seen.clear()
+            self._room = _STRETCHES_KEPT
+        self._keys[texts] = found
+        return found
+
+
+def _start(texts: Sequence[str]) -> str:
+    """Return how several texts begin, one after the other."""
+    start, length = [], 0
+    for text in texts:
+        start.append(text)
+        length += len(text) + 1
+        if length > _SAMPLE:
+            break
+    return "\n".join(start)[:_SAMPLE]
 
 
 def _read_one(text: str) -> Reading:
     """Read a text once: every dispatch of a run is held against the same steps."""
     charge(text)
-    return _read_again(text) if len(text) <= _KEPT else _read(text)
+    return read_part(text)
+
+
+def read_part(text: str) -> Reading:
+    """Read a part of a text that is charged as a whole."""
+    return _read_again(text) if len(text) <= KEPT_LENGTH else _read(text)
 
 
 @text_cached
@@ -563,8 +666,9 @@ def _number(match: re.Match[str]) -> Fact:
     written = digits[0] if digits else match[0]
     # `3.12.1` and `127.0.0.1` are a version and a host; `1.234.567` is a number with groups of
     # three.
-    if re.fullmatch(r"\d+(?:\.\d+){2,}", written) and not re.fullmatch(r"\d+(?:\.\d{3})+", written):
-        return _identifier(written)
+    if written.count(".") > 1 and not re.fullmatch(r"\d+(?:\.\d{3})+", written):
+        if re.fullmatch(r"\d+(?:\.\d+){2,}", written):
+            return _identifier(written)
     keys = number_keys(written, match["scale"] or "", percent=match["percent"] is not None)
     start, end = match.span()
     if digits is not None:
@@ -620,8 +724,10 @@ def is_spelled_in(name: str, text: str) -> bool:
     if any(bare.startswith(part) and part != bare for part in _HASH.findall(folded)):
         return True
     parts = re.findall(r"[a-z]+|\d+", bare)
+    if not parts or not all(part in folded for part in parts):
+        return False
     pattern = r"[\W_]{0,2}".join(parts)
-    return bool(parts) and re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
+    return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
 _SCHEME = re.compile(r"^\w+://(?:www\.)?")
@@ -630,6 +736,7 @@ _LONG_NAME = 8
 _HASH = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
 
 
+_QUARTERS = frozenset({"q1", "q2", "q3", "q4"})
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*)")
 
 
@@ -649,7 +756,7 @@ def _identifier(written: str) -> Fact:
         if version[1].count(".") > 1 and version[1].endswith(".0"):
             keys.add(_key(Decimal(".".join(version[1].split(".")[:2]))))
     # `Q3` is the third quarter, which other texts give by its months.
-    keys |= {f"qu:{form[1]}" for form in squashed if re.fullmatch(r"q[1-4]", form)}
+    keys |= {f"qu:{form[1]}" for form in squashed if form in _QUARTERS}
     return Fact("identifier", written, frozenset(keys))
 
 

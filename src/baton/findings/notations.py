@@ -73,7 +73,10 @@ def _season(match: re.Match[str]) -> str:
 
 
 class _Rule(NamedTuple):
-    """One convention. ``marks``: a text has to hold one of them, so that most skip most rules."""
+    """One convention. ``marks``: a text has to hold one of them, so that most skip most rules.
+
+    In a mark ``#`` is any digit.
+    """
 
     marks: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -81,12 +84,7 @@ class _Rule(NamedTuple):
 
 
 def _rule(marks: str, pattern: str, instead: str | Callable[[re.Match[str]], str]) -> _Rule:
-    expanded = (
-        mark.replace("#", digit)
-        for mark in marks.split("|")
-        for digit in ("0123456789" if "#" in mark else "#")
-    )
-    return _Rule(tuple(expanded), re.compile(pattern, re.IGNORECASE), instead)
+    return _Rule(tuple(marks.split("|")), re.compile(pattern, re.IGNORECASE), instead)
 
 
 _WITH_DIGITS = (
@@ -237,11 +235,17 @@ _IN_WORDS = (
 )
 
 
+_ANY_DIGIT = str.maketrans("0123456789", "##########")
+
+
 def written_out(text: str) -> str:
     """Write short notations of quantities and dates out."""
     folded = text.casefold()
-    rules = (*_IN_WORDS, *_WITH_DIGITS) if _DIGIT.search(text) is not None else _IN_WORDS
+    rules: tuple[_Rule, ...] = _IN_WORDS
+    if _DIGIT.search(text) is not None:
+        rules = (*_IN_WORDS, *_WITH_DIGITS)
+        folded = f"{folded}\n{folded.translate(_ANY_DIGIT)}"
     for rule in rules:
-        if any(mark in folded for mark in rule.marks):
+        if any(map(folded.__contains__, rule.marks)):
             text = rule.pattern.sub(rule.instead, text)
     return text

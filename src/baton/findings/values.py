@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from .facts import Fact, name_parts, read
+from baton.model.views import charge
+
+from .facts import KEPT_LENGTH, Fact, name_parts, read_part
 from .quantities import in_digits
+from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
 
 # Days and months are written so as well, and are no numbers of their own: "31/03".
@@ -58,11 +61,21 @@ class Value(NamedTuple):
         return re.sub(r"\D", "", self.fact.text)
 
 
-def values_of(text: str) -> Iterator[Value]:
-    """Yield the values of a text that are written with digits, in order."""
+def values_of(text: str) -> tuple[Value, ...]:
+    """Return the values of a text that are written with digits, in order."""
+    charge(text)
+    return _values_of(text) if len(text) <= KEPT_LENGTH else tuple(_read_values(text))
+
+
+@text_cached
+def _values_of(text: str) -> tuple[Value, ...]:
+    return tuple(_read_values(text))
+
+
+def _read_values(text: str) -> Iterator[Value]:
     for sentence in sentences(_SHORT_DATE.sub(" ", in_digits(text))):
         for clause in clauses(sentence):
-            reading = read(clause)
+            reading = read_part(clause)
             words = frozenset(
                 key for fact in reading.facts if fact.kind == "word" for key in fact.keys
             )

@@ -251,7 +251,8 @@ _NUMBER_LAST = re.compile(r"(?:^|\s)[\d.,:%€$£]+$")
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
 
 
-def clauses(sentence: str) -> list[str]:
+@text_cached
+def clauses(sentence: str) -> tuple[str, ...]:
     """Split a sentence where another thing may be asked for."""
     parts: list[str] = []
     start = 0
@@ -264,7 +265,7 @@ def clauses(sentence: str) -> list[str]:
         parts.append(before)
         start = match.end()
     parts.append(sentence[start:])
-    return [part for part in parts if part.strip()]
+    return tuple(part for part in parts if part.strip())
 
 
 # Thanks, greetings and what somebody says of the day ask for nothing: "Thanks for calling back on
@@ -322,10 +323,12 @@ _CHANGE = re.compile(
 _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
 
 
-def asides(sentence: str) -> list[str]:
+@text_cached
+def asides(sentence: str) -> tuple[str, ...]:
     """Return parts of a sentence whose numbers nobody needs who does what it asks for."""
     spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
-    return spans + [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
+    old = [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
+    return (*spans, *old)
 
 
 _ROUGHLY = (

@@ -293,6 +293,11 @@ def charge_work(pieces: int) -> None:
         raise TooMuchTextError
 
 
+def index_kept() -> TraceIndex | None:
+    """Return the index that is kept now, if one is."""
+    return _ACTIVE.get()
+
+
 def index_of(trace: Trace) -> TraceIndex:
     """Return the index that is kept of a trace, or a new one."""
     active = _ACTIVE.get()
