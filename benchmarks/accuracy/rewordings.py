@@ -34,6 +34,7 @@ FOLDERS: dict[str, Path] = {
     "trades": OWN / "trades",
     "blind": OWN / "blind",
     "second blind": OWN / "second_blind",
+    "third blind": OWN / "third_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -49,6 +50,7 @@ _HALF_OF = {
     FOLDERS["trades"]: "report",
     FOLDERS["blind"]: "report",
     FOLDERS["second blind"]: "report",
+    FOLDERS["third blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.

@@ -154,14 +154,26 @@ def test_an_agent_that_was_not_seen_inside_is_told_with_a_pass() -> None:
     assert found.details["unseen_runs"] == ["run-3"]
 
 
-def test_a_source_without_refused_calls_is_told_with_a_pass() -> None:
-    actual = trace(turn(1, "ab", dispatches=1))
+def test_a_source_without_refused_calls_can_fail_and_cannot_pass() -> None:
+    actual = trace(turn(1, "ab", dispatches=2))
     actual.turns[0].runs[0].unknown = ["steps.refused"]
-    found = score(actual, max_dispatches=1)
-    assert (
-        found.reason == "turn 1: 1 dispatch of 1 allowed; calls that were refused are not recorded"
-    )
-    assert "refused" not in score(actual, max_depth=3).reason
+    for found in (
+        score(actual, max_dispatches=2),
+        score(actual, max_fan_out=2),
+        score(actual, max_dispatches=2, max_depth=1),
+    ):
+        assert found.status == "skipped"
+        assert found.reason.startswith("calls that were refused are not recorded")
+    assert score(actual, max_dispatches=1).status == "failed"
+    assert score(actual, max_depth=3).status == "passed"
+    assert score(actual, max_dispatches=2, count_refused=False).status == "passed"
+
+
+def test_refused_dispatches_may_be_left_out_of_the_count() -> None:
+    actual = trace(turn(1, "ab", dispatches=3))
+    actual.turns[0].dispatches[0].status = "refused"
+    assert score(actual, max_dispatches=2).status == "failed"
+    assert score(actual, max_dispatches=2, count_refused=False).status == "passed"
 
 
 def test_turns_that_failed_or_were_cut_off_can_fail_and_cannot_pass() -> None:

@@ -470,3 +470,41 @@ def test_minutes_are_no_minimum() -> None:
     user = "Check the drug for a patient of 71 with a clearance of 38 ml/min."
     prompt = "Check the drug for a patient of 71 with a clearance of 83 ml/min."
     assert only(judge(asked(user, prompt))).details["dropped"] == ["38"]
+
+
+def test_two_swapped_digits_of_a_name_are_found_whatever_else_a_prompt_leaves_out() -> None:
+    user = "Policy HH-20938-K, burst pipe on 18 January, excess 250. Rooms: hall, study. Be quick!"
+    found = only(judge(asked(user, "What does HH-29038-K say of water damage?")))
+    assert found.details["dropped"] == ["HH-20938-K"]
+    part = judge(asked(user, "What does HH-20938-K say of water damage?"))
+    assert not isinstance(part, list)
+
+
+def test_two_swapped_digits_are_found_in_requests_that_are_data() -> None:
+    user = '{"policy": "HH-20938-K", "flooring": 2140.50, "excess": 250}'
+    assert only(judge(asked(user, "Check policy HH-29038-K."))).details["dropped"] == ["HH-20938-K"]
+    assert only(judge(asked(user, '{"flooring": 2410.50}'))).details["dropped"] == ["2140.5"]
+    for good in ("Check policy HH-20938-K.", '{"pay": 1890.50}', "Is 150 a usual excess?"):
+        assert isinstance(judge(asked(user, good)), NotRecorded)
+
+
+def test_a_greeting_may_hold_what_is_handed_on_wrong() -> None:
+    user = "Hi, I'm calling on account 5502-81 again. Please order 15 frames for hive 6 on Monday."
+    found = only(judge(asked(user, "Order 15 frames for hive 6 on Monday, account 5502-18.")))
+    assert found.details["dropped"] == ["5502-81"]
+
+
+def test_a_number_of_copied_words_is_changed_though_a_shop_is_named_with_from() -> None:
+    user = "Please order 15 deep frames from Thornbury's, account 550. Mite drop was 34 in 3 days."
+    prompt = "Order 50 deep frames from Thornbury's, account 550."
+    assert only(judge(asked(user, prompt))).details["dropped"] == ["15"]
+    # "From 45 EUR" is a lower bound, which 50 keeps.
+    user = (
+        "Find hotel rooms in Lyon from 45 EUR. My sister sleeps at home, she has 2 dogs and 1 cat."
+    )
+    assert not isinstance(judge(asked(user, "Find hotel rooms in Lyon from 50 EUR.")), list)
+
+
+def test_a_neighbour_that_the_caller_knows_is_no_slip() -> None:
+    user = "Compare what HH-20938-K covers with HH-29038-K."
+    assert not isinstance(judge(asked(user, "What does HH-29038-K cover?")), list)

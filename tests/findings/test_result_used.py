@@ -413,3 +413,26 @@ def test_a_rounded_number_may_be_that_of_the_result(answer: str) -> None:
 )
 def test_a_rounded_number_of_something_else_excuses_nothing(answer: str) -> None:
     assert kinds(judge(trip(QUEUE, said(answer)))) == ["ignored"]
+
+
+SLOTS = "Tuesday: 17:20 with Dr Okafor (exotics only), 17:50 with Dr Lindqvist, 18:40 nurse clinic."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I would take the earlier one, since later in the evening a surcharge applies to visitors.",
+        "Neither of them suits elderly animals; the second has plenty of parking outside, though.",
+        "My advice: choose the most convenient one and mention your insurance while arriving.",
+    ],
+)
+def test_picking_one_of_several_that_only_the_result_names_may_be_use(answer: str) -> None:
+    found = judge(trip(SLOTS, said(answer), prompt="Free appointments?"))
+    assert isinstance(found, NotRecorded)
+    assert "of several" in found.says
+
+
+def test_an_unrelated_answer_picks_nothing() -> None:
+    menus = "Our kitchen offers vegetarian menus and drinks. I sent a brochure about garden sheds."
+    found = judge(trip(SLOTS, said(menus), prompt="Free appointments?"))
+    assert kinds(found) == ["ignored"]

@@ -44,7 +44,9 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
     """Holds the number, depth and width of dispatches against limits.
 
     Every dispatch counts but a ``return``: also one that was refused, and one that is known
-    from the order of runs alone, as the work did pass.
+    from the order of runs alone, as the work did pass. Where a source does not record refused
+    calls, there may be more than are seen: ``max_dispatches`` and ``max_fan_out`` can fail there
+    and cannot pass, unless ``count_refused`` is off.
     """
 
     type = "dispatch_limits"
@@ -75,6 +77,13 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         describe("US dollars for all dispatches to an agent in the case, by its name."),
     ] = None
 
+    count_refused: Annotated[
+        bool,
+        describe(
+            "Whether dispatches that were refused count. With `false` also sources pass that do "
+            "not record them."
+        ),
+    ] = True
     max_context_tokens: Annotated[
         Count | None,
         describe(
@@ -108,6 +117,8 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         if not trace.turns:
             not_recorded = "the trace has no turns"
         doubt = whole.doubt
+        if not_recorded is None:
+            not_recorded = self._unseen_calls(trace)
         if doubt is None and not_recorded is not None:
             doubt = Unscored("skipped", not_recorded)
         # Of these only call and answer were seen: they may have handed on, too.
@@ -135,18 +146,30 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         score = weigh(self, figures, doubt, details, evidence)
         if score.status == "passed" and unseen:
             score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
-        if score.status == "passed" and self.max_dispatches is not None:
-            # A call that was refused counts, and some sources only record those that were made.
-            seen = (r for turn in trace.turns for r in turn.runs if r.id not in unseen)
-            if not all(known(trace, run, "steps.refused") for run in seen):
-                score.reason += "; calls that were refused are not recorded"
         return score
+
+    def _unseen_calls(self, trace: Trace) -> str | None:
+        """Say that there may have been more dispatches than are seen, of those that count."""
+        if not self.count_refused or (self.max_dispatches, self.max_fan_out) == (None, None):
+            return None
+        # Runs of which only call and answer are recorded are named in the reason of a pass.
+        seen = (
+            run for turn in trace.turns for run in turn.runs if known(trace, run, "steps.tool_call")
+        )
+        if all(known(trace, run, "steps.refused") for run in seen):
+            return None
+        return (
+            "calls that were refused are not recorded, and may be beyond the limit: record what "
+            "models answer, or set `count_refused: false`"
+        )
 
 
 def _of_turn(
     trace: Trace, turn: Turn, place: str, options: DispatchLimits, context: EvalContext
 ) -> Iterator[Measure]:
     issued = [d for d in turn.dispatches if d.kind != "return"]
+    if not options.count_refused:
+        issued = [d for d in issued if d.status != "refused"]
     not_recorded = None
     if not known(trace, turn, "dispatches"):
         not_recorded = f"{place}not all dispatches are recorded: record the agents' calls and spans"

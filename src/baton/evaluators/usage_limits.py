@@ -208,9 +208,9 @@ def weigh(
 
 
 def require_one(evaluator: BaseEvaluator) -> None:
-    """Check that at least one limit is set; raises InputError."""
-    if not evaluator.option_details():
-        names = [name for name in evaluator.__struct_fields__ if name != "name"]
+    """Check that at least one limit, ``max_...``, is set; raises InputError."""
+    names = [name for name in evaluator.__struct_fields__ if name.startswith("max_")]
+    if all(getattr(evaluator, name) is None for name in names):
         listed = ", ".join(f"`{name}`" for name in names)
         raise InputError(f"needs at least one limit: {listed}")
 

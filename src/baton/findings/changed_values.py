@@ -28,10 +28,13 @@ _AT_MOST = re.compile(
 )
 _AT_LEAST = re.compile(
     # Not the minutes of "15 min" and "38 ml/min".
-    r"\b(?:at least|(?<![\d/])(?<!\d )min(?:imum|imal\w*)?|from|over|above|more than|no less"
-    r"|mindestens|ab|au moins|al menos)\b|[>≥]",
+    r"\b(?:at least|(?<![\d/])(?<!\d )min(?:imum|imal\w*)?|more than|no less"
+    r"|mindestens|au moins|al menos)\b|[>≥]",
     re.IGNORECASE,
 )
+# These bound only the number behind them: "from 45 EUR", "over 200 guests". "Order 15 frames from
+# Thornbury's" has a shop there.
+_FROM = re.compile(r"\b(?:from|over|above|ab)\s(?:[€$£]\s?|the\s|an?\s)?$", re.IGNORECASE)
 # Times and dates are shifted on purpose: "be there at 19:30", "remind them on 23 June", 19:00 UTC.
 _SHIFTED = re.compile(
     r"\b(?:utc|gmt|[ecmpw]e?[sd]?t|before|after|ahead|earlier|later|prior|remind\w*|deadline|until|by"
@@ -78,7 +81,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
         for value in new:
             if value.kind != lost.kind or _keeps_limit(lost, value) or is_converted(lost, value):
                 continue
-            if value.kind in ("date", "time") and _is_shifted(lost, value):
+            if value.kind in ("date", "time") and _is_shifted(lost, value, within=value.clause):
                 continue
             # A commit may be given by its first digits.
             names = sorted((lost.fact.text.casefold(), value.fact.text.casefold()), key=len)
@@ -115,9 +118,45 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     return swapped or labelled or len(lost.digits.strip("0")) > 2
 
 
-def _is_shifted(lost: Value, value: Value) -> bool:
-    own = {word.casefold() for word in _SHIFTED.findall(value.sentence)}
+def _is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
+    """Tell a time or date that is moved on purpose, by the words ``within`` that say so.
+
+    Without it these are looked for in the whole sentence. Where the words around it are copied, it
+    takes one of the same clause: "whether 15 Feb suits for the check, which must be before any
+    flying" moves nothing.
+    """
+    words = _SHIFTED.findall(value.sentence if within is None else within)
+    own = {word.casefold() for word in words}
     return bool(own - {word.casefold() for word in _SHIFTED.findall(lost.sentence)})
+
+
+def misspelt(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
+    """Return the name or long number of a prompt that is a fact with two digits swapped.
+
+    `HH-29038-K` for `HH-20938-K`: nobody has a reason to write that, whatever else the texts say.
+    Where both are real, the prompt has it from somewhere, so that it is not among the ``new``.
+    """
+    for lost in (value for value in asked if value.fact.keys == fact.keys):
+        for value in new:
+            alike = value.kind == lost.kind and _letters(lost) == _letters(value)
+            if alike and len(lost.digits) >= _LONG and is_transposed(lost.digits, value.digits):
+                return value
+    return None
+
+
+# Digits of a number that has no neighbour by chance: 2140.50 and 2410.50, but not 145 and 154.
+_LONG = 5
+
+
+def is_transposed(one: str, other: str) -> bool:
+    """Tell two rows of digits of which one has two neighbours swapped."""
+    if len(one) != len(other):
+        return False
+    apart = [at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    if len(apart) != 2 or apart[1] != apart[0] + 1:
+        return False
+    first, second = apart
+    return one[first] == other[second] and one[second] == other[first]
 
 
 def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:
@@ -140,6 +179,9 @@ def _keeps_limit(lost: Value, value: Value) -> bool:
     if not lost.sizes or not value.sizes:
         return False
     lower, higher = max(value.sizes) < min(lost.sizes), min(value.sizes) > max(lost.sizes)
-    return (lower and _AT_MOST.search(lost.clause) is not None) or (
-        higher and _AT_LEAST.search(lost.clause) is not None
+    if lower:
+        return _AT_MOST.search(lost.clause) is not None
+    before, _, _ = lost.clause.partition(lost.fact.text)
+    return higher and (
+        _AT_LEAST.search(lost.clause) is not None or _FROM.search(before) is not None
     )

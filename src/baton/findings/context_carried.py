@@ -17,7 +17,7 @@ from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Tur
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
-from .changed_values import copied_except, in_another_unit, in_place_of
+from .changed_values import copied_except, in_another_unit, in_place_of, misspelt
 from .facts import (
     HARD,
     Fact,
@@ -165,8 +165,9 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
 def _of_request(
     trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits, request: Piece, given: Reading
 ) -> Answer:
+    is_data = request.id == turn.id and _is_data(turn)
     facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
-    if len(facts) > limits.facts:
+    if len(facts) > limits.facts and not is_data:
         return NotRecorded(
             says=f"the request holds {len(facts)} numbers and names: can't tell which of "
             "them the receiver needs"
@@ -186,7 +187,27 @@ def _of_request(
             return NotRecorded(says=TOO_LONG)
         new = [value for value in new if not read(*had).holds(value.fact)]
     sent = _Sent(dispatch, request, given, others, alone, retold, values, new)
-    return _judged(sent, limits)
+    return _of_data(sent) if is_data else _judged(sent, limits)
+
+
+def _is_data(turn: Turn) -> bool:
+    """Tell a request of a program: `{"customer": 4711, "items": [...]}`."""
+    text = None if turn.input is None else turn.input.text
+    return text is None or as_json(text) is not None
+
+
+def _of_data(sent: _Sent) -> Answer:
+    """Look for names and numbers of data with digits swapped.
+
+    Data states no sentences that a prompt could be compared with, so nothing else can be told.
+    """
+    asked = list(values_of(sent.request.text))
+    facts = [fact for fact in read(sent.request.text).facts if fact.kind in HARD]
+    gone = [fact for fact in facts if not sent.given.holds(fact)]
+    wrong = [(fact, "") for fact in gone if misspelt(fact, asked, sent.new) is not None]
+    if not wrong:
+        return NotRecorded(says="the request is data, and no words")
+    return [_dropped(sent, facts, wrong)]
 
 
 def _went_along(fact: Fact, given: Reading) -> bool:
@@ -234,6 +255,10 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         )
     for sentence in parts:
         if is_courtesy(sentence):
+            # "Hi, it's Bruno's owner (41.5 kg)" asks for nothing, and may still be handed on wrong.
+            slips = _misspelt(sentence, sent)
+            dropped += [(fact, sentence) for fact in slips]
+            asked_for += slips
             continue
         part = _of_sentence(sentence, sent, limits)
         unsaid += [(fact, sentence) for fact in part.unsaid]
@@ -261,6 +286,16 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     names = ", ".join(f"`{fact.text}`" for fact in asked_for[:5])
     more = f" and {len(asked_for) - 5} more" if len(asked_for) > 5 else ""
     return Clear(says=f"what the request names went along: {names}{more}")
+
+
+def _misspelt(text: str, sent: _Sent) -> list[Fact]:
+    """Return facts of a text that the prompt has with two digits swapped, or copied but for one."""
+    asked = list(values_of(text))
+    gone = [f for f in read(text).facts if f.kind in HARD and not sent.given.holds(f)]
+    wrong = [f for f in gone if misspelt(f, asked, sent.new) is not None]
+    if sent.alone:
+        wrong += [f for f in gone if f not in wrong and copied_except(f, asked, sent.new)]
+    return wrong
 
 
 class _Part(NamedTuple):
@@ -307,6 +342,9 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     parts = [(clause, read(clause)) for clause in clauses(sentence)]
     asked = list(values_of(sentence))
     for fact in gone:
+        if misspelt(fact, asked, sent.new) is not None:
+            lost.append(fact)
+            continue
         if sent.alone and copied_except(fact, asked, sent.new) is not None:
             lost.append(fact)
             continue
@@ -766,7 +804,7 @@ def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) ->
         says=f"`{sent.dispatch.to_agent}` was not told {names} of the request",
         share=1 - len(dropped) / len(facts),
         evidence=[
-            Evidence(ids=[sent.request.id], quote=dropped[0][1][:120]),
+            Evidence(ids=[sent.request.id], quote=dropped[0][1][:120] or None),
             Evidence(ids=[sent.dispatch.id], quote=_prompt(sent.dispatch)),
         ],
         details={"dropped": [fact.text for fact, _ in dropped]},
@@ -804,10 +842,6 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
         return Piece(by.id, plain_text(by.prompt))
     if turn.input is None or not known(trace, turn, "input"):
         return NotRecorded(says="the user's request was not recorded: record the messages of users")
-    # A program that sends `{"customer": 4711, "items": [...]}` states no sentences that a prompt
-    # could be compared with.
-    if turn.input.text is None or as_json(turn.input.text) is not None:
-        return NotRecorded(says="the request is data, and no words")
     return Piece(turn.id, plain_text(turn.input))
 
 

@@ -130,6 +130,27 @@ _OF_THIS = re.compile(
         |su|sus|tu|tus|est[eao]s?|ambos|hoy)\b|['’](?:ll|ve|m|re)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "I'd take the earlier one", "the first of the three", "both of them", "neither is free": such
+# words speak of things that were named before, and the caller itself did not name them.
+_SPEAKS_OF_SOME = re.compile(
+    r"""\b(?:the|that|this|an?)\ (?:[\w-]+er|[\w-]+est|(?:more|most|less|least)\ \w+|best|worst
+            |first|second|third|fourth|fifth|last|other|same|only|right|left|next|previous)\ (?:
+            ones?
+            |of\ (?:the|these|those|them))\b
+        |\bthe\ (?:latter|former)\b
+        |\bthe\ (?:first|second|third|fourth|fifth|other)(?=\ (?:is|are|was|were|has)\b|[,.;!?]|$)
+        |\b(?:both|neither|either|none|all|any|one|two|three|four|some|most|half)\ of
+            \ (?:them|these|those|the\ (?:two|three|four|five|six))\b
+        |\b(?:neither|both)\ (?:is|are|was|were|has|have|work|fit)\b
+        |\bd(?:er|ie|as|en)\ (?:erste|zweite|dritte|letzte|andere)[nrs]?(?=\ (?:ist|war|der|von)\b
+            |[,.;!?])
+        |\bkeine?[rs]?\ (?:der|von)\ (?:beiden|diesen|ihnen)\b|\bbeide\ (?:sind|gehen|passen)\b
+        |\bl[ea]s?\ (?:premi(?:er|ère)|second|deuxième|derni(?:er|ère)|autre)s?
+            (?=\ (?:est|sont|des|de\ ces)\b|[,.;!?])
+        |\b(?:el|la|los|las)\ (?:primer[oa]|segund[oa]|últim[oa]|otr[oa])s?
+            (?=\ (?:es|son|de\ (?:los|las|ell[oa]s))\b|[,.;!?])""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 
 
@@ -152,6 +173,11 @@ def speaks_in_general(answer: str) -> bool:
     """Tell an answer that says how things are in general, and speaks of nobody and of no case."""
     parts = _parts(answer)
     return bool(parts) and _IN_GENERAL.search(parts[0]) is not None and not _OF_THIS.search(answer)
+
+
+def speaks_of_some(answer: str) -> bool:
+    """Tell an answer that picks some out of several things without naming them."""
+    return _SPEAKS_OF_SOME.search(answer) is not None
 
 
 def only_asks(answer: str) -> bool:

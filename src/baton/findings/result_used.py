@@ -11,7 +11,13 @@ from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, rou
 
 from .caller_texts import Piece, all_recorded, emitted, given_out, had_before, turns_to
 from .dispatch_completed import reports_failure
-from .empty_answers import denies_data, only_asks, postpones, speaks_in_general
+from .empty_answers import (
+    denies_data,
+    only_asks,
+    postpones,
+    speaks_in_general,
+    speaks_of_some,
+)
 from .facts import HARD, NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import (
     TOO_LONG,
@@ -449,6 +455,9 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     # "They are full that night" passes on "No table: fully booked" in no word of it.
     if is_negative(result) and any(is_negative(text) for text in words):
         return "result and answer are both negative"
+    # "I would take the earlier one" of two appointments that only the result names.
+    if any(speaks_of_some(text) for text in words):
+        return "the caller speaks of one or some of several, which may be of the result"
     if any(_rounds(text, result) for text in words):
         return "the caller gives a rounded number that the result comes to"
     spoken, answered = case.said.language, read(result).language

@@ -208,7 +208,10 @@ def is_copied_around(value: Value, other: Value) -> bool:
             if one != two:
                 break
             words += 1
-            telling += len(one) > 3 and one.isalpha() and one not in COMMON
+            # "22 pallets at 14 °C" for "22 pallets at 4 °C" repeats a number as well.
+            telling += (len(one) > 3 and one.isalpha() and one not in COMMON) or (
+                len(one) > 1 and one.isdecimal()
+            )
     return words >= _FRAME and telling >= (1 if is_slip(value, other) else _COPIED)
 
 
