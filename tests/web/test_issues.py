@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from sqlalchemy import update
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
-from baton.feed.progress import Fix, Investigation, Quote, Statement
+from baton.feed.progress import Fix, Investigation, Quote, Rating, Statement
 from baton.replays.new_text import NewText
 from baton.server.access import create_key
 from baton.server.schema import issue_proof
@@ -115,10 +116,22 @@ def test_what_a_model_found_is_shown_as_text_with_its_quotes_and_marks(day: Stor
             says="It <i>edits</i> files.",
             quotes=[Quote(trace=member.conversation, step="t1.s1", text="used `Edit`")],
         )
-        found = Investigation(ending="concluded", model="m", at=1.0, summary=[said], fix=FIX)
+        found = Investigation(
+            ending="concluded",
+            model="m",
+            at=1.0,
+            subtype="tool_outside_scope",
+            category="working",
+            entry=structs.replace(said, says="It has <b>no</b> right to."),
+            scores={"privacy_and_safety": Rating(value=2, because=said)},
+            summary=[said],
+            fix=FIX,
+        )
         server.keep_progress(key, investigation=found)
         text = ask(f"{address}/issues/{key}").text
-        assert "It &lt;i&gt;edits&lt;/i&gt; files." in text
+        assert text.count("It &lt;i&gt;edits&lt;/i&gt; files.") == 2
+        assert "tool outside scope (working)" in text
+        assert "It has &lt;b&gt;no&lt;/b&gt; right to." in text
         assert f'href="/conversations/{member.number}#s-t1.s1"' in text
         assert "fix-state proposed" in text
         assert "rm -rf &lt;b&gt;x&lt;/b&gt;" in text
@@ -169,6 +182,7 @@ def test_a_set_is_shown_by_receiver_before_it_is_saved(sets: tuple[str, Path]) -
     address, _ = sets
     text = ask(f"{address}/collect?count=40&failing=1").text
     assert "Near-duplicates left out" in text
+    assert 'href="/issues" aria-current="page"' in text
     assert text.count("<tr data-row>") == 4
     few = ask(f"{address}/collect?count=10")
     assert (few.status, "from 40 to 200" in few.text) == (400, True)

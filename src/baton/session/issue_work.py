@@ -467,7 +467,10 @@ def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None
 
 def _refuse_changed(fix: Fix, now: Mapping[str, str], instead: str) -> None:
     if fix.text is not None and fix.text in now and now[fix.text] != fix.before:
-        raise InputError(f"`{fix.text}` has changed since the fix was made: {instead}")
+        raise InputError(
+            f"`{fix.text}` has changed since the fix was made, or this agent has another one: "
+            f"{instead}"
+        )
 
 
 def _evaluators_for(issue: Issue, cases: Sequence[Case]) -> list[str]:

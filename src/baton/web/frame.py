@@ -54,11 +54,15 @@ CSRF_HEADER = "x-baton-csrf"
 
 
 class NavItem(NamedTuple):
-    """An entry of the navigation: its address, and the letter that leads there after ``g``."""
+    """An entry of the navigation: its address, and the letter that leads there after ``g``.
+
+    ``also`` are other addresses that belong to it.
+    """
 
     name: str
     path: str
     key: str
+    also: tuple[str, ...] = ()
 
 
 class View(NamedTuple):
@@ -219,7 +223,11 @@ class Web:
             "may": visit.may,
             "csrf": visit.session.csrf,
             "title": view.title,
-            "nav": [(each, here.startswith(f"{each.path}/")) for each in self._nav if known],
+            "nav": [
+                (each, any(here.startswith(f"{path}/") for path in (each.path, *each.also)))
+                for each in self._nav
+                if known
+            ],
             "projects": sorted(self.state.store.projects()) if choice else [],
             "version": __version__,
             "signed_in": known and visit.session.signed_in,

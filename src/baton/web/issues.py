@@ -43,7 +43,7 @@ from .agents import line_changes
 from .datasets import need_run
 from .frame import NavItem, View, Visit, Web
 
-NAV = NavItem("Issues", "/issues", "i")
+NAV = NavItem("Issues", "/issues", "i", ("/collect",))
 _ROWS = 50
 _MEMBERS = 50
 _FEW = 12
