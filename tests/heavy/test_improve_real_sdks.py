@@ -284,3 +284,54 @@ def test_agents_of_claude_code(
         result, ".claude/agents/refunds.md", ("You are the refunds agent.", text)
     )
     assert project.passes()
+
+
+FRAMEWORKS = [
+    ("openai_agents", "agent:desk", "Broken goods go back to refunds.", "Refunds: "),
+    ("openai_agents", "description:refunds", None, "Refunds: "),
+    ("langgraph", "agent:desk", "Ask who has to do with money.", "cashier heard"),
+    ("langgraph", "tool:ask_cashier", "It pays money back.", "cashier heard"),
+    ("strands", "agent:desk", "Ask who has to do with money.", "cashier heard"),
+    ("strands", "tool:ask_cashier", "It pays money back.", "cashier heard"),
+]
+
+
+@pytest.mark.parametrize(("framework", "component", "helps", "contains"), FRAMEWORKS)
+def test_texts_of_agents_descriptions_and_tools_of_other_frameworks(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    framework: str,
+    component: str,
+    helps: str | None,
+    contains: str,
+) -> None:
+    shop = Shop.of(framework, project.folder)
+    asking = {"openai_agents": ("ask_refunds", "ask_billing")}.get(
+        framework, ("ask_cashier", "ask_warehouse")
+    )
+    monkeypatch.setattr(f"{__name__}.SENTENCES", ("Be kind.", helps or "Be quick."))
+    project.write({"type": "python", "target": "shop.py:desk"}, 20, response_contains=[contains])
+    before = project.files()
+    words = ["--candidates", "2", "--component", component]
+    words += [f"--live-tools={each}" for each in asking]
+    if helps is None:  # the model of this shop reads no descriptions
+        done = project.run(
+            "improve", "baton.yaml", "cases.yaml", "--seed", "1", "--json", "--trust", ".", *words
+        )
+        assert done.code == 1, done.err
+        assert outcomes(json.loads(done.out)) == {component: "no proven gain"}
+    else:
+        result = project.improve(*words)
+        assert helps in proven(result, component)
+    assert project.files() == before
+    assert shop.charges == []  # every tool but those that ask agents was a stand-in
+
+
+def test_instructions_that_a_function_makes_are_refused_in_one_message(project: Project) -> None:
+    Shop.of("openai_agents", project.folder)
+    project.write({"type": "python", "target": "shop.py:desk"}, 20, response_contains=["Refunds:"])
+    done = project.run("improve", "baton.yaml", "cases.yaml", "--agent", "billing", "--trust", ".")
+    assert done.code == 2
+    assert "no component `agent:billing`" in done.err
+    assert "A text that code makes is none" in done.err
+    assert done.err.count("baton:") == 1

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.session.test_improve import ARGUMENTS, BASE, SHOP, THINGS, folder
+from tests.session.test_improve import ARGUMENTS, BASE, SHOP, THINGS, folder, proposed
 
 from baton.cli import main
 from baton.testing import Received, Reply, llm_server
@@ -21,9 +21,11 @@ __all__ = ["folder"]
 pytestmark = pytest.mark.heavy
 
 
-def ask(where: Path, judge: dict[str, object]) -> None:
+def ask(where: Path, judge: dict[str, object], more: str = "") -> None:
     """Write a config that asks another model."""
-    spec = f"judge: {json.dumps(judge)}\nproviders: [{{type: python, target: shop.py:desk}}]\n"
+    spec = (
+        f"judge: {json.dumps(judge)}\nproviders: [{{type: python, target: shop.py:desk}}]\n{more}"
+    )
     (where / "baton.yaml").write_text(spec, "utf-8")
 
 
@@ -175,3 +177,40 @@ def test_a_budget_that_is_used_up_before_anything_is_proven_writes_nothing(
     assert main([*ARGUMENTS, "--max-calls", "3", "--apply"]) == 3
     assert "no gain is proven: nothing is written" in capfd.readouterr().err
     assert (folder / "shop.py").read_bytes() == before
+
+
+def test_a_limit_of_cost_with_the_prices_of_a_real_model_stops_and_is_raised_on_resuming(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proposals cost 1,000,000 tokens each at what gpt-4o-mini costs: 0.15 USD, and no play does."""
+
+    def costly(received: Received) -> Reply:
+        answer = proposed(received).answer
+        return Reply(answer=answer, input_tokens=1_000_000, output_tokens=0)
+
+    words = [*ARGUMENTS, "--agent", "refunds", "--json"]
+    with llm_server(costly) as server:
+        # Not `base_url`: what is at an address of one's own may cost anything.
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url("openai"))
+        ask(folder, {"model": "openai:gpt-4o-mini"})
+        assert main([*words, "--max-cost", "0.2"]) == 3, capfd.readouterr().err
+        shown = capfd.readouterr()
+        stopped = json.loads(shown.out)
+        assert "0.2 USD" in stopped["stopped"]
+        assert 0.15 <= stopped["cost_usd"] <= 0.31
+        asked = len(server.requests)
+        assert asked in (1, 2)
+        (run,) = (folder / ".baton" / "improvements").iterdir()
+        kept = (run / "journal.jsonl").read_bytes()
+
+        assert main([*words, "--max-cost", "9", "--resume", str(run)]) == 0
+        resumed = json.loads(capfd.readouterr().out)
+        assert resumed["status"] == "finished"
+        assert resumed["stopped"] is None
+        (study,) = resumed["studies"]
+        assert study["outcome"] == "proven"
+        assert "Name the order." in study["candidates"][study["best"]]["text"]
+        # What was paid for is not paid for again.
+        assert (run / "journal.jsonl").read_bytes().startswith(kept)
+        assert resumed["asked"] == len(server.requests)
+        assert resumed["cost_usd"] == pytest.approx(0.15 * len(server.requests), abs=0.01)

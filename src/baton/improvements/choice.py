@@ -213,7 +213,10 @@ def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]
     for name in wanted:
         if name not in components:
             hint = suggestion(name, components) or "there are none"
-            raise InputError(f"there is no component `{name}`; {hint}")
+            raise InputError(
+                f"there is no component `{name}`; {hint} A text that code makes is none, unless "
+                "it asks for it by `baton.prompts.get`; `baton components` lists them"
+            )
 
 
 def pointing(
