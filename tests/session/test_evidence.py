@@ -15,6 +15,7 @@ from baton.feed.issues import Issue, Rate
 from baton.improvements.choice import Pointed
 from baton.model import Case, DispatchCase, InputError, MadeDispatch, Origin
 from baton.session.evidence import Evidence, at_fault, evidence_of, with_labels
+from baton.testing.build import delegate, run, trace, turn
 
 BLEED = ROOT / "examples" / "claude" / "scope_bleed"
 FAULTY = "validator-agent"
@@ -69,6 +70,29 @@ def test_a_recording_and_its_stored_evaluation_blame_the_same_agent(baton: Baton
     assert gathered([folder])[0].pointed == pointed
 
 
+def test_of_an_evaluation_failures_that_name_no_agent_point_to_who_worked_last(
+    baton: Baton, tmp_path: Path
+) -> None:
+    answer = "It is ready."
+    played = trace(
+        turn(
+            "Is it ready?",
+            run("desk", delegate("pharmacy", "Is it?", result=answer), answer, output=answer),
+            run("pharmacy", answer, input="Is it?", output=answer),
+            output=answer,
+        ),
+        id="t1",
+    )
+    (tmp_path / "run.json").write_bytes(msgspec.json.encode(played))
+    expected = {"id": "t1", "turns": [{"input": "Is it ready?", "response_contains": ["at five"]}]}
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": [expected]}), "utf-8")
+    assert baton("score", "run.json", "--dataset", "cases.json", "-e", "response").code == 1
+    (folder,) = Path(".baton/evaluations").iterdir()
+    evidence, notes = gathered([folder])
+    assert evidence.pointed == {"pharmacy": Pointed(failures=1)}
+    assert notes == []
+
+
 def test_files_of_issues_are_read_and_what_is_muted_or_fixed_is_left_out(
     baton: Baton, tmp_path: Path
 ) -> None:
@@ -98,7 +122,7 @@ def test_an_issue_that_names_nobody_is_counted_and_left_out(tmp_path: Path) -> N
     file.write_bytes(msgspec.json.encode(issue(sender=None, receiver=None)))
     evidence, notes = gathered([file])
     assert evidence.pointed == {}
-    assert notes == ["1 issue left out: they name no agent whose fault it is"]
+    assert notes == ["1 issue left out, as no agent is known to be at fault"]
 
 
 def labelled(tmp_path: Path, *lines: dict[str, Any]) -> Path:
@@ -110,8 +134,8 @@ def labelled(tmp_path: Path, *lines: dict[str, Any]) -> Path:
 def test_what_people_label_as_failed_points_to_the_sender_or_the_receiver(
     baton: Baton, tmp_path: Path
 ) -> None:
-    trace = json.loads(baton("show", BLEED, "--json").out)["id"]
-    of = {"trace": trace, "subject": "dispatch1"}
+    id_ = json.loads(baton("show", BLEED, "--json").out)["id"]
+    of = {"trace": id_, "subject": "dispatch1"}
     file = labelled(
         tmp_path,
         {**of, "rubric": "dispatch_correctness", "value": "failed"},

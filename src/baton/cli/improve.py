@@ -330,10 +330,12 @@ def improve_command(
         raise
     _show(improvement, show, as_json=json)
     folder = folders[0]
+    if improvement.texts and not writing.puts_texts_in_place:
+        note(f"kept in {folder}: `baton improve --from {folder} --apply` writes what is proven")
+    elif improvement.stopped is None:
+        note(f"kept in {folder}")
     if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to go on with it")
-    else:
-        note(f"kept in {folder}")
     try:
         writing.write(folder, app, variant, cast("Trust", options["trust"]), aside=json)
     except InputError:

@@ -87,9 +87,15 @@ def _how(study: Study) -> str:
 
 
 def _proof(proof: Proof) -> Iterator[str]:
+    alike: list[str] = []
     for axis in proof.comparison.axes:
+        if axis.axis != proof.aimed and not axis.difference.difference.value:
+            alike.append(str(axis.axis))
+            continue
         mark = " (aimed)" if axis.axis == proof.aimed else ""
         yield f"{axis.axis}{mark}: {axis_line(axis)}"
+    if alike:
+        yield f"as before: {', '.join(alike)}"
     limit = 1 - proof.comparison.confidence
     yield f"p is corrected for the number of axes, and counts up to {limit:.3g}; intervals are not"
     before, after = proof.words

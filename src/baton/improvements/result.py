@@ -57,7 +57,8 @@ class Candidate(msgspec.Struct, kw_only=True, omit_defaults=True):
         text: the whole text.
         by: what proposed it, in words: ``gepa: reflection``, ``random: sentence added``.
         refused: why it was not played; what a rule says of it.
-        train: mean of the aimed axis over the train cases that it was played on, from 0 to 1.
+        train: mean of the aimed axis over the train cases, from 0 to 1, as far as it was played on
+            them: cases that fail and that pass as the text is count by their shares of all.
         select: mean of each axis over the select cases that it was played on, by the axis's name.
         plays: how many cases it was played on, train and select together.
         ended_early: it was played on a part of the select cases only, as it could not win any more.

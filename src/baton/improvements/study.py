@@ -284,7 +284,7 @@ class _Search:
                 f"none of {len(select)} select cases fails in {self._aimed}, so that candidates "
                 "could not be told apart: add cases that fail",
             )
-        self._candidates[0].train = self._mean(0, train)
+        self._candidates[0].train = self._on_train(self._candidates[0])
         self._candidates[0].select = self._select_means(0)
         seed = self._draw.randrange(2**31)
         held_out = run.split.held_out
@@ -461,7 +461,7 @@ class _Search:
         else:
             await self._see(one, cases)
             if one.number:
-                one.train = self._mean(number, self._seen[number].keys() & self._plays.train)
+                one.train = self._on_train(one)
         seen = self._seen[number]
         is_unplayed = one.ended_early
         scores = [
@@ -550,26 +550,9 @@ class _Search:
         return text
 
     def _history(self) -> list[tuple[str, float]]:
-        """Return the texts that were tried, with scores that can be compared.
-
-        Each was played on other train cases, of which more fail as the text is than of all: means
-        over them would put the text as it is above most that are better. So a score is the mean
-        over the cases that fail as the text is, and over those that pass, each with the share that
-        it has of all; what a text was not played on counts as it went before.
-        """
-        train = self._run.split.train
-        strata = [[id_ for id_ in train if (self._score(0, id_) < 1) == fails] for fails in (1, 0)]
-        scored = []
-        for each in self._candidates:
-            seen = self._seen[each.number].keys() & self._plays.train
-            if seen:
-                means = [
-                    len(own) * fmean(self._scores(each, [c for c in own if c in seen] or own))
-                    for own in strata
-                    if own
-                ]
-                scored.append((each.text, sum(means) / len(train)))
-        return scored
+        """Return the texts that were tried, with scores that can be compared."""
+        tried = [(each.text, self._on_train(each)) for each in self._candidates]
+        return [(text, score) for text, score in tried if score is not None]
 
     def _fault(self, text: str) -> str | None:
         """Say which rule a text breaks; ``None`` where it may be played."""
@@ -679,9 +662,29 @@ class _Search:
     def _scores(self, one: Candidate, cases: Collection[str]) -> list[float]:
         return [self._score(one.number, id_) for id_ in cases]
 
-    def _mean(self, number: int, cases: Collection[str]) -> float | None:
-        own = [self._score(number, id_) for id_ in cases if id_ in self._seen[number]]
-        return fmean(own) if own else None
+    def _on_train(self, one: Candidate) -> float | None:
+        """Return how well a candidate does on train cases, so that candidates can be compared.
+
+        Each was played on other ones, of which more fail as the text is than of all: means over
+        them would put the text as it is above most that are better. So it is the mean over the
+        cases that fail as the text is, and over those that pass, each with the share that it has of
+        all; of what it was not played on it counts how it went before. Cases of which the aimed
+        axis says nothing do not count.
+        """
+        seen, base = self._seen[one.number], self._seen[0]
+        train = [
+            id_
+            for id_ in self._run.split.train
+            if id_ in base and base[id_].values.get(self._aimed)
+        ]
+        if not seen.keys() & train:
+            return None
+        total = 0.0
+        for fails in (True, False):
+            own = [id_ for id_ in train if (self._score(0, id_) < 1) == fails]
+            if own:
+                total += len(own) * fmean(self._scores(one, [c for c in own if c in seen] or own))
+        return total / len(train)
 
     def _select_means(self, number: int) -> dict[str, float]:
         """Return the mean of each axis over the select cases that have a value now and before."""

@@ -91,7 +91,7 @@ def evidence_of(
             if name in options:
                 taken[name] = options[name]
         opened = Opened(local, FINDERS, **taken)
-        tally.take_issues(opened.issues().issues, note)
+        tally.take_issues(opened.issues().issues, lambda _: None)  # their runs say more, below
         for result, trace in opened.traced():
             tally.take_result(result, trace)
             if trace.id in wanted:
@@ -135,7 +135,7 @@ class _Tally:
                 self._failures[agent] += count
                 self._keys[agent][issue.key] += count
         if nobody:
-            note(f"{counted(nobody, 'issue')} left out: they name no agent whose fault it is")
+            note(f"{counted(nobody, 'issue')} left out, as no agent is known to be at fault")
 
     def take_result(self, result: CaseResult, trace: Trace) -> None:
         """Count a run that failed: for whom its record blames, or whom its failures point to.

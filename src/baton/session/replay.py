@@ -286,7 +286,7 @@ def _chosen(
     if not some and agent.config is not None and agent.config.dataset:
         with_cases = list(agent.config.dataset)
     if not some and not with_cases:
-        raise InputError("name recordings or dispatch cases to play again")
+        raise InputError("name what is to be played: cases, or recordings")
     if (with_cases or cases) and (recordings or traces):
         raise InputError("these are recordings and cases: play the one or the other")
     if with_cases or cases:
@@ -403,6 +403,8 @@ def _save(
 def target_and_moments(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """Tell the agent or config that is named first from what is played again."""
     listed = list(words)
+    if listed and listed[0].endswith(".py"):
+        raise InputError(f"{listed[0]}: name the agent in it, as in {listed[0]}:agent")
     if listed and (agent_spec(listed[0]) is not None or is_kind(Path(listed[0]), "config")):
         return listed[0], listed[1:]
     return None, listed
