@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.guard.test_running import rules
@@ -13,7 +14,7 @@ from baton.formats.document import Document
 from baton.guard import Guard, output_check
 from baton.guard.calls import begin_run, call_now
 from baton.guard.decide import Event
-from baton.guard.policy import read_policy
+from baton.guard.policy import Found, read_policy
 from baton.model import InputError, RefusedError
 from baton.testing import LlmServer, Reply
 
@@ -40,13 +41,53 @@ def test_a_function_of_the_program_withholds_an_answer() -> None:
         answered(guard, "That is 5 EUR.")
 
 
-@pytest.mark.parametrize("function", ["breaks", "no_price"])
+@output_check("ends")
+def ends(answer: str, event: Event) -> str | None:
+    raise SystemExit(0)
+
+
+@output_check("says_yes")
+def says_yes(answer: str, event: Event) -> Any:
+    return True
+
+
+@output_check("calls_itself")
+def calls_itself(answer: str, event: Event) -> str | None:
+    return calls_itself(answer, event)
+
+
+@pytest.mark.parametrize("function", ["breaks", "no_price", "ends", "says_yes", "calls_itself"])
 def test_a_function_that_fails_or_is_not_there_is_what_the_policy_says(function: str) -> None:
     policy = rules(f"{{output: {{any: [{{function: {function}}}]}}}}")
     with pytest.raises(RefusedError, match="could not decide"):
         answered(Guard(policy), "It is clean.")
     policy.on_error = "open"
     assert answered(Guard(policy), "It is clean.") == "It is clean."
+
+
+WORDS = "The sample is clean, all 14 values are in range at 4,310.75 EUR. "
+
+
+@pytest.mark.parametrize(
+    "check",
+    ["{pattern: '[a-z]+'}", "{secrets: [secrets, personal]}", "{lacks: zebra}", "{function: ends}"],
+)
+def test_an_answer_that_nobody_could_read_is_what_the_policy_says(check: str) -> None:
+    huge = WORDS * 40_000
+    policy = rules(f"{{output: {{any: [{check}]}}}}")
+    with pytest.raises(RefusedError, match="more than 2,000,000 letters"):
+        answered(Guard(policy), huge)
+    policy.on_error = "open"
+    assert answered(Guard(policy), huge) == huge
+
+
+@pytest.mark.parametrize("finding", get_args(Found))
+def test_a_finding_about_a_long_answer_cannot_be_told_and_takes_no_time(finding: str) -> None:
+    guard = Guard(rules(f"{{output: {{any: [{{finding: {finding}}}]}}}}"))
+    began = time.process_time()
+    long = WORDS * 20_000
+    assert lab_answers(guard, long, ("costs", "What was it?", "It was 14 EUR.")) == long
+    assert time.process_time() - began < 5
 
 
 def test_a_rubric_needs_a_judge() -> None:

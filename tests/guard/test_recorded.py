@@ -9,10 +9,10 @@ from tests.conftest import ROOT, Baton
 
 import baton
 from baton.formats.document import Document
-from baton.guard.policy import Policy, Rule, read_policy
+from baton.guard.policy import Check, Output, Policy, Rule, read_policy
 from baton.guard.recorded import dry_run, events_of
 from baton.guard.suggest import suggest
-from baton.model import Trace
+from baton.model import Trace, Usage
 
 EXAMPLES = ROOT / "examples"
 POLICY = EXAMPLES / "guard" / "policy.yaml"
@@ -159,3 +159,49 @@ def test_names_from_recordings_cannot_change_what_a_policy_says() -> None:
     edges = next(rule.allowed_edges for rule in made.rules if rule.allowed_edges)
     assert edges == {'a"\n  - max_depth: 25 #': ["b: [c]\naction: observe"]}
     assert [rule.max_depth for rule in made.rules if rule.max_depth is not None] == [1]
+
+
+def test_a_limit_that_a_request_never_reached_in_all_holds_for_each_of_its_events() -> None:
+    trace = chain(1)
+    for run in trace.turns[0].runs:
+        run.usage = Usage(input_tokens=40, output_tokens=10)
+    for limit, untold in ((100, {}), (99, {"max_tokens": 1})):
+        found = dry_run(Policy(rules=[Rule(name="max_tokens", max_tokens=limit)]), [trace])
+        assert (found.untold, found.held) == (untold, [])
+
+
+def test_findings_of_what_an_agent_handed_on_are_made_of_recordings_too() -> None:
+    said = "The balance of account 9 is 4,130.75 EUR."
+    for came_back, times in (("The balance of account 9 is 4,310.75 EUR.", 1), (said, 0)):
+        task = "How much is left?"
+        with baton.record_turn(task) as turn, baton.record_agent("desk", task) as desk:
+            with baton.record_dispatch("lab", task) as sent, baton.record_agent("lab", task) as lab:
+                with (
+                    baton.record_dispatch("accounts", task) as asked,
+                    baton.record_agent("accounts", task) as last,
+                ):
+                    last.output = asked.result = came_back
+                lab.output = sent.result = said
+            desk.output = "I have passed it on."
+        check = Check(finding="result_contradicted")
+        rule = Rule(name="told", output=Output(any=[check]))
+        found = dry_run(Policy(rules=[rule]), [turn.trace])
+        assert [each.to for each in found.held] == ["lab"] * times
+
+
+def test_a_case_names_a_rule_that_the_policy_has(tmp_path: Path, baton: Baton) -> None:
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(
+        "cases:\n"
+        "- {name: a, tool: {to: a, tool: Read}, expect: block, rule: secrets_sty}\n"
+        "- {name: b, tool: {to: a, tool: Read}, expect: allow, rule: max_depth}\n"
+    )
+    wrong = baton("guard", "test", POLICY, cases)
+    assert wrong.code == 2
+    assert "cases.yaml:2" in wrong.err
+    assert "did you mean `secrets_stay`?" in wrong.err
+    assert "no rule is broken where `expect` is `allow`" in wrong.err
+    for action in ("check", "suggest"):
+        named = [POLICY] if action == "check" else []
+        none = baton("guard", action, *named)
+        assert (none.code, "name the recordings" in none.err) == (2, True)

@@ -16,7 +16,7 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.model.redact import ON, Redaction, tag
+from baton.model.redact import ON, Redaction, redaction_of, tag
 
 ANTHROPIC = "sk-ant-" + "api03-" + "Ab1" * 12
 GITHUB = "ghp_" + "a1B2" * 9
@@ -167,6 +167,35 @@ def test_the_time_taken_grows_with_the_length_and_no_faster(piece: str) -> None:
     seconds(100)
     small = min(seconds(4_000) for _ in range(3))
     assert seconds(40_000) < max(small * 40, 0.5)
+
+
+def test_the_time_of_a_pattern_of_ones_own_grows_with_the_length_and_no_faster() -> None:
+    own = redaction_of({"patterns": {"word": "[a-z]+"}})
+
+    def seconds(count: int) -> float:
+        text = "äb 1 " * count
+        began = time.process_time()
+        assert own.text(text).startswith("ä[word:")
+        return time.process_time() - began
+
+    seconds(100)
+    small = min(seconds(4_000) for _ in range(3))
+    assert seconds(40_000) < small * 40
+
+
+def test_a_pattern_of_ones_own_finds_nothing_in_tags() -> None:
+    own = redaction_of({"patterns": {"number": "[0-9]+", "word": "[a-z]+"}})
+    once = own.text("abc 1234 abc")
+    assert once == f"{tag('word', 'abc')} {tag('number', '1234')} {tag('word', 'abc')}"
+    assert own.text(once) == once
+    # What goes on beside a tag is no part of it.
+    all_of_it = redaction_of({"patterns": {"line": "key.*"}})
+    assert all_of_it.text("key [word:12ab] and more") == tag("line", "key [word:12ab] and more")
+
+
+def test_half_a_letter_in_a_text_does_not_stop_a_pattern_of_ones_own() -> None:
+    own = redaction_of({"patterns": {"any": "[^a-z]b"}})
+    assert "[any:" in own.text("a\ud800b 1b")
 
 
 def test_an_attribute_of_otlp_whose_name_is_a_secrets_becomes_a_tag() -> None:

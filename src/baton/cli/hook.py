@@ -116,7 +116,7 @@ def _guard(policy: Path, store: Path | str, project: str | None, functions: str 
         with redirect_stdout(sys.stderr):  # what the module prints is no answer
             run_functions(functions)
         said = answer(policy, store, sys.stdin.buffer.read(), project)
-    except Exception as error:  # noqa: BLE001 - with any other code Claude Code would go on
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - with any other code Claude Code goes on
         say(f"the guard failed, so nothing passes: {exception_line(error)}")
         return 2
     if said is not None:

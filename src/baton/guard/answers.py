@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 OutputCheck = Callable[[str, "Event"], str | None]
 _FUNCTIONS: dict[str, OutputCheck] = {}
+_LONGEST = 200_000
+"""Letters that a finding reads while somebody waits: to compare the facts in them takes 1 s."""
 
 
 def output_check(name: str) -> Callable[[OutputCheck], OutputCheck]:
@@ -73,11 +75,21 @@ def ask_function(name: str, event: Event) -> str | None:
         hint = suggestion(name, _FUNCTIONS)
         said = f"no function `{name}` is registered in this program"
         raise InputError(f"{said}; {hint}" if hint else said)
-    return function(event.output or "", event)
+    try:
+        wrong = function(event.output or "", event)
+    except SystemExit as error:  # else the hook of Claude Code ends with it, and lets pass
+        raise RuntimeError(f"the function `{name}` ended the program ({error})") from None
+    if wrong is not None and not isinstance(wrong, str):
+        raise TypeError(f"the function `{name}` returned {wrong!r:.100}, and no text or None")
+    return wrong
 
 
 def find(finding: Found, event: Event) -> str | bool | None:
     """Ask a finding about a record of this one dispatch; ``False`` where it can't tell."""
+    texts = [event.request, event.prompt, event.output]
+    texts += [text for each in event.handed for text in (each.prompt, each.result)]
+    if sum(len(text or "") for text in texts) > _LONGEST:
+        return False
     trace = record_of(event)
     (turn,) = trace.turns
     dispatch, *own = turn.dispatches

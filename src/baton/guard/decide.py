@@ -47,9 +47,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     more. ``handed`` is what it handed on, ``agents`` are names of agents that are known. ``at`` is
     seconds since the epoch. ``shared`` is a receiver that reads the conversation so far, and not
     only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now, where that is told
-    as a whole. ``live`` is an event that has not happened yet: somebody waits for the decision.
-    ``conversation`` is the id of the conversation, where a framework has one. ``unknown`` names
-    fields that nobody knows.
+    as a whole. ``most_tokens`` and ``most_cost_usd`` are what a recorded one used in all. ``live``
+    is an event that has not happened yet: somebody waits for the decision. ``conversation`` is the
+    id of the conversation, where a framework has one. ``unknown`` names fields that nobody knows.
     """
 
     on: Moment
@@ -71,6 +71,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool = False
     tokens: int | None = None
     cost_usd: float | None = None
+    most_tokens: int | None = None
+    most_cost_usd: float | None = None
     live: bool = False
     conversation: str = ""
     unknown: tuple[str, ...] = ()
@@ -169,6 +171,8 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
             if not event.live:
                 continue
             why = f"can't tell: nothing reports the {error} here"
+        except _UndecidedError as error:
+            why = str(error)
         except Exception as error:  # noqa: BLE001 - whatever fails, the policy says what then
             why = exception_line(error)
         else:
@@ -317,6 +321,9 @@ def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
         spent = getattr(event, name, None) if spent is None else spent
         if spent is None or spent < limit:
             _known(event, name)  # one that is not known is at least this
+        most = getattr(event, f"most_{name}", None)
+        if spent is None and most is not None and most <= limit:
+            return None
         if spent is None:
             # Before an agent has answered, nothing may have been used yet. What has a price is
             # told without it where the price of the model is not known.
@@ -406,8 +413,18 @@ def _is_id(kind: str, text: str) -> bool:
     return kind == "number" and _LONG_ID.fullmatch(text) is not None
 
 
-def _output(rule: Rule, _: Seen, event: Event) -> str | None:
+_LONGEST = 2_000_000
+"""Letters of an answer that rules look at, some 500,000 tokens: somebody waits for the decision."""
+
+
+def _readable(event: Event) -> None:
     _known(event, "output")
+    if len(event.output or "") > _LONGEST:
+        raise _UndecidedError(f"can't tell, as the answer has more than {_LONGEST:,} letters")
+
+
+def _output(rule: Rule, _: Seen, event: Event) -> str | None:
+    _readable(event)
     hits = _hits(rule, event)
     if not hits:
         return None
@@ -452,7 +469,7 @@ def _hit(check: Check, event: Event) -> str | None:
 
 def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None, str | None]:
     """Return why an answer is changed, and the answer with tags; the same when nothing hits."""
-    _known(event, "output")
+    _readable(event)
     now = _with_output(event, output)
     if output is None or not _hits(rule, now) or rule.output is None:
         return None, output

@@ -20,12 +20,14 @@ from baton.model import (
     Trace,
     Turn,
     known,
+    suggestion,
 )
 from baton.model.views import (
     dispatched_runs,
     group_of,
     index_of,
     indexed,
+    sum_usage,
     token_count,
     tool_calls,
 )
@@ -148,6 +150,12 @@ def events_of(trace: Trace, turn: Turn) -> list[Event]:
     """
     with indexed(trace):
         found = list(_Walk(trace, turn).events())
+    used = sum_usage([run.usage for run in turn.runs])
+    if used is not None and used.complete:
+        # What a turn used by one moment is told for few of them; what it used in all is enough for
+        # a limit that it never reached.
+        most = {"most_tokens": token_count(used), "most_cost_usd": used.cost_usd}
+        found = [msgspec.structs.replace(each, **most) for each in found]
     times = [each.at for each in found]
     if all(at is not None for at in times):
         found.sort(key=lambda each: each.at or 0.0)
@@ -359,12 +367,14 @@ class CaseOutcome(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-def read_cases(document: Document) -> list[GuardCase]:
+def read_cases(document: Document, policy: Policy) -> list[GuardCase]:
     """Read cases of a policy.
 
     Raises:
-        InputError: every problem, with its line and the nearest name.
+        InputError: every problem, with its line and the nearest name; a rule that the policy does
+            not have is one.
     """
+    rules = [rule.name for rule in policy.rules]
     cases = document.convert(document.value(), _Cases).cases
     problems: list[Problem] = []
     for place, case in enumerate(cases):
@@ -372,6 +382,13 @@ def read_cases(document: Document) -> list[GuardCase]:
         if len(given) != 1:
             message = "a case has exactly one of `dispatch`, `tool` and `output`"
             problems.append(document.problem_at(("cases", place), message))
+        if case.rule is not None and case.rule not in rules:
+            hint = suggestion(case.rule, rules)
+            message = f"the policy has no rule `{case.rule[:60]}`" + (f"; {hint}" if hint else "")
+            problems.append(document.problem_at(("cases", place, "rule"), message))
+        if case.rule is not None and case.expect == "allow":
+            message = "no rule is broken where `expect` is `allow`: leave it out"
+            problems.append(document.problem_at(("cases", place, "rule"), message))
     if not cases:
         problems.append(document.problem("there are no cases"))
     if problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
@@ -97,7 +98,7 @@ def suggest(traces: Iterable[Trace]) -> str:
     left_out = f" {counted(seen.others, 'other')} failed and were left out." if seen.others else ""
     lines = [
         "# A starting point, made from recordings: read it, and loosen what is only chance.",
-        f"# Limits: {SHARE:.1%} of {counted(seen.good, 'good request')} are within them.{left_out}",
+        f"# Limits hold for {SHARE:.1%} of {counted(seen.good, 'good request')}.{left_out}",
         'version: "1"',
         "on_error: closed  # `open` lets pass what a rule could not decide",
         "rules:",
@@ -116,7 +117,8 @@ def suggest(traces: Iterable[Trace]) -> str:
             lines.append(f"  # no {name}: good requests had none")
             continue
         lines.append(
-            f"  - {name}: {shown}  # {words}: {values[-1]:g} at most in {len(values)} requests"
+            f"  - {name}: {shown}  # {words}: {round(values[-1], 3):g} at most in "
+            f"{counted(len(values), 'request')}"
         )
     if seen.edges:
         lines += ["  - allowed_edges:  # edges seen; all others are refused"]
@@ -125,9 +127,14 @@ def suggest(traces: Iterable[Trace]) -> str:
             for sender, receivers in sorted(seen.edges.items())
         ]
         lines += ["    action: warn  # `block` once the list is complete"]
+    names: set[str] = set()
     for agent, tools in sorted(seen.tools.items()):
+        name = f"tools_of_{re.sub('[^a-z0-9]+', '_', agent.casefold()).strip('_')[:40]}"
+        while name in names:
+            name = f"{name}_2"
+        names.add(name)
         lines += [
-            f"  - name: tools_{len(lines)}",
+            f"  - name: {name}",
             f"    allowed_tools: {json.dumps(sorted(tools))}  # seen",
             f"    for: {{to: {json.dumps([agent])}}}",
             "    action: warn",

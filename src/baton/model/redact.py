@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b, sha256
@@ -402,11 +403,17 @@ class _Finder:
     def find(self, text: str) -> Iterator[_Found]:
         """Yield what is redacted in a text; some of it may overlap."""
         data = text.encode("utf-8", "surrogatepass")
+        # A pattern such as `[0-9]+` means nothing of the tags that are there already.
+        tags = [(m.start(), m.end()) for m in _TAG.finditer(text)] if self._own else []
         for name, pattern in self._own:
+            # Counted on from the last match: a text may hold 100,000 of them.
+            at = start = 0
             for match in pattern.finditer(data):
-                start = len(data[: match.start()].decode("utf-8", "surrogatepass"))
-                length = len(match.group(0).decode("utf-8", "surrogatepass"))
-                if length:
+                start += _letters(data[at : match.start()])
+                at = match.start()
+                length = _letters(data[at : match.end()])
+                last = bisect_right(tags, (start, len(text))) - 1
+                if length and (last < 0 or start + length > tags[last][1]):
                     yield _Found(start, start + length, name)
         if self._looks.search(data) is not None:
             for kind, rule in self._rules:
@@ -431,6 +438,15 @@ class _Finder:
                 ]
                 at = secret_at.end
         return "".join([*pieces, text[at:]]) if pieces else text
+
+
+_FOLLOWING = bytes(range(0x80, 0xC0))
+"""Bytes of UTF-8 that go on with a letter."""
+
+
+def _letters(data: bytes) -> int:
+    """Count letters; data may begin or end within one, as half of a surrogate is none to RE2."""
+    return len(data.translate(None, _FOLLOWING))
 
 
 @lru_cache(maxsize=64)

@@ -55,7 +55,7 @@ def try_policy(
     run_functions(functions)
     document = Document(str(cases), read_bytes(Path(cases)), "yaml")
     held = _policy(policy)
-    return [try_case(held, case) for case in read_cases(document)]
+    return [try_case(held, case) for case in read_cases(document, held)]
 
 
 def suggest_policy(
@@ -94,5 +94,7 @@ def _policy(given: Policy | PathLike) -> Policy:
 
 
 def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:
+    if not traces:
+        raise InputError("name the recordings: files, folders, or server://HOST/PROJECT")
     # A policy looks for secrets itself, and says of none what it is.
     return (shown.trace for shown in traces_to_show(traces, redact=False, note=note))
