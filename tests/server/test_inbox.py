@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -114,6 +114,32 @@ def test_requests_that_wait_share_a_commit_and_each_hears_of_its_own(store: Stor
     assert len(_take(inbox, store)) == 100
     with pytest.raises(Unavailable, match="stopping"):
         group.put([_entry(b"late")])
+
+
+class Counted(Inbox):
+    """An inbox that tells how many bodies each transaction had."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.sizes: list[int] = []
+
+    def put(self, entries: Sequence[Entry]) -> list[bool]:
+        self.sizes.append(len(entries))
+        return super().put(entries)
+
+
+def test_a_commit_waits_a_little_for_the_requests_in_flight_and_not_for_ever(store: Store) -> None:
+    inbox = Counted(store)
+    group = GroupCommit(inbox, coming=lambda: 3, gather=30)
+    futures = [group.put([_entry(b"%d" % number)]) for number in range(3)]
+    assert [future.result(10) for future in futures] == [[True]] * 3
+    assert inbox.sizes == [3]
+    group.close()
+    group = GroupCommit(inbox, coming=lambda: 3)
+    # The others are given up, or their bodies never arrive.
+    assert group.put([_entry(b"alone")]).result(10) == [True]
+    assert inbox.sizes == [3, 1]
+    group.close()
 
 
 def test_closing_commits_what_waits(store: Store) -> None:

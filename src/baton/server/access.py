@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
@@ -505,19 +506,34 @@ def _host_name(host: str) -> str | None:
     return parts.hostname.casefold() if parts.hostname else None
 
 
-def _is_address(text: str) -> bool:
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_LONGEST = 64
+"""Letters of an address; what is longer is not kept, as senders choose it."""
+
+
+def _read_address(text: str) -> _Address | None:
     try:
-        ipaddress.ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
+
+
+_kept_address = lru_cache(maxsize=1024)(_read_address)
+
+
+def _address_of(text: str) -> _Address | None:
+    """Read an address, ``None`` for what is none: the same few ask again and again."""
+    return _kept_address(text) if len(text) <= _LONGEST else _read_address(text)
+
+
+def _is_address(text: str) -> bool:
+    return _address_of(text) is not None
 
 
 def is_loopback(host: str) -> bool:
     """Tell an address that only this machine reaches."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
+    address = _address_of(host)
+    if address is None:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback or (mapped is not None and mapped.is_loopback)
@@ -536,9 +552,8 @@ def network_of(text: str) -> _Network:
 
 
 def _inside(peer: str, networks: Sequence[_Network]) -> bool:
-    try:
-        address = ipaddress.ip_address(peer)
-    except ValueError:
+    address = _address_of(peer)
+    if address is None:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
     return any(mapped in network for network in networks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -336,15 +336,34 @@ def _of(project: int | None) -> list[ColumnElement[bool]]:
     return [] if project is None else [inbox.c.project == project]
 
 
+_GATHER = 0.002
+"""Seconds that a transaction waits for the requests in flight. One takes about a millisecond of a
+core, whatever it holds; with eight senders it holds eight small requests in place of four."""
+
+
 class GroupCommit:
     """Puts entries of many requests into the inbox, in one transaction for all that wait.
 
     A commit waits for the disk; while it does, more requests arrive, and share the next one.
     """
 
-    def __init__(self, inbox: Inbox, *, most_waiting: int = 1000) -> None:
-        """Start the thread that writes. More than ``most_waiting`` entries are refused."""
+    def __init__(
+        self,
+        inbox: Inbox,
+        *,
+        most_waiting: int = 1000,
+        coming: Callable[[], int] = lambda: 0,
+        gather: float = _GATHER,
+    ) -> None:
+        """Start the thread that writes. More than ``most_waiting`` entries are refused.
+
+        ``coming`` tells how many requests are in flight, those that wait for the disk among them: a
+        transaction waits for the others for up to ``gather`` seconds, as it costs more than what a
+        request adds to it.
+        """
         self._inbox = inbox
+        self._coming = coming
+        self._gather = gather
         self._most_waiting = most_waiting
         self._waiting: list[tuple[list[Entry], Future[list[bool]]]] = []
         self._changed = threading.Condition()
@@ -365,7 +384,8 @@ class GroupCommit:
             if len(self._waiting) >= self._most_waiting:
                 raise Unavailable("too many requests wait for the disk")
             self._waiting.append((list(entries), future))
-            self._changed.notify()
+            if len(self._waiting) == 1 or len(self._waiting) >= self._full():
+                self._changed.notify()
         return future
 
     @property
@@ -380,6 +400,10 @@ class GroupCommit:
             self._changed.notify()
         self._thread.join(timeout)
 
+    def _full(self) -> int:
+        """Return how many requests the next transaction has when all have come."""
+        return min(self._coming(), _GROUP)
+
     def _write(self) -> None:
         while True:
             with self._changed:
@@ -387,6 +411,8 @@ class GroupCommit:
                     self._changed.wait()
                 if not self._waiting:
                     return
+                if not self._closed and len(self._waiting) < self._full():
+                    self._changed.wait(self._gather)
                 group, self._waiting = self._waiting[:_GROUP], self._waiting[_GROUP:]
             # A request that was given up while it waited is not written.
             group = [each for each in group if each[1].set_running_or_notify_cancel()]

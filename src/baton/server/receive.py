@@ -106,9 +106,9 @@ class Receiver:
         self.inbox = Inbox(store)
         self.counts: Counter[tuple[str, str]] = Counter()  # only the loop's thread counts
         self._settings = settings
-        self._group = GroupCommit(self.inbox)
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "baton receive")
         self._in_flight = 0
+        self._group = GroupCommit(self.inbox, coming=lambda: self._in_flight)
+        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "baton receive")
         self._memory = 0
         self._waiting = 0
         self._asked = 0.0
