@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from baton.session.rubrics import try_rubrics
     from baton.session.score import score
     from baton.session.server_client import connect
+    from baton.session.sharpen import estimate_rubric, improve_rubric
     from baton.session.starter import init
 
 __version__ = "0.1.0"
@@ -75,9 +76,11 @@ __all__ = [
     "draft",
     "draft_dispatches",
     "estimate_improvement",
+    "estimate_rubric",
     "evaluate",
     "export_recordings",
     "improve",
+    "improve_rubric",
     "init",
     "iter_traces",
     "known",
@@ -116,9 +119,11 @@ _MODULES = {
     "draft": "baton.session.convert",
     "draft_dispatches": "baton.session.convert",
     "estimate_improvement": "baton.session.improve",
+    "estimate_rubric": "baton.session.sharpen",
     "evaluate": "baton.session.evaluate",
     "export_recordings": "baton.session.export",
     "improve": "baton.session.improve",
+    "improve_rubric": "baton.session.sharpen",
     "init": "baton.session.starter",
     "iter_traces": "baton.readers",
     "label": "baton.session.label",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
 from baton.server.judging import judge_waiting, rules_with_status
+from baton.server.live import Live
 from baton.server.rows import Reading, write
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import conversation, judging, rollup, score, spending
@@ -47,9 +49,15 @@ class Server:
     def arrives(self, id: str = "one", now: float = NOW, **more: Any) -> None:
         self.takes(conversation_of(id=id, **{"inside": True, **more}), now)
 
-    def takes(self, record: Trace, now: float = NOW) -> None:
+    def takes(self, record: Trace, now: float = NOW, live: Live | None = None) -> None:
         id = record.id
-        scored = score_now(record, self.rules.rules, Origin(), now=now)
+        rows: Sequence[Any]
+        waiting: Sequence[str]
+        if live is None:
+            scored = score_now(record, self.rules.rules, Origin(), now=now)
+            rows, waiting = scored.rows, scored.waiting
+        else:
+            rows, waiting = live.score(self.project, record, None, "complete")
         place = self.store.bodies.put("2026-09-21", [b"x"])[0]
         reading = Reading(
             trace=record,
@@ -58,8 +66,8 @@ class Server:
             traces=[id],
             spans=1,
             seen=now,
-            scores=scored.rows,
-            waiting=scored.waiting,
+            scores=list(rows),
+            waiting=list(waiting),
         )
         with self.store.write() as connection:
             write(connection, self.project, [reading], now, traces=[id])

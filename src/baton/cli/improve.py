@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -28,8 +28,9 @@ from baton.session.improve import (
     improve,
 )
 from baton.session.replay import target_and_moments
+from baton.session.sharpen import RubricOptions
 
-from .improve_rubric import improve_a_rubric
+from .improve_rubric import rubric_asked
 from .messages import note, say
 from .options import (
     AS_IMPROVED,
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
 Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
 _OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
 """What may be said of a finished improvement; all other options are about finding one."""
+_OF_RUBRIC = (
+    *("rubric", "labels", "config", "agents", "strategy", "seed", "candidates", "max_words"),
+    *("judge", "no_cache", "cache_only", "max_cost", "max_judge_calls", "dry_run", "resume"),
+    *("out", "json", "show", "apply", "branch", "html"),
+)
+"""What may be said where a rubric is improved; all other options are about agents."""
 
 
 @Parameter(name="*", group=MORE)
@@ -201,7 +208,7 @@ def improve_command(
     finished
         Show the improvement in this folder, or apply or commit it. Nothing is played or asked.
     dry_run
-        Only say how many plays and requests it would take at most, and what these would cost.
+        Only say how many plays, verdicts and requests it would take at most, and what these cost.
     resume
         Go on with the improvement in this folder: what it has is not done again.
     json
@@ -221,7 +228,7 @@ def improve_command(
     max_calls
         The most plays, all texts together.
     max_words
-        The longest text; twice the old one, or 150 words more, when left out.
+        The longest text, in words; twice the old one, or 150 words more, when left out.
     live_tools
         A tool that really runs. May be given several times.
     out
@@ -295,40 +302,63 @@ def improve_command(
     )
     note_ignored_interrupts()
     if rubric is not None:
-        if dry_run or resume is not None:
-            raise InputError(f"{option('rubric')} goes with neither --dry-run nor --resume")
-        for each in _given("writing", replace(writing, apply=False), NOTHING):
-            raise InputError(
-                f"{option('rubric')} has no {option(each)}: {option('apply')} writes it"
-            )
-        return improve_a_rubric(
-            rubric,
-            labels,
-            words,
+        of_rubric = RubricOptions(
             config=config,
-            judging=scoring.judging.flags(),
+            judge=scoring.judging.flags(),
             strategy=strategy,
             seed=seed,
-            candidates=candidates,
             max_words=max_words,
-            apply=writing.apply,
-            json=json,
-            show=show,
+            agents=scoring.agents,
+            resume=resume,
+            on_start=folders.append,
+            on_step=note,
+            note=note,
         )
+        if candidates is not None:
+            of_rubric["candidates"] = candidates
+        if out is not None:
+            of_rubric["out"] = out
+        asked = rubric_asked(rubric, labels, words, of_rubric, writes=writing.puts_texts_in_place)
+        writing.ready([Path(word.partition(":")[0]) for word in (*words, asked.labels)])
+        if dry_run:
+            asked.print_estimate(as_json=json)
+            return 0
+        return _made(asked.improve, folders, writing, show, app, variant, trust, as_json=json)
     target, moments = target_and_moments(words)
     writing.ready([Path(word.partition(":")[0]) for word in words])
     if dry_run:
         estimate = estimate_improvement(moments, target, evaluators or None, **options)
         _print_estimate(estimate, as_json=json)
         return 0
+
+    def make() -> Improvement:
+        return improve(moments, target, evaluators or None, **options)
+
+    return _made(make, folders, writing, show, app, variant, trust, as_json=json)
+
+
+def _made(
+    make: Callable[[], Improvement],
+    folders: list[Path],
+    writing: Writing,
+    show: int,
+    app: str | None,
+    variant: str | None,
+    trust: Sequence[Path],
+    *,
+    as_json: bool,
+) -> int:
+    """Make an improvement, show and write it; ``folders`` gets its folder when it begins."""
+    from baton.improvements.report import exit_code
+
     try:
         with redirect_stdout(sys.stderr):  # what agents print is no part of the report
-            improvement = improve(moments, target, evaluators or None, **options)
+            improvement = make()
     except BaseException:
         if folders and has_plays(folders[0]):
             note(f"what was done is kept: add --resume {folders[0]} to go on with it")
         raise
-    _show(improvement, show, as_json=json)
+    _show(improvement, show, as_json=as_json)
     folder = folders[0]
     if improvement.texts and not writing.puts_texts_in_place:
         note(f"kept in {folder}: `baton improve --from {folder} --apply` writes what is proven")
@@ -337,7 +367,7 @@ def improve_command(
     if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to go on with it")
     try:
-        writing.write(folder, app, variant, cast("Trust", options["trust"]), aside=json)
+        writing.write(folder, app, variant, trust_in(trust), aside=as_json)
     except InputError:
         note(f"the texts are kept: `baton improve --from {folder} --apply` writes them")
         raise
@@ -354,6 +384,14 @@ def _check_together(given: Mapping[str, Any]) -> None:
     if given["dry_run"] and writing != NOTHING:
         (name, *_) = _given("writing", writing, NOTHING)
         raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
+    if given["finished"] is None and given["rubric"] is not None:
+        for name, parameter in inspect.signature(improve_command).parameters.items():
+            for each in () if name == "words" else _given(name, given[name], parameter.default):
+                if each not in _OF_RUBRIC:
+                    raise InputError(
+                        f"{option(each)} has no place beside {option('rubric')}, which plays no "
+                        "agent"
+                    )
     if given["finished"] is None:
         return
     if given["words"]:

@@ -2,108 +2,76 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
-from rich.table import Table
 
-from baton.config.judge import JudgeFlags
-from baton.improvements.report import exit_code, print_improvement
-from baton.improvements.rubrics import CANDIDATES
-from baton.model import InputError
+from baton.improvements.result import Improvement
+from baton.model import InputError, counted
 from baton.model.option_names import option
-from baton.reports.text import Text, console_for, one_line
-from baton.session.sharpen import SharpenedRubric, improve_rubric
-from baton.stats.calibration import Quality
-from baton.stats.intervals import Estimate
+from baton.session.sharpen import (
+    RubricOptions,
+    estimate_rubric,
+    improve_rubric,
+    own_file,
+)
 
 from .messages import note
-from .output import readers_may_leave
 
 
-def improve_a_rubric(
+class RubricAsked(NamedTuple):
+    """A rubric that is to get better, with the labels and the recordings that these are of."""
+
+    rubric: str
+    labels: str
+    recordings: Sequence[str]
+    options: RubricOptions
+
+    def improve(self) -> Improvement:
+        """Look for a better text, and prove it."""
+        return improve_rubric(self.rubric, self.labels, self.recordings, **self.options)
+
+    def print_estimate(self, *, as_json: bool) -> None:
+        """Say what it would take at most; nobody is asked."""
+        found = estimate_rubric(self.rubric, self.labels, self.recordings, **self.options)
+        if as_json:
+            print(msgspec.json.encode({"dry_run": found}).decode())
+            return
+        cost = f"at most {found.cost_usd or 0:.2f} USD"
+        if found.cost_usd is None:
+            cost = f"unknown, as the price of {found.model} is not known"
+        print(
+            f"{found.train} train, {found.select} select and {found.held_out} held-out labelled "
+            f"things\n"
+            f"at most {counted(found.verdicts, 'verdict')} of {found.model}, at least "
+            f"{found.fewest_verdicts:,}, and at most {counted(found.proposals, 'proposal')}\n"
+            f"at most {counted(found.calls, 'request')}, about {found.input_tokens:,} + "
+            f"{found.output_tokens:,} tokens\n"
+            f"cost: {cost}"
+        )
+        for text in found.notes:
+            note(text)
+
+
+def rubric_asked(
     rubric: str | None,
     labels: str | None,
-    traces: Sequence[str],
+    recordings: Sequence[str],
+    options: RubricOptions,
     *,
-    config: Path | None,
-    judging: JudgeFlags,
-    strategy: str,
-    seed: int,
-    candidates: int | None,
-    max_words: int | None,
-    apply: bool,
-    json: bool,
-    show: int,
-) -> int:
-    """Improve the text of a rubric, print what came of it, and return the exit code."""
+    writes: bool,
+) -> RubricAsked:
+    """Check what the command line says of a rubric.
+
+    Raises:
+        InputError: the rubric or the labels are missing, or a rubric of Baton's is to be written.
+    """
     if rubric is None or labels is None:
         raise InputError(
             f"{option('rubric')} and {option('labels')} belong together: give the rubric, and what "
             "people say"
         )
-    found = improve_rubric(
-        rubric,
-        labels,
-        traces,
-        config=config,
-        judge=judging,
-        strategy=strategy,
-        seed=seed,
-        candidates=CANDIDATES if candidates is None else candidates,
-        max_words=max_words,
-        apply=apply,
-        on_step=note,
-        note=note,
-    )
-    with readers_may_leave():
-        if json:
-            print(msgspec.json.format(msgspec.json.encode(_plain(found)), indent=2).decode())
-        else:
-            print_improvement(found.sharpened.improvement, sys.stdout, limit=show)
-            _print_calibration(found)
-    if found.written:
-        note(f"written into {found.file}; the old one is kept beside it as {found.file}.before")
-    return exit_code(found.sharpened.improvement)
-
-
-def _plain(found: SharpenedRubric) -> dict[str, object]:
-    _, before, after = found.sharpened
-    return {
-        "improvement": found.sharpened.improvement,
-        "calibration": {"before": before, "after": after},
-        "file": None if found.file is None else str(found.file),
-        "written": found.written,
-    }
-
-
-def _print_calibration(found: SharpenedRubric) -> None:
-    """Print how far the judge agrees with people on the held-out part, with either text."""
-    _, before, after = found.sharpened
-    if before is None:
-        return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("on what is held out", "as it is", "best text"):
-        table.add_column(title)
-    then = dict(_figures(before))
-    now = {} if after is None else dict(_figures(after))
-    for name, text in then.items():
-        table.add_row(name, text, now.get(name, "–"))
-    console = console_for(sys.stdout)
-    console.print(table)
-    for lack in before.lacking:
-        console.print(Text(f"no evidence: {one_line(lack, 200)}", "yellow"))
-
-
-def _figures(quality: Quality) -> Iterator[tuple[str, str]]:
-    yield "labels", str(quality.n)
-    yield "agreement", _estimate(quality.agreement)
-    yield "weighted kappa", _estimate(quality.weighted_kappa or quality.kappa)
-    for one in quality.classes:
-        yield f"`{one_line(one.label, 40)}` found", _estimate(one.recall)
-
-
-def _estimate(found: Estimate | None) -> str:
-    return "–" if found is None else str(found)
+    if writes:
+        own_file(rubric, options["config"])
+    return RubricAsked(rubric, labels, recordings, options)

@@ -1,4 +1,4 @@
-"""The journal of an improvement: every play and every proposal, a line each, as they come.
+"""The journal of an improvement: every play, verdict and proposal, a line each, as they come.
 
 An improvement that was killed is made again from its seed, and whatever the journal has is not
 played or asked again. So nothing else has to be kept of a search, and any moment is as good as
@@ -17,6 +17,7 @@ import msgspec
 
 from baton.formats.own_files import keep_others_out, make_folder, open_own, open_regular
 from baton.model import InputError, Problem
+from baton.runner.judged_subjects import JudgedThing
 from baton.store import IndexRow
 
 from .choice import Pointed
@@ -66,6 +67,22 @@ class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal")
     cost_usd: float | None = None
 
 
+class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True, tag="verdict"):
+    """What a judge said of one labelled thing, with one text of its rubric.
+
+    Args:
+        text: the hash of the rubric's text (:func:`hash_of`).
+        id: the labelled thing.
+        thing: the verdict.
+        cost_usd: what was spent since the line before, as far as prices are known.
+    """
+
+    text: str
+    id: str
+    thing: JudgedThing
+    cost_usd: float | None = None
+
+
 class Ruling(msgspec.Struct, kw_only=True, tag="ruling"):
     """A study that ended with a test on held-out cases: it is not made again."""
 
@@ -83,7 +100,7 @@ class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
     pointed: dict[str, Pointed] = {}
 
 
-_Line = _Begun | Play | Proposal | Ruling
+_Line = _Begun | Play | Verdict | Proposal | Ruling
 _DECODER = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
@@ -105,6 +122,7 @@ class Journal:
     def __init__(self, file: BinaryIO | None, lines: list[_Line]) -> None:
         self._file = file
         self._plays: dict[tuple[str, str, int], Play] = {}
+        self._verdicts: dict[tuple[str, str], JudgedThing] = {}
         self._proposals: dict[tuple[str, int], Proposal] = {}
         self._rulings: dict[str, Study] = {}
         self.pointed: dict[str, Pointed] = {}
@@ -181,6 +199,10 @@ class Journal:
         """Return a play that was made before."""
         return self._plays.get((texts, case, repeat))
 
+    def verdict(self, text: str, id_: str) -> JudgedThing | None:
+        """Return what a judge said before of a labelled thing, with a text of its rubric."""
+        return self._verdicts.get((text, id_))
+
     def proposal(self, study: str, number: int) -> Proposal | None:
         """Return the answer to a question that was asked before."""
         return self._proposals.get((study, number))
@@ -189,8 +211,8 @@ class Journal:
         """Return the study of a component that was tested on held-out cases before."""
         return self._rulings.get(component)
 
-    def add(self, line: Play | Proposal | Ruling) -> None:
-        """Take a play, a proposal or a ruling; it is on its way to the disk when this returns.
+    def add(self, line: Play | Verdict | Proposal | Ruling) -> None:
+        """Take what was done; it is on its way to the disk when this returns.
 
         Raises:
             InputError: the disk is full, for example.
@@ -199,10 +221,12 @@ class Journal:
         self._take(line)
 
     def _take(self, line: _Line) -> None:
-        if isinstance(line, Play | Proposal) and line.cost_usd is not None:
+        if isinstance(line, Play | Verdict | Proposal) and line.cost_usd is not None:
             self._cost = (self._cost or 0.0) + line.cost_usd
         if isinstance(line, Play):
             self._plays[line.texts, line.row.case_id, line.row.repeat] = line
+        elif isinstance(line, Verdict):
+            self._verdicts[line.text, line.id] = line.thing
         elif isinstance(line, Proposal):
             self._proposals[line.study, line.number] = line
             self._asked += line.requests
@@ -237,8 +261,11 @@ class Journal:
         self.close()
 
     def sums(self) -> tuple[int, int, float | None]:
-        """Return how many plays it has, how many requests were made, and what all of it cost."""
-        return len(self._plays), self._asked, self._cost
+        """Return how many plays or verdicts it has, how many requests proposals took, and the cost.
+
+        The cost is that of everything; ``None`` where no price is known.
+        """
+        return len(self._plays) + len(self._verdicts), self._asked, self._cost
 
 
 def _read(file: BinaryIO, path: Path) -> list[_Line]:

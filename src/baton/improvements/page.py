@@ -19,8 +19,8 @@ from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
 from baton.stats.comparison import AxisChange
 
-from .report import not_finished
-from .result import Candidate, Improvement, Outcome, Study
+from .report import calibration_rows, is_of_rubric, not_finished
+from .result import Calibrated, Candidate, Improvement, Outcome, Study
 
 _LINES = 400
 """Lines of a difference that are shown: prompts have tens, and a hostile one may have thousands."""
@@ -77,10 +77,11 @@ def _top(improvement: Improvement, title: str) -> Iterator[str]:
         f'<div class="head"><h1 dir="auto">{_line(title)}</h1>'
         f'<span class="pill {colour}">{said}</span></div>'
     )
+    of_rubric = is_of_rubric(improvement)
     cases = f"{len(split.train)} to learn from, {len(split.select)} to choose by"
     facts = [
-        ("cases", f"{cases}, {len(split.held_out)} held out"),
-        ("plays", str(improvement.plays)),
+        ("labelled things" if of_rubric else "cases", f"{cases}, {len(split.held_out)} held out"),
+        ("verdicts" if of_rubric else "plays", str(improvement.plays)),
         ("questions to models", str(improvement.asked)),
         ("cost", _usd(improvement.cost_usd)),
         ("time", f"{improvement.seconds:.0f} s"),
@@ -115,6 +116,8 @@ def _study(number: int, study: Study) -> Iterator[str]:
     yield '<p class="facts">' + " ".join(f"<span>{_line(each)}</span>" for each in facts) + "</p>"
     if study.proof is not None:
         yield from _proof(study)
+    if study.calibration is not None:
+        yield from _calibration(study.calibration)
     best = study.candidates[study.best] if study.best is not None else None
     if best is not None:
         what = "What changed" if study.outcome == "proven" else "The best candidate, not proven"
@@ -152,6 +155,22 @@ def _proof(study: Study) -> Iterator[str]:
         f'<p class="facts"><span>length <b>{before} → {after} words</b></span>'
         f"<span>a case costs <b>{costs}</b></span></p>"
     )
+
+
+def _calibration(made: Calibrated) -> Iterator[str]:
+    yield '<h4 class="h4">How far the judge agrees with people on what is held out</h4>'
+    yield '<div class="scroll"><table><thead><tr><th scope="col">Figure</th>'
+    yield '<th scope="col" class="figure">Text as it was</th>'
+    yield '<th scope="col" class="figure">Best text</th></tr></thead><tbody>'
+    for row in calibration_rows(made):
+        name, before, after = map(_line, row)
+        yield (
+            f'<tr><td dir="auto">{name}</td><td class="figure">{before}</td>'
+            f'<td class="figure">{after}</td></tr>'
+        )
+    yield "</tbody></table></div>"
+    for lack in made.before.lacking:
+        yield f'<p class="callout" dir="auto">No evidence: {_line(lack)}</p>'
 
 
 def _axis(one: AxisChange, *, is_aimed: bool) -> str:

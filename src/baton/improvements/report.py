@@ -11,8 +11,10 @@ from rich.table import Table
 from baton.gate.compare import axis_line
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
+from baton.stats.calibration import Quality
+from baton.stats.intervals import Estimate
 
-from .result import Improvement, Outcome, Proof, Study
+from .result import Calibrated, Improvement, Outcome, Proof, Study
 
 _STYLES: dict[Outcome, str] = {"proven": "green", "no proven gain": "yellow", "stopped": "red"}
 _LINES = 60
@@ -29,6 +31,10 @@ def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10
         if study.proof is not None:
             for line in _proof(study.proof):
                 console.print(Text(f"  {one_line(line, 400)}"))
+        if study.calibration is not None:
+            console.print(_calibration(study.calibration))
+            for lack in study.calibration.before.lacking:
+                console.print(Text(f"  no evidence: {one_line(lack, 200)}", "yellow"))
         if study.after is not None:
             for line, style in _difference(study):
                 console.print(Text(f"  {one_line(line, 400)}", style))
@@ -37,12 +43,14 @@ def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10
             console.print(Text(new, "yellow"))
         console.print(_candidates(study, limit))
         console.print("")
-    split = improvement.split
+    split, of_rubric = improvement.split, is_of_rubric(improvement)
+    cases = "labelled things" if of_rubric else "cases"
+    plays = counted(improvement.plays, "verdict" if of_rubric else "play")
     cost = "" if improvement.cost_usd is None else f", {improvement.cost_usd:.4g} USD"
     console.print(
         Text(
             f"{len(split.train)} train, {len(split.select)} select and {len(split.held_out)} "
-            f"held-out cases, seed {improvement.seed}; {counted(improvement.plays, 'play')}, "
+            f"held-out {cases}, seed {improvement.seed}; {plays}, "
             f"{counted(improvement.asked, 'request')} for proposals{cost}, "
             f"{improvement.seconds:.0f} s",
             "dim",
@@ -103,6 +111,38 @@ def _proof(proof: Proof) -> Iterator[str]:
     old, new = proof.cost_usd
     if old is not None and new is not None:
         yield f"cost of a case: {old:.4g} USD before, {new:.4g} USD after"
+
+
+def is_of_rubric(improvement: Improvement) -> bool:
+    """Tell whether it is a rubric that was improved: then things were judged, not played."""
+    return any(each.component.startswith("rubric:") for each in improvement.studies)
+
+
+def calibration_rows(made: Calibrated) -> list[tuple[str, str, str]]:
+    """Return how far the judge agrees with people on what is held out: a name, before, after."""
+    now = {} if made.after is None else dict(_figures(made.after))
+    return [(name, then, now.get(name, "–")) for name, then in _figures(made.before)]
+
+
+def _figures(quality: Quality) -> Iterator[tuple[str, str]]:
+    yield "labels", str(quality.n)
+    yield "agreement", _estimate(quality.agreement)
+    yield "weighted kappa", _estimate(quality.weighted_kappa or quality.kappa)
+    for one in quality.classes:
+        yield f"`{one_line(one.label, 40)}` found", _estimate(one.recall)
+
+
+def _estimate(found: Estimate | None) -> str:
+    return "–" if found is None else str(found)
+
+
+def _calibration(made: Calibrated) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("  on what is held out", "as it is", "best text"):
+        table.add_column(title)
+    for name, then, now in calibration_rows(made):
+        table.add_row(f"  {name}", then, now)
+    return table
 
 
 def _difference(study: Study) -> Iterator[tuple[str, str]]:

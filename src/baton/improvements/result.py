@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from baton.replays.new_text import NewText
+from baton.stats.calibration import Quality
 from baton.stats.comparison import Axis, Comparison
 
 RESULT = "improvement.json"
@@ -104,6 +105,13 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: tuple[float | None, float | None] = (None, None)
 
 
+class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a judge agrees with people on held-out labels: with the old text, and the winner."""
+
+    before: Quality
+    after: Quality | None = None
+
+
 class Study(msgspec.Struct, kw_only=True):
     """The improvement of one component.
 
@@ -119,6 +127,7 @@ class Study(msgspec.Struct, kw_only=True):
         aimed: the name of the axis that had to get better.
         proof: the test on held-out cases, where there was one.
         marks: what is new in the winner and may do harm.
+        calibration: of a rubric, how far the judge agrees with people on what is held out.
     """
 
     component: str
@@ -132,6 +141,7 @@ class Study(msgspec.Struct, kw_only=True):
     aimed: str = ""
     proof: Proof | None = None
     marks: list[NewText] = msgspec.field(default_factory=list)
+    calibration: Calibrated | None = None
 
     @property
     def after(self) -> str | None:
@@ -146,11 +156,12 @@ class Improvement(msgspec.Struct, kw_only=True):
 
     Args:
         id: the name of its folder.
-        target: the agent that was improved, as it was named.
+        target: the agent that was improved, as it was named; or the rubric.
+        rubric_file: the file of a rubric of the user's own; ``None`` for agents.
         studies: one a component, in the order they were made.
         split: which cases served for what.
         seed: of everything that is drawn.
-        plays: how many cases were played, all candidates together.
+        plays: how many cases were played, all candidates together; of a rubric, the verdicts.
         asked: how many requests went to models for proposals.
         cost_usd: what plays and proposals cost, as far as prices are known.
         seconds: how long it took; ``own_seconds`` of that were not spent waiting for agents and
@@ -174,6 +185,7 @@ class Improvement(msgspec.Struct, kw_only=True):
     status: Status = "finished"
     stopped: str | None = None
     notes: list[str] = msgspec.field(default_factory=list)
+    rubric_file: str | None = None
 
     @property
     def texts(self) -> Mapping[str, str]:

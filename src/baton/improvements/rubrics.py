@@ -3,8 +3,9 @@
 The labels are split by conversation into train, select and held out, as cases are. A model proposes
 texts after it has seen where the judge and people differ on train; candidates are ranked on select
 by weighted kappa and by the worse of the two kinds of errors; the winner is tried once on what is
-held out. Name, scale, labels and inputs of the rubric stay as they are. A verdict is asked for once
-and kept by the judge's cache, so that a run that was killed goes on where it was.
+held out. Name, scale, labels and inputs of the rubric stay as they are. Verdicts and proposals are
+kept in the journal, as those of agents are: a run that was killed is made again from its seed, and
+what the journal has is not asked again.
 """
 
 from __future__ import annotations
@@ -12,23 +13,37 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from hashlib import sha256
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from baton.components import faults_of_change
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.judges.prompts import clip
-from baton.model import Case, EvalContext, InputError, Judge, JudgeError, Trace, counted
+from baton.model import (
+    Case,
+    EvalContext,
+    InputError,
+    Judge,
+    JudgeError,
+    JudgeErrorKind,
+    Trace,
+    counted,
+)
+from baton.replays.new_text import new_in
 from baton.runner.calibration import calibration_report, people, placed
 from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
 from baton.stats.comparison import Axis, CaseValues
 
+from .journal import Journal, Proposal, Verdict, hash_of
 from .proof import Side, prove
 from .reflect import Material, question, request
-from .result import Candidate, Improvement, Strategy, Study
-from .split import Leaks, Unit, draw
+from .result import Calibrated, Candidate, Improvement, Strategy, Study
+from .split import Drawn, Leaks, Unit, draw
 from .strategies import WAYS, Asking, Ended, Scored, search
 
 T = TypeVar("T")
@@ -39,6 +54,14 @@ FAILS = Axis("failures that people fail")
 BATCH = 10
 """Labelled things that a candidate is tried on beside its parent."""
 CANDIDATES = 24
+_NOBODY_ANSWERS: tuple[JudgeErrorKind, ...] = (
+    "outage",
+    "rejected",
+    "rate_limit",
+    "budget",
+    "uncached",
+)
+"""Kinds of errors after which nothing more can be asked: the search ends, and can be resumed."""
 _SHOWN = 1_500
 """Characters of a thing that proposers see."""
 _LONGER = 2, 150
@@ -51,14 +74,6 @@ class Options(NamedTuple):
     seed: int = 0
     candidates: int = CANDIDATES
     most_words: int | None = None
-
-
-class Sharpened(NamedTuple):
-    """What came of it, and how the judge compares with people on the held-out things."""
-
-    improvement: Improvement
-    before: Quality | None = None
-    after: Quality | None = None
 
 
 class Labelled(NamedTuple):
@@ -74,54 +89,54 @@ class Labelled(NamedTuple):
         return f"{self.key[0]}/{self.key[1]}"
 
 
-async def sharpen(
-    evaluator: Judged,
-    labels: Sequence[Label],
-    pairs: Sequence[tuple[Trace, Case | None]],
-    judge: Judge,
-    options: Options = Options(),  # noqa: B008 - a tuple
-    context: EvalContext | None = None,
-    on_step: Callable[[str], None] = lambda _: None,
-) -> Sharpened:
-    """Look for a better text of a rubric.
+def _unknown_cost() -> float | None:
+    return None
+
+
+class Progress(NamedTuple):
+    """Who is told of an improvement of a rubric, and who knows what it costs.
+
+    Args:
+        on_step: is told what goes on, in a line each.
+        keep: is given the result whenever there is more of it, so that a page can show it.
+        spent: says what the judge has cost so far in USD, as far as prices are known.
+    """
+
+    on_step: Callable[[str], None] = lambda _: None
+    keep: Callable[[Improvement], None] = lambda _: None
+    spent: Callable[[], float | None] = _unknown_cost
+
+
+class RubricSearch:
+    """One improvement of a rubric; implements :class:`baton.improvements.strategies.Search`.
 
     Args:
         evaluator: the rubric with its options; examples and a distilled judge are left out.
         labels: what people say, of things in the traces.
         pairs: the traces, each with its case where labels are of a dataset.
-        judge: who judges, and proposes; in ``with``.
         options: how it is made.
         context: what evaluators share.
-        on_step: is told what goes on, in a line each.
 
     Raises:
         InputError: labels of what is not there, too few of them, or one verdict alone.
     """
-    plain = evaluator.with_options({"examples": None, "distilled": None})
-    if plain.options.rubric is not None:
-        raise InputError(
-            f"`{plain.name}` takes its text from the option `rubric`: put it into a rubric of its "
-            "own, and improve that"
-        )
-    context = context or EvalContext()
-    return await _Sharpening(plain, labels, pairs, judge, options, context, on_step).make()
-
-
-class _Sharpening:
-    """One improvement of a rubric; implements :class:`baton.improvements.strategies.Search`."""
 
     def __init__(
         self,
         evaluator: Judged,
         labels: Sequence[Label],
         pairs: Sequence[tuple[Trace, Case | None]],
-        judge: Judge,
-        options: Options,
-        context: EvalContext,
-        on_step: Callable[[str], None],
+        options: Options = Options(),  # noqa: B008 - a tuple
+        context: EvalContext | None = None,
     ) -> None:
-        self._evaluator, self._judge, self._options = evaluator, judge, options
-        self._context, self._step, self._labels = context, on_step, labels
+        context = context or EvalContext()
+        evaluator = evaluator.with_options({"examples": None, "distilled": None})
+        if evaluator.options.rubric is not None:
+            raise InputError(
+                f"`{evaluator.name}` takes its text from the option `rubric`: put it into a rubric "
+                "of its own, and improve that"
+            )
+        self._evaluator, self._options, self._context = evaluator, options, context
         self._terms: Terms = terms_of(evaluator)
         self._pairs = {trace.id: (trace, case) for trace, case in pairs}
         there = [one for pair in pairs for one in things_of(evaluator, *pair, context)]
@@ -136,7 +151,7 @@ class _Sharpening:
             raise InputError(
                 "all labels say the same: agreement of a judge beyond chance cannot be measured"
             )
-        drawn = draw(
+        self.drawn: Drawn = draw(
             [
                 Unit(
                     each.id,
@@ -148,16 +163,17 @@ class _Sharpening:
             ],
             options.seed,
         )
-        self._split, self._groups = drawn.split, drawn.groups
+        self._split, self._groups = self.drawn.split, self.drawn.groups
         name = f"rubric:{evaluator.type}"
         self._component = name
         self.result = Improvement(
             id="",
             target=evaluator.type,
             studies=[],
-            split=drawn.split,
+            split=self._split,
             seed=options.seed,
-            notes=list(drawn.notes),
+            notes=list(self.drawn.notes),
+            status="running",
         )
         self._before = evaluator.rubric.prompt
         self._candidates = [Candidate.made(0, self._before, "as it is")]
@@ -165,13 +181,53 @@ class _Sharpening:
         self._verdicts: dict[tuple[int, str], JudgedThing] = {}
         words, (times, more) = len(self._before.split()), _LONGER
         self._most_words = options.most_words or max(times * words, words + more)
-        train = [self._things[id_].text for id_ in drawn.split.train]
-        held = [self._things[id_].text for id_ in drawn.split.held_out]
+        train = [self._things[id_].text for id_ in self._split.train]
+        held = [self._things[id_].text for id_ in self._split.held_out]
         self._leaks = Leaks(held, [*train, self._before])
         self._draw = random.Random(f"{options.seed} {name}")  # noqa: S311
         self._tries = self._rounds = self._questions = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._journal = Journal.in_memory()
+        self._progress = Progress()
+        self._spent = 0.0
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What must not change while this is resumed, by the name that people know."""
+        said = sorted((each.id, str(each.opinion)) for each in self._things.values())
+        texts = sorted((each.id, each.text) for each in self._things.values())
+        return {
+            "the rubric": f"{self._evaluator.version} {hash_of({self._component: self._before})}",
+            "the labels": _hash(said),
+            "the recordings": _hash(texts),
+            "the strategy": self._options.strategy,
+            "the seed": str(self._options.seed),
+            "the limit of words": str(self._options.most_words),
+        }
+
+    @property
+    def most_verdicts(self) -> int:
+        """How many verdicts are asked for at most."""
+        split = self._split
+        each = 2 * min(BATCH, len(split.train)) + len(split.select)
+        return self.fewest_verdicts + self._options.candidates * each
+
+    @property
+    def fewest_verdicts(self) -> int:
+        """How many verdicts a proof needs, apart from those that candidates are tried with."""
+        split = self._split
+        return len(split.train) + len(split.select) + 2 * len(split.held_out)
+
+    @property
+    def size(self) -> int:
+        """How many labelled things there are."""
+        return len(self._things)
+
+    async def rehearse(self, judge: Judge) -> None:
+        """Ask a judge about every labelled thing once, with the text as it is; keep nothing."""
+        keys = frozenset(each.key for each in self._things.values())
+        await ask(chosen(self._evaluator, keys), list(self._pairs.values()), judge, self._context)
 
     def _passes(self, opinion: Opinion) -> bool:
         if opinion.label in ("passed", "failed"):
@@ -201,56 +257,89 @@ class _Sharpening:
                     found[trace.id, subject.id] = text
         return found
 
-    async def make(self) -> Sharpened:
+    async def make(
+        self,
+        judge: Judge,
+        journal: Journal | None = None,
+        progress: Progress = Progress(),  # noqa: B008 - a tuple
+    ) -> Improvement:
+        """Look for a better text, and prove it; ``judge`` judges and proposes."""
+        self._judge, self._progress = judge, progress
+        self._journal = journal or Journal.in_memory()
         self._loop = asyncio.get_running_loop()
         split, options = self._split, self._options
-        self._step(f"{counted(len(split.train) + len(split.select), 'labelled thing')} are judged")
-        await self._see(0, [*split.train, *split.select])
-        base = self._candidates[0]
-        base.train = self._mean(0, split.train)
-        base.select = self._figures(0, split.select)
-        try:
-            await asyncio.to_thread(
-                search, self, WAYS[options.strategy], self._before,
-                list(split.train), list(split.select), self._draw.randrange(2**31),
-            )  # fmt: skip
-        except JudgeError as error:
-            self.result.stopped = str(error)
-        finally:
-            self._closed = True
-        best = self._winner()
         study = Study(
             component=self._component,
             why="its text decides how far the judge agrees with people",
             strategy=options.strategy,
             before=self._before,
             candidates=self._candidates,
-            best=best,
-            outcome="no proven gain",
-            reason="no text that was tried agrees better with people on the select part",
+            best=None,
+            outcome="stopped",
+            reason="it has not ended",
+            aimed=str(AGREES),
         )
         self.result.studies = [study]
-        after: Quality | None = None
-        if self.result.stopped is not None:
-            study.outcome, study.reason = "stopped", self.result.stopped
-            return Sharpened(self.result)
-        await self._see(0, split.held_out)
-        before = self._quality(0, split.held_out)
+        step = progress.on_step
+        try:
+            step(f"{counted(len(split.train) + len(split.select), 'labelled thing')} are judged")
+            await self._see(0, [*split.train, *split.select])
+            base = self._candidates[0]
+            base.train = self._mean(0, split.train)
+            base.select = self._figures(0, split.select)
+            await asyncio.to_thread(
+                search, self, WAYS[options.strategy], self._before,
+                list(split.train), list(split.select), self._draw.randrange(2**31),
+            )  # fmt: skip
+            study.best = self._winner()
+            await self._prove(study)
+        except JudgeError as error:
+            self.result.stopped = study.reason = str(error)
+            study.outcome = "stopped"
+        except BaseException:
+            self.result.status = "interrupted"
+            raise
+        finally:
+            self._closed = True
+            self._count()
+        self.result.status = "finished"
+        return self.result
+
+    async def _prove(self, study: Study) -> None:
+        """Try the winner on the held-out things, and say what came of it."""
+        held_out, best = self._split.held_out, study.best
+        await self._see(0, held_out)
+        before, after = self._quality(0, held_out), None
+        study.outcome = "no proven gain"
+        study.reason = "no text that was tried agrees better with people on the select part"
         if best is not None:
-            self._step(f"candidate {best} is tried on {len(split.held_out)} held-out things")
-            await self._see(best, split.held_out)
-            after = self._quality(best, split.held_out)
-            sides = self._side(0), self._side(best)
-            decided = prove(sides[0], sides[1], AGREES, groups=self._groups)
+            self._progress.on_step(
+                f"candidate {best} is tried on {counted(len(held_out), 'held-out thing')}"
+            )
+            await self._see(best, held_out)
+            after = self._quality(best, held_out)
+            decided = prove(self._side(0), self._side(best), AGREES, groups=self._groups)
             study.outcome, study.reason = decided.outcome, decided.reason
             study.proof = decided.proof
-        self.result.asked = self._questions
-        self.result.plays = len(self._verdicts)
-        return Sharpened(self.result, before, after)
+            study.marks = new_in(self._before, self._candidates[best].text)
+        if before is not None:
+            study.calibration = Calibrated(before=before, after=after)
+
+    def _count(self) -> None:
+        self.result.plays, self.result.asked, self.result.cost_usd = self._journal.sums()
+
+    def _cost(self) -> float | None:
+        """Return what was spent since this was asked before."""
+        spent = self._progress.spent()
+        if spent is None:
+            return None
+        new, self._spent = spent - self._spent, spent
+        return new
 
     # What the engine asks, from its own thread.
 
     def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
+        """Have things judged with a text that was proposed before."""
         number = self._numbers[text]
         self._wait(self._see(number, cases))
         one = self._candidates[number]
@@ -268,9 +357,11 @@ class _Sharpening:
         )
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
+        """Propose a text; the parent itself where it is refused."""
         return self._wait(self._propose(parent, moments))
 
     def batch(self) -> list[str]:
+        """Return the train things that the next candidate and its parent are tried on."""
         train = self._split.train
         wrong = [id_ for id_ in train if self._agreement(0, id_) < 1]
         right = [id_ for id_ in train if id_ not in wrong]
@@ -279,6 +370,7 @@ class _Sharpening:
         return sorted(drawn + self._draw.sample(right, min(BATCH - most, len(right))))
 
     def is_over(self) -> bool:
+        """Tell whether to stop: enough texts were tried, or none is found any more."""
         self._rounds += 1
         limit = self._options.candidates
         return self._tries >= limit or self._rounds > 5 * limit
@@ -293,20 +385,48 @@ class _Sharpening:
             raise Ended(error) from error
 
     async def _see(self, number: int, ids: Sequence[str]) -> None:
-        """Let the judge give its verdicts with a text on what it has not seen with it."""
-        missing = [id_ for id_ in dict.fromkeys(ids) if (number, id_) not in self._verdicts]
-        keys = {self._things[id_].key: id_ for id_ in missing}
+        """Let the judge give its verdicts with a text on what it has not seen with it.
+
+        Raises:
+            JudgeError: nobody answers any more; what was answered until then is kept.
+        """
+        text = self._candidates[number].text
+        hash_ = hash_of({self._component: text})
+        keys: dict[Key, str] = {}
+        for id_ in dict.fromkeys(ids):
+            if (number, id_) in self._verdicts:
+                continue
+            known = self._journal.verdict(hash_, id_)
+            if known is not None:
+                self._verdicts[number, id_] = known
+            else:
+                keys[self._things[id_].key] = id_
         if not keys:
             return
-        text = self._candidates[number].text
-        changed = {} if number == 0 else {"prompt": text}
-        one = chosen(self._evaluator.with_options(changed), frozenset(keys))
-        pairs = [self._pairs[trace] for trace in dict.fromkeys(key[0] for key in keys)]
-        for thing in await ask(one, pairs, self._judge, self._context):
-            if thing.key in keys:
-                if thing.trouble == "budget":
-                    raise JudgeError("budget", "the budget of the judge is used up")
-                self._verdicts[number, keys[thing.key]] = thing
+        one = chosen(
+            self._evaluator.with_options({} if number == 0 else {"prompt": text}), frozenset(keys)
+        )
+        broken: list[JudgedThing] = []
+
+        async def see(pair: tuple[Trace, Case | None]) -> None:
+            for thing in await ask(one, [pair], self._judge, self._context):
+                if thing.key not in keys:
+                    continue
+                if thing.trouble in _NOBODY_ANSWERS:
+                    broken.append(thing)
+                    continue
+                id_ = keys[thing.key]
+                line = Verdict(text=hash_, id=id_, thing=thing, cost_usd=self._cost())
+                self._journal.add(line)
+                self._verdicts[number, id_] = thing
+
+        await asyncio.gather(
+            *(see(self._pairs[trace]) for trace in dict.fromkeys(key[0] for key in keys))
+        )
+        if broken:
+            raise _no_answer(broken[0])
+        self._count()
+        self._progress.keep(self.result)
 
     async def _propose(self, parent: str, moments: Sequence[str]) -> str:
         if self._tries >= self._options.candidates:
@@ -328,16 +448,29 @@ class _Sharpening:
         return text
 
     async def _ask(self, name: str, material: Material) -> Any:
-        asked = request(name, self._component, self._most_words, material)
-        sample = (self._options.seed % 1_000_000) * 10_000 + self._questions
+        number = self._questions
         self._questions += 1
-        try:
-            response = await self._judge.ask(asked, sample=sample)
-        except JudgeError as error:
-            if error.kind in ("unparsable", "refusal", "truncated", "empty"):
-                return None
-            raise
-        return response.value.get(question(name).answer) or None
+        known = self._journal.proposal(self._component, number)
+        if known is None:
+            asked = request(name, self._component, self._most_words, material)
+            sample = (self._options.seed % 1_000_000) * 10_000 + number
+            value: dict[str, Any] = {}
+            requests = 1
+            try:
+                response = await self._judge.ask(asked, sample=sample)
+                value, requests = response.value, response.requests
+            except JudgeError as error:
+                if error.kind not in ("unparsable", "refusal", "truncated", "empty"):
+                    raise
+            known = Proposal(
+                study=self._component,
+                number=number,
+                value=value,
+                requests=requests,
+                cost_usd=self._cost(),
+            )
+            self._journal.add(known)
+        return known.value.get(question(name).answer) or None
 
     def _fault(self, text: str) -> str | None:
         if text in self._numbers:
@@ -445,3 +578,13 @@ class _Sharpening:
         if notes:
             lines.append(f"people note: {clip(notes, 500, ' ').text}")
         return "\n".join([*lines, clip(labelled.text, _SHOWN).text])
+
+
+def _hash(value: object) -> str:
+    return sha256(msgspec.json.encode(value)).hexdigest()[:16]
+
+
+def _no_answer(thing: JudgedThing) -> JudgeError:
+    """Return the error that ends a search, of a thing about which nobody answered."""
+    kind = next(each for each in _NOBODY_ANSWERS if each == thing.trouble)
+    return JudgeError(kind, (thing.why or "no answer").removeprefix(f"{kind}: "))

@@ -39,9 +39,9 @@ class JudgedThing(msgspec.Struct, frozen=True, kw_only=True):
     """One score of a rubric, about one thing in one trace.
 
     ``model`` is ``None`` when no judge answered: findings or a distilled judge did (``settled``),
-    or something went wrong (``trouble``). ``asked`` is the model that was asked first, where that
-    is known. ``agent`` is who the thing was given to. ``position`` counts from 1 in its trace,
-    ``length`` the characters that were judged.
+    or something went wrong (``trouble``, and ``why``). ``asked`` is the model that was asked first,
+    where that is known. ``agent`` is who the thing was given to. ``position`` counts from 1 in its
+    trace, ``length`` the characters that were judged.
     """
 
     trace: str
@@ -59,6 +59,7 @@ class JudgedThing(msgspec.Struct, frozen=True, kw_only=True):
     votes: Votes | None = None
     asked: str | None = None
     length: int | None = None
+    why: str | None = None
 
     @property
     def key(self) -> Key:
@@ -177,6 +178,7 @@ def _things(
                 trouble=trouble,
                 votes=votes,
                 length=judged.length,
+                why=score.reason if score.status == "error" else None,
             )
         )
     return things

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from baton.http.credentials import address as address_of
 from baton.http.rate_limits import retry_after
 from baton.model import InputError, Problem, suggestion
 from baton.runner.loop import run_anywhere
-from baton.stats.intervals import mean_interval
+from baton.stats.intervals import Estimate, mean_interval
 from baton.stats.sequential import Watch
 
 from .database import EVERY_PROJECT
@@ -238,6 +238,62 @@ def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
                 yield place, f"there is no field `{name}`; {suggestion(name, ISSUE_FIELDS)}"
 
 
+class Said(NamedTuple):
+    """What a message says of a condition: its figure, the limit of that, and a sentence."""
+
+    figure: Estimate
+    limit: float
+    text: str
+
+
+class Condition(NamedTuple):
+    """What is watched in the scores of one evaluator of a rule.
+
+    Args:
+        evaluator: whose scores.
+        text: the condition as it is listed: of another text it is another one.
+        to: where messages go.
+        watch: makes what watches the values of an agent.
+        values: says what a score tells: the agent, or nothing for all, and a value from 0 to 1 of
+            which low ones are bad.
+        said: says what is to be told of an agent, after its watch has opened or closed.
+    """
+
+    evaluator: str
+    text: str
+    to: tuple[Channel, ...]
+    watch: Callable[[], Watch]
+    values: Callable[[Mapping[str, Any]], Iterable[tuple[str, float]]]
+    said: Callable[[str, Watch], Said]
+
+
+def condition_of(made: Alert) -> Condition:
+    """Return what an alert of a rule watches."""
+    when = made.when
+    low_is_bad = when.sign == "<"
+
+    def watch() -> Watch:
+        return Watch(limit=when.limit if low_is_bad else 1 - when.limit, over=when.over or OVER)
+
+    def values(row: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+        value = min(1.0, max(0.0, row["value"]))
+        agent = (row["to_agent"] or "") if when.by_agent else ""
+        return [(agent, value if low_is_bad else 1 - value)]
+
+    def said(agent: str, watch: Watch) -> Said:
+        figure = mean_interval(watch.last if low_is_bad else [1 - value for value in watch.last])
+        shown = f"{when.evaluator}" + (f" of {agent}" if agent else "")
+        direction = "below" if low_is_bad else "above"
+        text = (
+            f"{shown} is {direction} {when.limit:g}: {figure} over the last {watch.over}"
+            if watch.is_open
+            else f"{shown} is back: {figure} over the last {watch.over}"
+        )
+        return Said(figure, when.limit, text)
+
+    return Condition(when.evaluator, when.text, made.to, watch, values, said)
+
+
 def check_alerts(store: Store, rules: Rules, now: float) -> int:
     """Look at the scores that came since the last time; returns how many alerts changed.
 
@@ -253,26 +309,34 @@ def check_alerts(store: Store, rules: Rules, now: float) -> int:
         for rule in rules.rules:
             if rule.spec.project in (None, name):
                 for each in rule.alerts:
-                    while True:
-                        looked, changes = _look(store, project, rule, each, now)
-                        changed += changes
-                        if looked < _SCORES:
-                            break
+                    changed += look(store, project, rule, condition_of(each), now)
     return changed
 
 
-def _look(store: Store, project: int, rule: Rule, made: Alert, now: float) -> tuple[int, int]:
+def look(store: Store, project: int, rule: Rule, condition: Condition, now: float) -> int:
+    """Look at all scores that are new to a condition; returns how many alerts changed."""
+    changed = 0
+    while True:
+        looked, changes = _look(store, project, rule, condition, now)
+        changed += changes
+        if looked < _SCORES:
+            return changed
+
+
+def _look(
+    store: Store, project: int, rule: Rule, condition: Condition, now: float
+) -> tuple[int, int]:
     """Look at some scores; returns how many there were, and how many alerts changed."""
-    condition = made.when.text
     key = (
         (alert_watch.c.project == project)
         & (alert_watch.c.rule == rule.name)
-        & (alert_watch.c.condition == condition)
+        & (alert_watch.c.condition == condition.text)
     )
     query = select(alert_watch.c.score, alert_watch.c.watches).where(key)
+    of = (store, project, rule.name, condition.evaluator)
     with store.read() as connection:
         known = connection.execute(query).one_or_none()
-        if not _new_scores(connection, store, project, rule, made, known and known.score, now, 1):
+        if not _new_scores(connection, *of, known and known.score, now, 1):
             return 0, 0
     with store.write() as connection:
         if store.is_postgresql:
@@ -281,9 +345,7 @@ def _look(store: Store, project: int, rule: Rule, made: Alert, now: float) -> tu
             if not connection.execute(lock).scalar():
                 return 0, 0
         known = connection.execute(query).one_or_none()
-        rows = _new_scores(
-            connection, store, project, rule, made, known and known.score, now, _SCORES
-        )
+        rows = _new_scores(connection, *of, known and known.score, now, _SCORES)
         if not rows:
             return 0, 0
         watches: dict[str, Watch] = {}
@@ -293,23 +355,21 @@ def _look(store: Store, project: int, rule: Rule, made: Alert, now: float) -> tu
         for row in rows:
             if row["rescore"] is not None:
                 continue
-            agent = (row["to_agent"] or "") if made.when.by_agent else ""
-            watch = watches.get(agent)
-            if watch is None:
-                if len(watches) >= _AGENTS:
-                    continue
-                limit = made.when.limit if made.when.sign == "<" else 1 - made.when.limit
-                watch = watches[agent] = Watch(limit=limit, over=made.when.over or OVER)
-            value = min(1.0, max(0.0, row["value"]))
-            if watch.add(value if made.when.sign == "<" else 1 - value):
-                _change(connection, project, rule, made, agent, watch, now)
-                changes += 1
+            for agent, value in condition.values(row):
+                watch = watches.get(agent)
+                if watch is None:
+                    if len(watches) >= _AGENTS:
+                        continue
+                    watch = watches[agent] = condition.watch()
+                if watch.add(value):
+                    _change(connection, project, rule, condition, agent, watch, now)
+                    changes += 1
         values = {
             "score": rows[-1]["id"],
             "watches": msgspec.json.encode(watches).decode(),
         }
         if known is None:
-            row = {"project": project, "rule": rule.name, "condition": condition, **values}
+            row = {"project": project, "rule": rule.name, "condition": condition.text, **values}
             connection.execute(insert(alert_watch).values(row))
         else:
             connection.execute(update(alert_watch).where(key).values(values))
@@ -320,8 +380,8 @@ def _new_scores(
     connection: Connection,
     store: Store,
     project: int,
-    rule: Rule,
-    made: Alert,
+    rule: str,
+    evaluator: str,
     after: int | None,
     now: float,
     most: int,
@@ -339,11 +399,18 @@ def _new_scores(
         earlier.c.rescore.is_(None),
     )
     query = (
-        select(score.c.id, score.c.to_agent, score.c.value, score.c.rescore)
+        select(
+            score.c.id,
+            score.c.to_agent,
+            score.c.value,
+            score.c.rescore,
+            score.c.evaluator_version,
+            score.c.details,
+        )
         .where(
             score.c.project == project,
-            score.c.rule == rule.name,
-            score.c.evaluator == made.when.evaluator,
+            score.c.rule == rule,
+            score.c.evaluator == evaluator,
             score.c.sampled,
             score.c.value.is_not(None),
             ~again.exists(),
@@ -384,20 +451,20 @@ def _change(
     connection: Connection,
     project: int,
     rule: Rule,
-    made: Alert,
+    condition: Condition,
     agent: str,
     watch: Watch,
     now: float,
 ) -> None:
     """Open or close an alert, and put its message into the queue of each channel."""
     mine = (alert.c.project == project) & (alert.c.rule == rule.name)
-    mine &= (alert.c.condition == made.when.text) & (alert.c.subject == agent)
+    mine &= (alert.c.condition == condition.text) & (alert.c.subject == agent)
     opened, closed = now, None
     if watch.is_open:
         row = {
             "project": project,
             "rule": rule.name,
-            "condition": made.when.text,
+            "condition": condition.text,
             "subject": agent,
             "opened": now,
             "message": "",
@@ -410,38 +477,82 @@ def _change(
         open_one = open_one.order_by(alert.c.id.desc()).limit(1)
         number, opened = connection.execute(open_one).one()
         closed = now
-    last = watch.last if made.when.sign == "<" else [1 - value for value in watch.last]
-    figure = mean_interval(last)
-    shown = f"{made.when.evaluator}" + (f" of {agent}" if agent else "")
-    direction = "below" if made.when.sign == "<" else "above"
-    said = (
-        f"{shown} is {direction} {made.when.limit:g}: {figure} over the last {watch.over}"
-        if watch.is_open
-        else f"{shown} is back: {figure} over the last {watch.over}"
-    )
+    figure, limit, said = condition.said(agent, watch)
     message = Message(
         event="alert.opened" if watch.is_open else "alert.closed",
         alert=number,
         project=project,
         rule=rule.name,
-        condition=made.when.text,
+        condition=condition.text,
         agent=agent or None,
         figure=figure.value,
         low=figure.low,
         high=figure.high,
         over=watch.over,
-        limit=made.when.limit,
+        limit=limit,
         opened=_rfc3339(opened),
         closed=None if closed is None else _rfc3339(closed),
         text=f"{said} (rule: {rule.name})",
     )
     change = update(alert).where(alert.c.project == project, alert.c.id == number)
     connection.execute(change.values(closed=closed, message=message.text))
-    for channel in made.to:
+    _send_later(connection, condition.to, message, now)
+
+
+def close_alerts(
+    store: Store, project: int, prefix: str, kept: Collection[tuple[str, str]], why: str, now: float
+) -> int:
+    """Close open alerts of conditions that are no longer there; returns how many.
+
+    Args:
+        store: where they are.
+        project: whose.
+        prefix: how the conditions start that are looked at.
+        kept: those that are still there: the rule and the condition.
+        why: what is said of it.
+        now: the time.
+    """
+    query = select(alert).where(
+        alert.c.project == project,
+        alert.c.closed.is_(None),
+        alert.c.condition.startswith(prefix, autoescape=True),
+    )
+    with store.read() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    over = [row for row in rows if (row["rule"], row["condition"]) not in kept]
+    if not over:
+        return 0
+    with store.write() as connection:
+        for row in over:
+            mine = (alert.c.project == project) & (alert.c.id == row["id"])
+            change = update(alert).where(mine, alert.c.closed.is_(None))
+            said = f"{row['condition']}: {why} (rule: {row['rule']})"
+            if not connection.execute(change.values(closed=now, message=said)).rowcount:
+                continue  # another worker has
+            opened = select(delivery.c.channel, delivery.c.message).where(
+                delivery.c.project == project,
+                delivery.c.alert == row["id"],
+                delivery.c.change == "opened",
+            )
+            for channel, message in connection.execute(opened).all():
+                last = msgspec.structs.replace(
+                    msgspec.json.decode(message, type=Message),
+                    event="alert.closed",
+                    closed=_rfc3339(now),
+                    text=said,
+                )
+                _send_later(connection, [channel], last, now)
+    return len(over)
+
+
+def _send_later(
+    connection: Connection, to: Iterable[Channel], message: Message, now: float
+) -> None:
+    for channel in to:
         row = {
-            "project": project,
-            "alert": number,
-            "change": "opened" if watch.is_open else "closed",
+            "project": message.project,
+            "alert": message.alert,
+            "change": message.event.removeprefix("alert."),
             "channel": channel,
             "message": msgspec.json.encode(message).decode(),
             "attempts": 0,

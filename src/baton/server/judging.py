@@ -18,19 +18,17 @@ import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from baton.evaluators.judged import Judged
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.network import Connect
 from baton.judges.settings import check_ready
-from baton.model import DistilledUse, InputError, Problem, Trace
+from baton.model import InputError, Problem, Trace
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere
-from baton.runner.scoring import distilled_uses
-from baton.stats.intervals import is_above
 
 from .bodies import BodyGone
 from .database import EVERY_PROJECT
+from .drift import drift_status, stepped_back
 from .judge_examples import with_examples
 from .rows import Sums
 from .rules import Budget, Part, Rule, Rules, listed
@@ -56,8 +54,6 @@ _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
 _ATTEMPTS = 3
 _LONGEST_ERROR = 2000
 """Letters of an error in the queue."""
-_NEWEST = 2_000
-"""Scores of a rule by which it is told whether its distilled judge still agrees."""
 
 
 class _Item(NamedTuple):
@@ -234,7 +230,7 @@ def _ask(
 ) -> dict[int, _Asked]:
     """Ask the judges of a rule about some conversations, one judge after the other."""
     asked = {one.item.id: _Asked([]) for one in work}
-    for part in rule.judged:
+    for part in stepped_back(store, project, rule).judged:
         left = None
         if rule.budget is not None:
             left = rule.budget.cost_usd - spent(store, project, rule.name, rule.budget, now)
@@ -335,7 +331,9 @@ def _keep(
     item = one.item
     names = {number: name for name, number in store.projects().items()}
     others = [
-        each for each in rules.for_project(names.get(item.project, "")) if each.name != rule.name
+        stepped_back(store, item.project, each)
+        for each in rules.for_project(names.get(item.project, ""))
+        if each.name != rule.name
     ]
     if one.item.rescore is not None:
         others = []  # it is about one rule
@@ -477,39 +475,17 @@ def _used_up(rule: Rule, now: float) -> str:
 def rules_with_status(store: Store, rules: Rules, project: str, now: float) -> list[dict[str, Any]]:
     """Return what `GET /api/v1/rules` shows: the rules of a project, and how their judging is.
 
-    ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`. A rule with a
-    distilled judge has ``distilled``: what that answered of the newest scores, what the judge
-    checked and agreed on, and whether it ``drifts``.
+    ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`. A rule with
+    distilled judges has ``distilled``; see :func:`baton.server.drift.drift_status`.
     """
     status = {row["rule"]: row for row in judging_status(store, rules, now, project)}
     rows = listed(rules, project)
     for row in rows:
         rule = rules.named(row["name"])
         row["judging"] = status.get(row["name"]) if rule is not None and rule.judged else None
-        if rule is not None and any(_has_distilled(part) for part in rule.judged):
-            row["distilled"] = _distilled(store, store.project(project), rule.name)
+        if rule is not None and rule.drift_alerts:
+            row["distilled"] = drift_status(store, store.project(project), rule)
     return rows
-
-
-def _has_distilled(part: Part) -> bool:
-    """Tell whether a distilled judge answers before the judge of a part."""
-    evaluators = [one.evaluator for one in part.plan.evaluators]
-    return any(isinstance(each, Judged) and each.distilled is not None for each in evaluators)
-
-
-def _distilled(store: Store, project: int, rule: str) -> dict[str, Any]:
-    """Count what the distilled judges of a rule did in its newest scores."""
-    query = select(score.c.details).where(
-        score.c.project == project, score.c.rule == rule, score.c.replaced_by.is_(None)
-    )
-    with store.read() as connection:
-        rows = connection.scalars(query.order_by(score.c.id.desc()).limit(_NEWEST)).all()
-    use = DistilledUse()
-    for details in rows:
-        for said in distilled_uses(msgspec.json.decode(details)):
-            use.join(said)
-    drifts = is_above(use.audited - use.agreed, use.audited, use.limit)
-    return {**msgspec.structs.asdict(use), "scores": len(rows), "drifts": drifts}
 
 
 def judging_status(store: Store, rules: Rules, now: float, project: str) -> list[dict[str, Any]]:

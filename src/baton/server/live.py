@@ -12,6 +12,7 @@ from baton.model.subjects import Origin
 
 from .alerts import check_alerts, deliver
 from .conversations import Recorded, record_of
+from .drift import check_drift, stepped_back
 from .issue_notices import note_events, tell_of_issues
 from .issue_work import vectors_within, work_on_issues
 from .issues import regroup_due
@@ -65,6 +66,7 @@ class Live:
             )
             self._tell_unknown(project, told.rules)
         rules = self._rules.for_project(self._names.get(project, ""), origin.rules)
+        rules = [stepped_back(self._store, project, each) for each in rules]
         scored = score(record, rules, origin, redaction=OFF)
         return scored.rows, scored.waiting
 
@@ -105,6 +107,7 @@ class Live:
     def alert(self, now: float) -> bool:
         """Look at new scores, and send messages that are due; tells whether there was anything."""
         changed = check_alerts(self._store, self._rules, now)
+        changed += check_drift(self._store, self._rules, now)
         if self._addresses.issues is not None:
             changed += note_events(self._store, self._addresses.issues, now)
             changed += tell_of_issues(self._store, self._addresses, now)

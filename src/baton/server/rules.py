@@ -7,11 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from baton.config.judge import at_lines
+from baton.evaluators.judged import Judged
 from baton.formats.document import Document
 from baton.gate.rules import GateRule, read_condition
 from baton.judges.settings import JudgeSettings, read_settings, refuse_written_keys
@@ -111,6 +112,26 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     to: tuple[Channel, ...]
 
 
+class DriftAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """Watches whether a judge still agrees with the distilled judge before it.
+
+    ``file`` is the hash of the distilled judge, ``limit`` the share of its answers that may differ.
+    """
+
+    evaluator: str
+    file: str
+    limit: float
+    to: tuple[Channel, ...]
+
+    @property
+    def text(self) -> str:
+        """The condition, as it is listed: of another file or limit it is another one."""
+        return f"{DISTILLED} {self.evaluator} ({self.file}) differs > {self.limit:g}"
+
+
+DISTILLED = "distilled judge of"
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """What is scored as it arrives; see :class:`RuleSpec`. ``sample`` is 0 to 1."""
 
@@ -121,6 +142,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     spec: RuleSpec
     sample: float = 1.0
     alerts: tuple[Alert, ...] = ()
+    drift_alerts: tuple[DriftAlert, ...] = ()
 
     @property
     def judged(self) -> list[Part]:
@@ -326,6 +348,16 @@ def _rule(
         spec=spec,
         sample=sample or 0.0,
         alerts=tuple(alerts),
+        drift_alerts=tuple(
+            DriftAlert(
+                evaluator=each.name,
+                file=each.distilled.version,
+                limit=each.distilled.options.max_error,
+                to=tuple(one for one in get_args(Channel) if one in channels),
+            )
+            for each in (one.evaluator for one in planned)
+            if isinstance(each, Judged) and each.distilled is not None
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from baton.providers.base import ConfiguredProvider
 
 from .agents import build_agent, find_target, in_own_process, variants_of
 from .prepare import PathLike, TrustLike
+from .sharpen import rubric_change
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +43,16 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         listed = [f"{path}: {', '.join(names)}" for path, names in self.files.items()]
         if self.branch is not None:
             head = f"committed to the branch {self.branch} ({(self.commit or '')[:12]}):"
-            return [head, *(f"  {line}" for line in listed)]
-        return ["written:", *(f"  {line}" for line in listed), f"the old files: {self.backups}"]
+            return [head, *(f"  {line}" for line in listed), *self._next]
+        lines = ["written:", *(f"  {line}" for line in listed), f"the old files: {self.backups}"]
+        return [*lines, *self._next]
+
+    @property
+    def _next(self) -> list[str]:
+        names = [name for each in self.files.values() for name in each]
+        if any(name.startswith("rubric:") for name in names):
+            return ["change `version:` as well, as calibrations are of one text"]
+        return []
 
 
 def read_improvement(folder: PathLike) -> Improvement:
@@ -95,6 +104,10 @@ def apply_improvement(
     changes = [_change(study) for study in known.studies if study.after is not None]
     if not changes:
         raise InputError("no gain is proven: there is nothing to write")
+    own = None if isinstance(improvement, Improvement) else Path(improvement)
+    backups = own or Path(HOME, "improvements", known.id)
+    if changes[0].component.startswith("rubric:"):
+        return _apply_rubric(known, target, branch, backups)
     trusted = trust if isinstance(trust, Trust) else trust_of(trust)
     found = find_target([target or known.target], trusted, app)
     places = variants_of(found.config if found.provider is None else None, variant)
@@ -106,13 +119,33 @@ def apply_improvement(
     root = (working_tree(folder) or folder).resolve()
     config = Path(found.config.file) if found.config is not None else None
     where = {each.component: _places(provider, each.component, config) for each in changes}
-    own = None if isinstance(improvement, Improvement) else Path(improvement)
     files = changes_of_files(changes, where, root, leave=own)
+    return _put(files, root, branch, backups, known)
+
+
+def _apply_rubric(
+    known: Improvement, target: str | None, branch: str | None, backups: Path
+) -> Applied:
+    file = target or known.rubric_file
+    if file is None:
+        name = known.target
+        raise InputError(
+            f"`{name}` comes with Baton, and is not written: copy it to a file of your own "
+            f"(`baton rubrics show {name}`), give it another name, and put the text there"
+        )
+    (study,) = known.studies
+    root, change = rubric_change(Path(file), study)
+    return _put([change], root, branch, backups, known)
+
+
+def _put(
+    files: list[FileChange], root: Path, branch: str | None, base: Path, known: Improvement
+) -> Applied:
+    """Commit changed files to a branch, or write them with a copy of the old ones."""
     named = {str(each.path): each.components for each in files}
     if branch is not None:
-        commit = _commit(files, folder, branch, known)
-        return Applied(files=named, branch=branch, commit=commit)
-    backups = _backups(own or Path(HOME, "improvements", known.id))
+        return Applied(files=named, branch=branch, commit=_commit(files, root, branch, known))
+    backups = _backups(base)
     write_files(files, root, backups)
     return Applied(files=named, backups=str(backups))
 

@@ -456,15 +456,14 @@ async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
         folder = Path(resumed)
         journal = Journal.resume(folder, about, given.pointed)
     else:
-        folder = _new_folder(Path(options.get("out", IMPROVEMENTS)), moments)
+        folder = new_folder(Path(options.get("out", IMPROVEMENTS)), moments.dataset.name)
         journal = Journal.begin(folder, about, given.pointed)
     given = msgspec.structs.replace(given, pointed=journal.pointed)
     if (on_start := options.get("on_start")) is not None:
         on_start(folder)
 
     def keep(improvement: Improvement) -> None:
-        encoded = msgspec.json.format(msgspec.json.encode(improvement), indent=2)
-        write_whole(folder / RESULT, encoded + b"\n")
+        keep_result(folder, improvement)
 
     with journal:
         judge: Any = work.judge
@@ -508,9 +507,16 @@ def _lines(folder: Path, most: int) -> int:
         return 0
 
 
-def _new_folder(root: Path, moments: Moments) -> Path:
+def keep_result(folder: Path, improvement: Improvement) -> None:
+    """Write what came of an improvement into its folder."""
+    encoded = msgspec.json.format(msgspec.json.encode(improvement), indent=2)
+    write_whole(folder / RESULT, encoded + b"\n")
+
+
+def new_folder(root: Path, name: str | None) -> Path:
+    """Return a folder for an improvement that is not there yet, named after the time and a name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    name = moments.dataset.name or "improvement"
+    name = name or "improvement"
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", os.fspath(name)).strip("-.")[:60] or "improvement"
     for attempt in range(1, 1000):
         folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))

@@ -5,58 +5,79 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
+import msgspec
+
+from baton.config import Config
+from baton.config.git import working_tree
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import load_rubric
-from baton.evaluators.judging.rubric import Rubric
 from baton.formats.document import Document, read_bytes
-from baton.formats.own_files import naming, write_whole
 from baton.formats.rewrite import rewrite
-from baton.improvements.rubrics import CANDIDATES, Options, Sharpened, sharpen
-from baton.improvements.strategies import strategy_named
-from baton.model import EvalContext, InputError, Problem
+from baton.improvements.journal import Journal
+from baton.improvements.reflect import MOMENTS
+from baton.improvements.result import Improvement, Strategy, Study
+from baton.improvements.rubrics import CANDIDATES, Options, Progress, RubricSearch
+from baton.improvements.strategies import WAYS, strategy_named
+from baton.improvements.texts_in_files import FileChange
+from baton.judges.prompts import USUAL_OUTPUT
+from baton.model import EvalContext, InputError, Problem, Usage
 from baton.runner.loop import run_until_terminated
 from baton.runner.plan import PlannedEvaluator, make_plan
 
 from .calibrate import labelled_traces, labels_first
 from .file_kinds import config_of
-from .prepare import Note, PathLike, log_note
+from .improve import IMPROVEMENTS, keep_result, new_folder
+from .prepare import Note, PathLike, log_note, refuse_unknown
 from .rubrics import rubric_evaluator, rubric_files
 from .server_source import with_servers_fetched
 
+if TYPE_CHECKING:
+    from baton.judges.judge import LlmJudge
 
-class SharpenedRubric(NamedTuple):
-    """What came of it; ``file`` is the rubric's, where it is the user's own, and ``written``."""
-
-    rubric: Rubric
-    sharpened: Sharpened
-    file: Path | None
-    written: bool
+_MOMENT_TOKENS = 500
+"""Tokens that a proposer is shown of a labelled thing: 1,500 characters, and what was said."""
 
 
-def improve_rubric(
-    rubric: str,
-    labels: PathLike,
-    traces: Sequence[PathLike],
-    *,
-    config: PathLike | None = None,
-    judge: str | JudgeFlags | None = None,
-    strategy: str = "gepa",
-    seed: int = 0,
-    candidates: int = CANDIDATES,
-    max_words: int | None = None,
-    agents: PathLike | None = None,
-    apply: bool = False,
-    on_step: Callable[[str], None] = lambda _: None,
-    note: Note = log_note,
-) -> SharpenedRubric:
-    """Look for a text of a rubric with which the judge agrees better with people, and prove it.
+class RubricEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What an improvement of a rubric would take at most; nobody was asked.
 
     Args:
-        rubric: the rubric, by any of its names, or its file.
-        labels: what people say: a file of `baton label`, or a dataset with labels.
-        traces: the recordings that the labels are of.
+        train: labelled things of each part.
+        select: those that candidates are ranked by.
+        held_out: those that the winner is proven on.
+        verdicts: how many verdicts the judge would give.
+        fewest_verdicts: how many of them a proof needs, apart from those that candidates are tried
+            with.
+        proposals: how many requests would be made for proposals.
+        calls: requests of both kinds together.
+        input_tokens: what these would read.
+        output_tokens: what the model would answer.
+        cost_usd: what these would cost, if the price is known.
+        model: the model that judges and proposes.
+        notes: what is to be known of the labels.
+    """
+
+    train: int
+    select: int
+    held_out: int
+    verdicts: int
+    fewest_verdicts: int
+    proposals: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    model: str
+    notes: list[str]
+
+
+class RubricOptions(TypedDict, total=False):
+    """How a rubric is improved.
+
+    Keys:
         config: a config with `judge:`, the rubric's options, and rubrics of the user's own.
         judge: the judge's model; it also proposes. Goes before the config.
         strategy: how texts are proposed, as for :func:`baton.improve`.
@@ -64,67 +85,222 @@ def improve_rubric(
         candidates: how many texts are tried, at most.
         max_words: the longest text; twice the old one, or 150 words more, when left out.
         agents: agent definitions.
-        apply: write a text that is proven to be better into the rubric's file.
+        out: where the folder of the improvement is made; `.baton/improvements` when left out.
+        resume: the folder of an improvement that was ended early: what it has is not asked again.
+        on_start: is told the folder.
         on_step: is told what goes on, in a line each.
         note: takes what is worth knowing.
+    """
+
+    config: PathLike | None
+    judge: str | JudgeFlags | None
+    strategy: str
+    seed: int
+    candidates: int
+    max_words: int | None
+    agents: PathLike | None
+    out: PathLike
+    resume: PathLike | None
+    on_start: Callable[[Path], None]
+    on_step: Callable[[str], None]
+    note: Note
+
+
+def improve_rubric(
+    rubric: str,
+    labels: PathLike,
+    traces: Sequence[PathLike] = (),
+    **options: Unpack[RubricOptions],
+) -> Improvement:
+    """Look for a text of a rubric with which the judge agrees better with people, and prove it.
+
+    The rubric's file is not written: :func:`baton.apply_improvement` does that.
+
+    Args:
+        rubric: the rubric, by any of its names, or its file.
+        labels: what people say: a file of `baton label`, or a dataset with labels.
+        traces: the recordings that the labels are of.
+        options: see :class:`RubricOptions`.
 
     Raises:
-        InputError: files that do not go together, too few labels, or a rubric of Baton's to apply
-            to.
+        InputError: files that do not go together, too few labels, or no model to ask.
     """
+    work = _prepared(rubric, labels, traces, options)
+    flags, resumed = work.flags, options.get("resume")
+    # Made before the folder: a judge that has no key leaves none behind.
+    judge = _judge_of(work, flags)
+    about = {**work.search.about, "the model": judge.model}
+    if resumed is not None:
+        folder = Path(resumed)
+        journal = Journal.resume(folder, about)
+        _, _, spent = journal.sums()
+        if flags.max_cost is not None and spent is not None:
+            left = max(0.0, flags.max_cost - spent)
+            judge = _judge_of(work, msgspec.structs.replace(flags, max_cost=left))
+    else:
+        folder = new_folder(Path(options.get("out", IMPROVEMENTS)), f"rubric-{work.shape.type}")
+        journal = Journal.begin(folder, about)
+    if (on_start := options.get("on_start")) is not None:
+        on_start(folder)
+    search = work.search
+    search.result.id = folder.name
+    search.result.rubric_file = None if work.file is None else os.fspath(work.file)
+
+    def keep(improvement: Improvement) -> None:
+        keep_result(folder, improvement)
+
+    def spent_of() -> float | None:
+        return None if judge.price(Usage(input_tokens=1, output_tokens=1)) is None else judge.spent
+
+    async def made() -> Improvement:
+        on_step = options.get("on_step", lambda _: None)
+        async with judge:
+            return await search.make(judge, journal, Progress(on_step, keep, spent_of))
+
+    with journal:
+        try:
+            return run_until_terminated(made())
+        finally:
+            keep(search.result)
+
+
+def estimate_rubric(
+    rubric: str,
+    labels: PathLike,
+    traces: Sequence[PathLike] = (),
+    **options: Unpack[RubricOptions],
+) -> RubricEstimate:
+    """Say what :func:`improve_rubric` would take at most; nobody is asked, and no key is needed.
+
+    Raises:
+        InputError: as :func:`improve_rubric` does, as far as it can be known.
+    """
+    from baton.judges.judge import Rehearsal
+
+    work = _prepared(rubric, labels, traces, options)
+    flags = msgspec.structs.replace(work.flags, rehearsal=True)
+
+    async def asked() -> RubricEstimate:
+        async with Rehearsal(_judge_of(work, flags, cached=False)) as judge:
+            await work.search.rehearse(judge)
+            one = judge.estimate()
+            split, search = work.search.result.split, work.search
+            # Texts of candidates are about as long as the one there is, next to the material.
+            times = search.most_verdicts / search.size
+            proposals = work.candidates * len(WAYS[work.strategy].asks)
+            read = _MOMENT_TOKENS * (4 + MOMENTS)
+            written = 4 * _MOMENT_TOKENS + USUAL_OUTPUT
+            price = judge.price(Usage(input_tokens=read, output_tokens=written))
+            known = price is not None and one.cost_usd is not None
+            return RubricEstimate(
+                train=len(split.train),
+                select=len(split.select),
+                held_out=len(split.held_out),
+                verdicts=search.most_verdicts,
+                fewest_verdicts=search.fewest_verdicts,
+                proposals=proposals,
+                calls=round(one.calls * times) + proposals,
+                input_tokens=round(one.input_tokens * times) + proposals * read,
+                output_tokens=round(one.output_tokens * times) + proposals * written,
+                cost_usd=one.cost_usd * times + proposals * price
+                if known and one.cost_usd is not None and price is not None
+                else None,
+                model=judge.model,
+                notes=search.drawn.notes,
+            )
+
+    return run_until_terminated(asked())
+
+
+class _Work(NamedTuple):
+    shape: Judged
+    search: RubricSearch
+    settings: Config | None
+    flags: JudgeFlags
+    file: Path | None
+    candidates: int
+    strategy: Strategy
+
+
+def own_file(rubric: str, config: PathLike | None = None) -> Path:
+    """Return the file of a rubric of the user's own, which a better text can be written into.
+
+    Raises:
+        InputError: the rubric comes with Baton.
+    """
+    settings = config_of(config) if config is not None else None
+    shape = rubric_evaluator(rubric, settings).shape
+    file = _file_of(rubric, settings, shape.name)
+    if file is None:
+        raise InputError(
+            f"`{shape.name}` comes with Baton: copy it to a file of your own "
+            f"(`baton rubrics show {shape.name}`), and improve that one under another name"
+        )
+    return file
+
+
+def _file_of(rubric: str, settings: Config | None, name: str) -> Path | None:
+    known = rubric_files(settings, (), [rubric]).get(name)
+    return known.file if known is not None and known.own else None
+
+
+def _prepared(
+    rubric: str, labels: PathLike, traces: Sequence[PathLike], options: RubricOptions
+) -> _Work:
+    refuse_unknown("`improve_rubric`", options, RubricOptions.__annotations__)
+    config, judge = options.get("config"), options.get("judge")
+    note = options.get("note", log_note)
     settings = config_of(config) if config is not None else None
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     evaluator = rubric_evaluator(rubric, settings)
-    known = rubric_files(settings, (), [rubric]).get(evaluator.shape.name)
-    file = known.file if known is not None and known.own else None
-    if apply and file is None:
-        raise InputError(
-            f"`{evaluator.type}` comes with Baton: copy it to a file of your own "
-            f"(`baton rubrics show {evaluator.type}`), and improve that one under another name"
-        )
     given, more = labels_first(rubric, evaluator, [labels, *traces])
     if given.file is None and given.server is None:
         raise InputError(f"{os.fspath(labels)}: holds no labels")
     paths = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
     if not paths and given.server is None:
         raise InputError("name the recordings that the labels are of")
-    pairs = labelled_traces(paths, given, settings, agents, note)
+    pairs = labelled_traces(paths, given, settings, options.get("agents"), note)
     context = settings.plan.context if settings is not None else EvalContext()
-    options = Options(strategy_named(strategy), seed, candidates, max_words)
-
-    async def made() -> Sharpened:
-        judging = settings.judging if settings is not None else JudgeConfig()
-        plan = settings.plan if settings is not None else make_plan([evaluator])
-        planned = [PlannedEvaluator(evaluator=evaluator)]
-        async with make_judge_of(judging, flags, plan, planned) as asked:
-            return await sharpen(evaluator, given.labels, pairs, asked, options, context, on_step)
-
-    found = run_until_terminated(made())
-    (study,) = found.improvement.studies
-    written = False
-    if apply and file is not None and study.after is not None:
-        write_text(file, study.before, study.after)
-        written = True
-        note(f"{file}: change `version:` as well, as calibrations are of one text")
-    return SharpenedRubric(evaluator.shape, found, file, written)
+    strategy = strategy_named(options.get("strategy", "gepa"))
+    candidates = options.get("candidates", CANDIDATES)
+    wanted = Options(strategy, options.get("seed", 0), candidates, options.get("max_words"))
+    search = RubricSearch(evaluator, given.labels, pairs, wanted, context)
+    file = _file_of(rubric, settings, evaluator.shape.name)
+    return _Work(evaluator, search, settings, flags, file, candidates, strategy)
 
 
-def write_text(file: Path, before: str, after: str) -> None:
-    """Put a new text into a rubric's file; all else in it stays, comments included.
+def _judge_of(work: _Work, flags: JudgeFlags, *, cached: bool = True) -> LlmJudge:
+    settings = work.settings
+    judging = settings.judging if settings is not None else JudgeConfig()
+    if not cached:
+        flags = msgspec.structs.replace(flags, cached=False)
+    plan = settings.plan if settings is not None else make_plan([work.shape])
+    return make_judge_of(judging, flags, plan, [PlannedEvaluator(evaluator=work.shape)])
+
+
+def rubric_change(file: Path, study: Study) -> tuple[Path, FileChange]:
+    """Return a rubric's file with a new text in it, and the folder that its path starts at.
+
+    All else in the file stays, comments included.
 
     Raises:
-        InputError: the file has changed since, is a link, or cannot be written.
+        InputError: the file has changed since, is a link, or cannot be read.
     """
     if file.is_symlink():
         raise InputError(Problem(file=str(file), message="is a link: name the file itself"))
-    text = read_bytes(file).decode("utf-8")
-    if load_rubric(file).prompt != before:
+    data = read_bytes(file)
+    if study.after is None or load_rubric(file).prompt != study.before:
         raise InputError(Problem(file=str(file), message="has changed since: improve it anew"))
-    value = Document(str(file), text.encode(), "yaml").value()
+    value = Document(str(file), data, "yaml").value()
     kept = "\n" if str(value["prompt"]).endswith("\n") else ""
-    changed = rewrite(str(file), text, {**value, "prompt": after.rstrip("\n") + kept})
-    backup = file.with_name(f"{file.name}.before")
-    with naming(file):
-        write_whole(backup, text.encode())
-        write_whole(file, changed.encode())
-    load_rubric(file)
+    new = {**value, "prompt": study.after.rstrip("\n") + kept}
+    text = rewrite(str(file), data.decode("utf-8"), new)
+    place = file.resolve()
+    root = working_tree(place.parent) or place.parent
+    change = FileChange(
+        path=place.relative_to(root.resolve()),
+        before=data,
+        after=text.encode(),
+        components=[study.component],
+    )
+    return root.resolve(), change

@@ -52,11 +52,14 @@ class Watch(msgspec.Struct, kw_only=True):
     It opens when there is evidence of ``OPENS`` that the mean is below ``limit``, and the mean of
     the last ``over`` values is, too. It closes when there is evidence of ``CLOSES`` that the mean
     is nearer to the limit than to what it had fallen to, and the last ``over`` are not below the
-    limit. Evidence starts anew with each change.
+    limit. Evidence starts anew with each change. ``opens`` and ``closes`` take the place of the
+    usual amounts of evidence.
     """
 
     limit: float
     over: int
+    opens: float | None = None
+    closes: float | None = None
     last: list[float] = msgspec.field(default_factory=list)
     count: int = 0
     is_open: bool = False
@@ -81,14 +84,16 @@ class Watch(msgspec.Struct, kw_only=True):
         if self.below is None:
             self.below = Evidence(limit=self.limit)
         self.below.add(value)
-        return whole and self.below.value >= OPENS and self.mean < self.limit and self._change()
+        opens = OPENS if self.opens is None else self.opens
+        return whole and self.below.value >= opens and self.mean < self.limit and self._change()
 
     def _closes(self, value: float) -> bool:
         if self.back is None:
             return False
         # The same, seen from the other side: 1 - x below 1 - limit is x above the limit.
         self.back.add(1 - value)
-        return self.back.value >= CLOSES and self.mean >= self.limit
+        closes = CLOSES if self.closes is None else self.closes
+        return self.back.value >= closes and self.mean >= self.limit
 
     def _change(self) -> bool:
         self.is_open = not self.is_open

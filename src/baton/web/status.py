@@ -64,6 +64,7 @@ def _page(visit: Visit) -> View:
     traces = unread(store, project)
     segments = store.bodies.segments()
     admin = visit.may("admin")
+    rules = state.rules(visit.project)
     context: dict[str, Any] = {
         **_queue_lines(visit),
         "problems": [(each, _fix(each)) for each in problems[:_SHOWN]],
@@ -71,9 +72,8 @@ def _page(visit: Visit) -> View:
         "traces": [(each, _fix(each)) for each in traces[:_SHOWN]],
         "more_traces": len(traces) - _SHOWN,
         "reread": _reread(visit),
-        "rules": [
-            {**each, "where": _filter_text(each["where"])} for each in state.rules(visit.project)
-        ],
+        "rules": [{**each, "where": _filter_text(each["where"])} for each in rules],
+        "distilled": [(each["name"], one) for each in rules for one in each.get("distilled", ())],
         "alerts": alerts_of(store, project)[:20],
         "unknown_rules": unknown_rules(store, project, settings.live_rules.names(visit.project)),
         "rescores": rescores_of(store, project, limit=10),

@@ -9,17 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 from tests.evaluators.judged.scripted import Judged, ScriptedJudge, scores, shipped
-from tests.server.test_judging import NOW, Server
 
 from baton.evaluators.judging.distilled import Trial, limits_of, read
 from baton.evaluators.judging.evidence import answers_of
 from baton.evaluators.judging.question import Question
 from baton.improvements.distill import Report, Verdict, train
 from baton.model import EvalContext, InputError, Trace
-from baton.server.judging import rules_with_status
-from baton.server.rules import read_rules
-from baton.server.store import open_store
-from baton.testing import llm_server
 from baton.testing.build import delegate, run, said, trace, turn
 
 RUBRIC = "result_integration"
@@ -222,30 +217,3 @@ def test_frameworks_are_kept_apart_in_the_trials(report: Report) -> None:
     assert report.model.trained.apart == "frameworks"
     assert report.model.trained.frameworks == ["f0", "f1", "f2", "f3"]
     assert report.agreement > 0.95
-
-
-def test_a_rule_of_a_server_answers_at_once_and_counts_what_was_checked(
-    file: Path, tmp_path: Path
-) -> None:
-    store = open_store(tmp_path / "server")
-    small = {"file": str(file), "max_error": 0.1, "audit": 0.5}
-    with llm_server({"reason": "r", "quote": "", "label": "ignored"}) as llm:
-        evaluator = {"type": RUBRIC, "judge": "x", "config": {"distilled": small}}
-        rules = read_rules(
-            None,
-            {
-                "judges": {"x": llm.judge(retries=0)},
-                "rules": [{"name": "r", "evaluators": [evaluator]}],
-            },
-        )
-        server = Server(store, rules)
-        for number in range(900, 930):
-            server.takes(conversation(number, used=True))
-        server.judges(NOW)
-        (row,) = rules_with_status(store, rules, "default", NOW)
-        told = row["distilled"]
-        assert told["answered"] + told["audited"] >= 28
-        assert len(llm.requests) == 30 - told["answered"]
-        assert told["agreed"] == 0
-        assert told["drifts"] is True
-    store.close()

@@ -1,0 +1,167 @@
+"""Whether distilled judges still agree with the judges that they stand for.
+
+Of what a distilled judge would answer, a share is asked of the judge as well. Where the two differ
+more often than the limit allows, an alert opens, and the distilled judge steps back: the judge is
+asked about everything. As every answer of it is checked then, it soon shows when the two agree
+again; a new file begins anew.
+
+The decision is made after every answer that was checked, so that a plain interval would be wrong
+sooner or later: the evidence is that of :mod:`baton.stats.sequential`, a one-sided bound that may
+be looked at for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import select
+
+from baton.evaluators.judged import Judged
+from baton.model import DistilledUse
+from baton.runner.scoring import distilled_uses
+from baton.stats.intervals import Estimate, share
+from baton.stats.sequential import Watch
+
+from .alerts import Condition, Said, close_alerts, look
+from .rules import DISTILLED, DriftAlert, Part, Rule, Rules
+from .schema import alert, score
+from .store import Store
+
+OVER = 30
+"""Checked answers that the figure of a message is made of."""
+OPENS = 10_000.0
+"""By chance one distilled judge in so many checked answers steps back, where its true error is just
+the limit. That is less than other alerts ask for: a false one only costs questions to the judge."""
+_NEWEST = 2_000
+"""Scores of an evaluator that the counts of a page are made of."""
+
+
+def condition_of(made: DriftAlert) -> Condition:
+    """Return what is watched of a distilled judge: the share of its answers that the judge gives.
+
+    Only what was made with its present file counts.
+    """
+
+    def watch() -> Watch:
+        return Watch(limit=1 - made.limit, over=OVER, opens=OPENS)
+
+    def values(row: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+        if not row["evaluator_version"].endswith(f"+d{made.file}"):
+            return []
+        uses = distilled_uses(msgspec.json.decode(row["details"]))
+        return [("", float(use.agreed)) for use in uses if use.audited]
+
+    def said(_: str, watch: Watch) -> Said:
+        differ = sum(value < 1 for value in watch.last)
+        figure = share(differ, len(watch.last)) or Estimate(value=0.0, low=None, high=None)
+        text = (
+            f"the distilled judge of {made.evaluator} differs from the judge more often than "
+            f"{made.limit:g}: {figure} of the last {watch.over} that were checked; it steps back, "
+            "and the judge is asked about everything. Train it again, or switch it off"
+            if watch.is_open
+            else f"the distilled judge of {made.evaluator} agrees with the judge again, and "
+            f"answers: {figure} of the last {watch.over} that were checked differ"
+        )
+        return Said(figure, made.limit, text)
+
+    return Condition(made.evaluator, made.text, made.to, watch, values, said)
+
+
+def check_drift(store: Store, rules: Rules, now: float) -> int:
+    """Look at what was checked since the last time; returns how many alerts opened or closed.
+
+    Raises:
+        Unavailable: the store is not there now; nothing is lost.
+    """
+    changed = 0
+    for name, project in store.projects().items():
+        kept: set[tuple[str, str]] = set()
+        for rule in rules.for_project(name, rules.names(name)):
+            for each in rule.drift_alerts:
+                changed += look(store, project, rule, condition_of(each), now)
+                kept.add((rule.name, each.text))
+        why = "it is no longer used"
+        changed += close_alerts(store, project, DISTILLED, kept, why, now)
+    return changed
+
+
+def stepped_back(store: Store, project: int, rule: Rule) -> Rule:
+    """Return a rule in which distilled judges that drift are checked in every answer.
+
+    So the judge gives all verdicts, and it is counted where the two agree.
+    """
+    drifting = _drifting(store, project, rule)
+    if not drifting:
+        return rule
+    parts = tuple(_checked(part, drifting) for part in rule.parts)
+    return msgspec.structs.replace(rule, parts=parts)
+
+
+def _checked(part: Part, drifting: Collection[str]) -> Part:
+    evaluators = []
+    for one in part.plan.evaluators:
+        made = one.evaluator
+        if isinstance(made, Judged) and made.name in drifting and made.options.distilled:
+            every = {**msgspec.to_builtins(made.options.distilled), "audit": 1.0}
+            made = made.with_options({"distilled": every})
+            one = msgspec.structs.replace(one, evaluator=made)  # noqa: PLW2901
+        evaluators.append(one)
+    plan = msgspec.structs.replace(part.plan, evaluators=tuple(evaluators))
+    return msgspec.structs.replace(part, plan=plan)
+
+
+def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]:
+    """Say of each distilled judge of a rule what it did in its newest scores, and how it is.
+
+    ``stepped_back`` is since when it has. ``audited`` is what the judge was asked as well, and
+    ``differ`` the share of that with another verdict, with its 95 % interval. Times are RFC 3339.
+    """
+    drifting = _drifting(store, project, rule)
+    found = []
+    for each in rule.drift_alerts:
+        query = select(score.c.details).where(
+            score.c.project == project,
+            score.c.rule == rule.name,
+            score.c.evaluator == each.evaluator,
+            score.c.evaluator_version.endswith(f"+d{each.file}", autoescape=True),
+            score.c.replaced_by.is_(None),
+        )
+        with store.read() as connection:
+            rows = connection.scalars(query.order_by(score.c.id.desc()).limit(_NEWEST)).all()
+        use = DistilledUse()
+        for details in rows:
+            for said in distilled_uses(msgspec.json.decode(details)):
+                use.join(said)
+        since = drifting.get(each.evaluator)
+        found.append(
+            {
+                "evaluator": each.evaluator,
+                "file": each.file,
+                "limit": each.limit,
+                "scores": len(rows),
+                "answered": use.answered,
+                "audited": use.audited,
+                "agreed": use.agreed,
+                "differ": msgspec.to_builtins(share(use.audited - use.agreed, use.audited)),
+                "stepped_back": None
+                if since is None
+                else datetime.fromtimestamp(since, UTC).isoformat(),
+            }
+        )
+    return found
+
+
+def _drifting(store: Store, project: int, rule: Rule) -> dict[str, float]:
+    """Return since when distilled judges of a rule have stepped back, by evaluator."""
+    by_text = {each.text: each.evaluator for each in rule.drift_alerts}
+    if not by_text:
+        return {}
+    query = select(alert.c.condition, alert.c.opened).where(
+        alert.c.project == project, alert.c.rule == rule.name, alert.c.closed.is_(None)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query).all()
+    return {by_text[row.condition]: row.opened for row in rows if row.condition in by_text}
