@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import json, structs
 from tests.conftest import ROOT, Baton
 
 from baton import score
@@ -185,6 +186,33 @@ def test_cases_are_files_that_score_as_they_were_recorded(baton: Baton, tmp_path
     for result in scored:
         failed = any(each.status == "failed" for each in result.scores)
         assert failed == ("failing" in result.tags), result.case_id
+
+
+def test_secrets_are_replaced_before_a_case_is_written_by_the_same_tag_everywhere(
+    baton: Baton, tmp_path: Path
+) -> None:
+    key = "sk-proj-Abc123Def456Ghi789Jkl012Mno345Pqr678"
+    prompt = f"Use the key {key} and write to ana@example.org about order 17"
+    for number in range(2):
+        result = f"Done with {key}."
+        one = trace(
+            turn(
+                prompt,
+                run("desk", delegate("billing", prompt, result=result)),
+                run("billing", output=result),
+            ),
+            id=f"c{number}",
+        )
+        (tmp_path / f"{number}.json").write_bytes(json.encode(one))
+    words = ["--redact-kind", "secrets", "--redact-kind", "personal", "-o", "cases"]
+    outcome = baton("collect", tmp_path / "0.json", tmp_path / "1.json", "--count", "40", *words)
+    assert outcome.code == 0, outcome.err
+    (case,) = (tmp_path / "cases").glob("*.yaml")  # the other one is a near-duplicate
+    written = case.read_text("utf-8")
+    assert key not in written
+    assert "ana@example.org" not in written
+    tags = re.findall(r"\[(?:key|email):\w+\]", written)
+    assert (len(set(tags)), len(tags) > 4) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["issues", "blame", "collect"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +15,10 @@ import pytest
 from sqlalchemy import select
 
 from baton.formats.document import Document
+from baton.http.answers import Refused
 from baton.model import InputError
 from baton.server.access import Caller
-from baton.server.alerts import Addresses, read_addresses
+from baton.server.alerts import Addresses, read_addresses, wait_of
 from baton.server.issue_list import StateChange, change_state
 from baton.server.issue_notices import filled, note_events, tell_of_issues
 from baton.server.schema import issue_notice
@@ -388,6 +390,27 @@ def test_what_a_webhook_gets_may_be_the_json_of_another_tool(
     assert fields["customfield_1"] == 1000.0
     assert fields["description"] == 'desk → x", "y": "{count} failed 1 times'
     assert fields["labels"] == ["baton", f"issue-{rows(store)[0]['key']}"]
+
+
+@pytest.mark.parametrize("to", ["github", "slack", "linear", "webhook"])
+def test_a_name_of_a_megabyte_makes_no_message_that_nobody_takes(
+    store: Store, outside: Outside, to: str
+) -> None:
+    one_fails(store, to="refunds " * 100_000)
+    assert tell(store, told(outside, to)) == 1
+    ((_, _, body),) = outside.got
+    assert len(json.dumps(body)) < 4_000
+
+
+def test_github_is_left_alone_until_it_has_requests_again() -> None:
+    error = Refused("x", 403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99"}, "")
+    assert wait_of(error) == 0.0
+    reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{time.time() + 600:.0f}"}
+    assert 590 < wait_of(Refused("x", 403, reset, "")) <= 601
+    for odd in ("soon", "-1", "9" * 400, ""):
+        odd_reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": odd}
+        assert wait_of(Refused("x", 403, odd_reset, "")) == 0.0
+    assert wait_of(Refused("x", 429, {"retry-after": "7", **reset}, "")) == 7.0
 
 
 def test_what_comes_with_traces_calls_nobody_in_the_markup_of_other_tools(

@@ -42,12 +42,21 @@ class Signature(NamedTuple):
     @property
     def edge(self) -> str:
         """Write whose dispatches it is of: ``desk → refunds``."""
+        receiver = short_name(self.receiver)
         if self.sender == UNTOLD:
-            return self.receiver
-        return f"{self.sender or 'the program'} → {self.receiver}"
+            return receiver
+        return f"{short_name(self.sender) or 'the program'} → {receiver}"
 
 
 UNTOLD = "?"
+_LONGEST_NAME = 120
+"""Letters of an agent's name that are shown: a trace may call it by a megabyte, and GitHub takes
+bodies of 65,536 and Slack texts of 40,000."""
+
+
+def short_name(name: str) -> str:
+    """Return the name of an agent as titles and messages show it."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _short_hash(text: str) -> str:

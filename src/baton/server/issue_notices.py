@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
-from baton.feed.signature import Signature
+from baton.feed.signature import Signature, short_name
 from baton.http.answers import NoAnswer, Refused
 from baton.http.client import Client
 from baton.model import counted
@@ -278,6 +278,7 @@ def _values(one: IssueRow, kind: str, project: str, link: str | None) -> dict[st
         named = "" if project == DEFAULT else f"?project={quote(project, safe='')}"
         place = f"{link.rstrip('/')}/issues/{one.key}{named}"
     rate = "" if per is None else f", {per.value:.1f} of 1,000 dispatches"
+    receiver = None if one.receiver is None else short_name(one.receiver)
     signature = Signature("", one.fault, one.sender or "", one.receiver or "?", one.about)
     return {
         "event": f"issue.{kind}",
@@ -287,9 +288,9 @@ def _values(one: IssueRow, kind: str, project: str, link: str | None) -> dict[st
         "subtype": one.subtype,
         "category": one.category,
         "state": one.state,
-        "sender": one.sender,
-        "receiver": one.receiver,
-        "edge": signature.edge if one.sender is not None else one.receiver,
+        "sender": None if one.sender is None else short_name(one.sender),
+        "receiver": receiver,
+        "edge": signature.edge if one.sender is not None else receiver,
         "count": one.count,
         "per_1000": None if per is None else round(per.value, 2),
         "low": None if per is None or per.low is None else round(per.low, 2),
