@@ -130,7 +130,7 @@ def test_nothing_to_score_is_an_error() -> None:
         ([{"type": "agent_chain", "conf": {}}], "did you mean `config`"),
         ([{"type": "agent_chain", "config": {"sequence_match_type": "x"}}], "exact"),
         ([{"config": {}}], "`type` is missing"),
-        ([], "no evaluator is asked for"),
+        ([], "no evaluator is selected"),
     ],
 )
 def test_a_wrong_spec_is_refused(specs: list[Any], said: str) -> None:

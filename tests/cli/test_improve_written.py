@@ -63,8 +63,8 @@ def test_texts_of_an_improvement_that_was_killed_are_written_and_it_is_said(
     folder = finished(status="running")
     Path(folder, JOURNAL).write_bytes(b"")
     assert main(["improve", "--from", folder, "--html", "a.html", "--apply"]) == 0
-    assert "interrupted: this is what came of it until then" in capfd.readouterr().out
-    assert "interrupted: this is what came of it until then" in Path("a.html").read_text("utf-8")
+    assert "interrupted: results until then" in capfd.readouterr().out
+    assert "interrupted: results until then" in Path("a.html").read_text("utf-8")
     assert (project / "app.py").read_text() == NEW
 
 
@@ -77,7 +77,7 @@ def test_an_improvement_that_is_still_running_says_so(
         assert main(["improve", "--from", folder, "--json"]) == 3
     shown = capfd.readouterr()
     assert json.loads(shown.out)["status"] == "running"
-    assert "running: this is what came of it until now" in shown.err
+    assert "running: results so far" in shown.err
 
 
 def test_json_is_all_that_is_printed_on_standard_output(

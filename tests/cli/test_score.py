@@ -233,7 +233,7 @@ def test_what_a_case_states_and_nobody_checks_is_said(
     outcome = baton("score", run, "-d", "c.json")
     assert outcome.code == 0
     said = (
-        "no evaluator for it is asked for: "
+        "no evaluator for it is selected: "
         "`final_state` (`state_equals`), `response` (`response`), `tools` (`tool_calls`)"
     )
     assert (said in outcome.out, outcome.err) == (True, "")

@@ -182,7 +182,7 @@ def test_an_evaluation_of_recordings_is_shown_and_scored_from_these(
     (folder,) = (tmp_path / "out").iterdir()
     by_folder, by_file = baton("show", folder), baton("show", "run.json")
     assert (by_folder.code, by_folder.out) == (0, by_file.out)
-    assert "reads what it was made of: run.json" in by_folder.err
+    assert "reads the recordings it was made from: run.json" in by_folder.err
     assert baton("score", folder, "--out", "again").code == 0
 
 

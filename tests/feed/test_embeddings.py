@@ -140,7 +140,7 @@ def test_a_budget_is_kept_and_an_api_that_fails_says_why(api: tuple[str, type[Ap
     server.status = 429
     with pytest.raises(JudgeError, match="quota is used up"):
         run_anywhere(Embeddings(read_settings(_settings(address))).of(texts))
-    with pytest.raises(InputError, match="at OpenAI"):
+    with pytest.raises(InputError, match="from OpenAI"):
         Embeddings(read_settings({"model": "anthropic:x", "api_key": "k"}))
 
 

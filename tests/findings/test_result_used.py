@@ -259,7 +259,7 @@ VERDICT = "Not yet. Some library imports a module which later releases dropped, 
 def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: str) -> None:
     found = judge(trip(LIBRARIES, said(VERDICT), user=user))
     assert isinstance(found, NotRecorded)
-    assert "asked whether" in found.says
+    assert "asked a yes-or-no question" in found.says
     assert kinds(judge(trip(LIBRARIES, said(ELSEWHERE), user=user))) == ["ignored"]
 
 

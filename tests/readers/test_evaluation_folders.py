@@ -109,7 +109,7 @@ def test_one_of_recordings_shows_them_while_they_are_there(
     outcome = baton("show", folder)
     assert outcome.code == 0
     assert outcome.out.startswith("refund ")
-    assert f"reads what it was made of: {recording}" in outcome.err
+    assert f"reads the recordings it was made from: {recording}" in outcome.err
     recording.unlink()
     outcome = baton("show", folder)
     assert outcome.code == 2

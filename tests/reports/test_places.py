@@ -39,7 +39,7 @@ def test_a_failure_names_agents_dispatch_and_step(
     assert "step " in text
 
 
-UNCHECKED = "stated and not checked, as no evaluator for it is asked for: `response` (`response`)"
+UNCHECKED = "stated and not checked, as no evaluator for it is selected: `response` (`response`)"
 
 
 @pytest.mark.parametrize("name", [*REPORTS, "html", "json", "terminal"])

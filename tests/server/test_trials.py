@@ -151,6 +151,6 @@ def test_what_cannot_be_tried_is_said_before_anything_is_asked(store: Store) -> 
         assert "server.yaml names none" in refused(judged=Settings())
         assert "nothing is chosen" in refused(filter="to:nobody")
         request = TrialRequest(text=TEXT)
-        with pytest.raises(InputError, match="nobody labelled by `mine`"):
+        with pytest.raises(InputError, match="no label by `mine`"):
             start_trial(store, 1, "kim", request, settings, START)
         assert llm.requests == []

@@ -48,7 +48,7 @@ def test_a_run_that_is_killed_is_resumed_and_applied(
     assert json.loads((run / "improvement.json").read_bytes())["status"] == "running"
     assert main(["improve", "--from", str(run), "--apply", "--trust", "."]) == 3
     shown = capfd.readouterr()
-    assert "interrupted: this is what came of it until then; --resume goes on" in shown.out
+    assert "interrupted: results until then; --resume continues" in shown.out
     assert "no gain is proven: nothing is written" in shown.err
 
     assert main([*ARGUMENTS, "--resume", str(run), "--apply", "--json"]) == 0

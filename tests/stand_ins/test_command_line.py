@@ -111,7 +111,7 @@ def test_an_agent_that_hides_the_failure_of_a_tool_is_found_with_a_fault(
     assert "0       0        1      0" in fine  # too short an answer to tell that it was used
     found = baton("eval", "shop.py:desk", "fails.yaml", "-e", "result_used")
     assert found.code == 1
-    assert "`refunds` failed, and nobody said so" in found.out
+    assert "`refunds` failed, and no agent reported it" in found.out
     assert paid(shop) == []
 
 

@@ -197,7 +197,7 @@ def test_an_agent_that_hides_the_failure_of_another_is_found_with_a_fault(tmp_pa
     (tmp_path / "shop.py").write_text(dedent(HIDES))
     fault = f"{CASE}stand_ins: {{agents: {{refunds: {{faults: [{{kind: error}}]}}}}}}\n"
     result = played(tmp_path, fault, evaluators=["result_used"])
-    assert "`refunds` failed, and nobody said so" in result.scores[0].reason
+    assert "`refunds` failed, and no agent reported it" in result.scores[0].reason
 
 
 CHAOS = {

@@ -127,7 +127,7 @@ def test_a_rubric_is_tried_on_labels_before_it_is_saved(
     assert sorted(each.name for each in folder.iterdir()) == ["polite.yaml"]
     assert visitor.get("/rubrics/trials/9").status == 404
     nothing = visitor.post("/rubrics/try", {**form, "labels": "polite"})
-    assert (nothing.status, "nobody labelled by `polite`" in nothing.text) == (422, True)
+    assert (nothing.status, "no label by `polite`" in nothing.text) == (422, True)
 
 
 def test_who_may_not_run_neither_writes_nor_tries(store: Store, folder: Path) -> None:

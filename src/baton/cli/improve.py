@@ -356,7 +356,7 @@ def _made(
             improvement = make()
     except BaseException:
         if folders and has_plays(folders[0]):
-            note(f"what was done is kept: add --resume {folders[0]} to go on with it")
+            note(f"what was done is kept: add --resume {folders[0]} to continue")
         raise
     _show(improvement, show, as_json=as_json)
     folder = folders[0]
@@ -365,7 +365,7 @@ def _made(
     elif improvement.stopped is None:
         note(f"kept in {folder}")
     if improvement.stopped is not None and has_plays(folder):
-        note(f"what was done is kept: add --resume {folder} to go on with it")
+        note(f"what was done is kept: add --resume {folder} to continue")
     try:
         writing.write(folder, app, variant, trust_in(trust), aside=as_json)
     except InputError:

@@ -117,7 +117,7 @@ def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     options = {name for override in dataset.overrides for name in override.options} - names
     texts = []
     if can:
-        texts.append(f"stated and not checked, as no evaluator for it is asked for: {_list(can)}")
+        texts.append(f"stated and not checked, as no evaluator for it is selected: {_list(can)}")
     if cannot:
         texts.append(f"stated and looked at by no evaluator: {_list(cannot)}")
     if options:

@@ -243,7 +243,7 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     beyond = [
         id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
     ]
-    words = f"{place}`{agent}` ran {counted(count, 'time')}" if agent else f"{place}nobody ran"
+    words = f"{place}`{agent}` ran {counted(count, 'time')}" if agent else f"{place}no agent ran"
     return Measure("max_visits", limit, count, words, beyond, not_recorded)
 
 

@@ -26,10 +26,10 @@ from .registry import evaluator_entry
 class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `panel`."""
 
-    rubric: Annotated[str, describe("The rubric that is asked.")]
+    rubric: Annotated[str, describe("The rubric to ask.")]
     models: Annotated[
         list[str | dict[str, Any]],
-        describe("Who is asked, two or more: each a name, or settings of a judge with `model`."),
+        describe("Two or more models to ask: each a name, or settings of a judge with `model`."),
     ]
     options: Annotated[
         dict[str, Any],

@@ -75,7 +75,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
             if (problem := _problem(key, value, actual)) is not None
         }
         share = 1 - len(wrong) / len(expected)
-        said = f"{len(expected)} of {len(expected)} expected states are there"
+        said = f"{len(expected)} of {len(expected)} expected states match"
         if wrong:
             more = f"; {len(expected) - len(wrong)} of {len(expected)} states are as expected"
             said = next(iter(wrong.values())) + (more if len(expected) > 1 else "")

@@ -125,7 +125,7 @@ def _without(
         else:
             skipped += 1
     if skipped:
-        how = f"{option('only', 'spans')} writes them anew"
+        how = f"{option('only', 'spans')} writes them again"
         on_note(f"{folder}: {skipped} read from spans, to which the results belong; {how}")
 
 

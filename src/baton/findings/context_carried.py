@@ -814,7 +814,7 @@ def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) ->
 def _constraint(sent: _Sent, sentence: str) -> Finding:
     return Finding(
         kind="dropped_constraint",
-        says=f"`{sent.dispatch.to_agent}` was not told of a limit: {sentence[:120]}",
+        says=f"`{sent.dispatch.to_agent}` was not given a limit: {sentence[:120]}",
         share=0.0,
         evidence=[
             Evidence(ids=[sent.request.id], quote=sentence[:120]),

@@ -392,7 +392,7 @@ def _dispatch_found(row: Sequence[Dispatch], name: str) -> Finding:
     quote = row[0].prompt.plain()[:200] if row[0].prompt is not None else None
     return Finding(
         kind="repeated_dispatch",
-        says=f"`{name}` was asked for the same {len(row)} times, and brought nothing new",
+        says=f"`{name}` was asked for the same {len(row)} times, and returned nothing new",
         evidence=[Evidence(ids=ids, quote=quote)],
         details={"to": name, "times": len(row)},
     )

@@ -412,7 +412,7 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
     return [
         Finding(
             kind="ignored",
-            says=f"`{trip.dispatch.to_agent}` failed, and nobody said so",
+            says=f"`{trip.dispatch.to_agent}` failed, and no agent reported it",
             evidence=[Evidence(ids=[trip.dispatch.id, *_ids(pieces)], quote=result[:120])],
             details=details,
         )
@@ -451,7 +451,7 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     asked = _asked_for(trace, turn, case.trip.dispatch)
     # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
     if wants_verdict(asked) and any(gives_verdict(text) for text in words):
-        return "the caller was asked whether something is so, and says so"
+        return "the caller was asked a yes-or-no question, and answers it"
     # "They are full that night" passes on "No table: fully booked" in no word of it.
     if is_negative(result) and any(is_negative(text) for text in words):
         return "result and answer are both negative"

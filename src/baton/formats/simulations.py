@@ -91,7 +91,7 @@ class ToolSimulation(Wire, kw_only=True):
         ):
             raise ValueError(
                 "an `injection_probability` below 1 beside `match_args`: which calls it happens to "
-                "cannot be told beforehand; leave one of them out"
+                "cannot be known beforehand; leave one of them out"
             )
 
     @property

@@ -76,9 +76,9 @@ def exit_code(improvement: Improvement) -> int:
 def not_finished(improvement: Improvement) -> str | None:
     """Say that an improvement did not come to its end; ``None`` where it did."""
     if improvement.status == "running":
-        return "running: this is what came of it until now"
+        return "running: results so far"
     if improvement.status == "interrupted":
-        return "interrupted: this is what came of it until then; --resume goes on with it"
+        return "interrupted: results until then; --resume continues it"
     return None
 
 

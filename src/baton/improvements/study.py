@@ -282,7 +282,7 @@ class _Search:
             return self.ended(
                 "no proven gain",
                 f"none of {len(select)} select cases fails in {self._aimed}, so that candidates "
-                "could not be told apart: add cases that fail",
+                "could not be distinguished: add cases that fail",
             )
         self._candidates[0].train = self._on_train(self._candidates[0])
         self._candidates[0].select = self._select_means(0)

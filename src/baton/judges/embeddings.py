@@ -52,8 +52,8 @@ class Embeddings:
     ) -> None:
         if settings.provider != "openai":
             message = (
-                f"`{settings.model}`: embeddings are asked for at OpenAI, or with `base_url` at "
-                "what speaks like it; write openai:NAME"
+                f"`{settings.model}`: embeddings come from OpenAI, or with `base_url` "
+                "from a compatible API; write openai:NAME"
             )
             raise InputError(Problem(path="embeddings.model", message=message))
         if max_cost is not None:

@@ -276,7 +276,7 @@ def make_plan(
         elif made is not None:
             planned.append(made)
     if not planned and not problems:
-        problems.append(Problem(message="no evaluator is asked for"))
+        problems.append(Problem(message="no evaluator is selected"))
     if problems:
         raise InputError(problems)
     if prices is None and any(made.evaluator.type == "cost" for made in planned):

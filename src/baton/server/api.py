@@ -629,7 +629,7 @@ def _case(call: Call) -> Any:
         results = jobs.one_case(call.state.store, call.caller.project, path["id"], path["case"])
     except KeyError:
         message = f"evaluation {path['id']} of this project has no case {path['case']}"
-        raise Denied(404, message, f"{API}/evaluations/{path['id']} tells its state") from None
+        raise Denied(404, message, f"{API}/evaluations/{path['id']} shows its state") from None
     return Listed(items=results)
 
 
@@ -758,7 +758,7 @@ ENDPOINTS = (
         "GET",
         "/agents/versions",
         "read",
-        "What an agent was made of, the newest first, as far as records say it",
+        "The definitions of an agent over time, newest first, where records have them",
         Listed[AgentVersion],
         _agent_versions,
         _Agent,
@@ -804,7 +804,7 @@ ENDPOINTS = (
         "POST",
         "/issues/regroup",
         "review",
-        "Have the texts of judges grouped anew now, and not only at night",
+        "Group the texts of judges again now, not only at night",
         Listed[Any],
         _regroup,
     ),
@@ -885,7 +885,7 @@ ENDPOINTS = (
         "POST",
         "/rubrics/trials",
         "run",
-        "Try a rubric on dispatches before it is saved, as far as `trials:` allows the cost",
+        "Try a rubric on dispatches before it is saved, within the cost limit of `trials:`",
         Trial,
         _try_rubric,
         body=TrialRequest,
@@ -894,7 +894,7 @@ ENDPOINTS = (
         "GET",
         "/rubrics/trials/{id:int}",
         "read",
-        "A trial as far as it is: answers, and the agreement with people",
+        "The progress of a trial: answers, and the agreement with people",
         Trial,
         _trial,
     ),

@@ -240,9 +240,7 @@ def again(store: Store, project: int, number: int, by: str, settings: Settings) 
     try:
         body = get_one(store.bodies, msgspec.json.decode(request, type=Place))
     except BodyGone as error:
-        raise InputError(
-            f"the cases of evaluation {number} are not here any more: {error}"
-        ) from None
+        raise InputError(f"the cases of evaluation {number} no longer exist: {error}") from None
     return submit(store, project, by, body, settings, once=True)
 
 

@@ -239,7 +239,7 @@ def _proved(task: _Task) -> dict[str, Any]:
         record = one_issue(store, task.project, task.key)
         fix = fix_of(record)
         if fix is None or task.agent not in settings.agents:
-            raise InputError("its fix, or the agent, is not there any more")
+            raise InputError("its fix, or the agent, no longer exists")
         agent = settings.agents[task.agent]
 
         def traced() -> Iterator[tuple[CaseResult, Trace]]:
@@ -266,7 +266,7 @@ def _improved(task: _Task) -> dict[str, Any]:
         named = usual_judge(settings)
         asked = settings.judge_settings.get(named or "")
         if asked is None or task.agent not in settings.agents:
-            raise InputError("the judge, or the agent, is not there any more")
+            raise InputError("the judge, or the agent, no longer exists")
         budget, now = settings.trials, time.time()
         left = budget.cost_usd - spent(store, task.project, BUDGET, budget, now)
         if left <= 0:

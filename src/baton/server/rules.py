@@ -377,7 +377,7 @@ def _planned(
     asked: list[str | None] = []
     options: list[dict[str, Any]] = []
     if not spec.evaluators:
-        problems.append(Problem(path="evaluators", message="no evaluator is asked for"))
+        problems.append(Problem(path="evaluators", message="no evaluator is selected"))
     for index, each in enumerate(spec.evaluators):
         place = f"evaluators[{index}]"
         named = each.judge if isinstance(each, RuleEvaluator) else None

@@ -97,7 +97,7 @@ def find_blame(
         sources, evaluators or _finders(options), stored=stored, unreadable=unreadable, **options
     ):
         if found.trace is None:
-            note(f"{result.case_id}: its trace is not there any more")
+            note(f"{result.case_id}: its trace no longer exists")
             continue
         known.append(found.trace.id)
         wanted = found.trace.id in traces if traces else bool(sources) or result.status == "failed"

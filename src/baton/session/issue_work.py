@@ -224,7 +224,7 @@ def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
             if number < len(own) and len(chosen) < MEMBERS:
                 chosen.setdefault(*own[number])
     if not chosen:
-        raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
+        raise InputError(f"no trace of a member of `{work.issue.key}` exists: {_NAME_THEM}")
     members = [(each, chosen[each.id]) for each in work.issue.members if each.id in chosen]
     inputs = {input_of(trace): place for place, (_, trace) in reversed([*enumerate(members)])}
     twins: dict[int, Trace] = {}
@@ -296,7 +296,7 @@ def prove_fix(
     _refuse_unplayable(work.issue, fix)
     made = _made(work.issue, work.opened.traced, (), expect, PLAYED, BESIDE)
     if not made.members:
-        raise InputError(f"no trace of a member of `{work.issue.key}` is there: {_NAME_THEM}")
+        raise InputError(f"no trace of a member of `{work.issue.key}` exists: {_NAME_THEM}")
     fix, replayed = _play(work.issue, fix, made, target, None, repeat, options)
     progress = msgspec.structs.replace(work.progress, fix=fix)
     ProgressFolder(place.progress).write(progress)

@@ -68,9 +68,9 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
             raise InputError(Problem(file=path, message=message))
         if len(recordings.paths) < len(made_of):
             gone = [name for name in made_of if Path(name) not in recordings.paths]
-            message = f"was made of {', '.join(gone[:3])}, which no longer exists"
+            message = f"was made from {', '.join(gone[:3])}, which no longer exists"
             raise InputError(Problem(file=path, message=message))
-        note(f"{path}: reads what it was made of: {listed}")
+        note(f"{path}: reads the recordings it was made from: {listed}")
         read += map(str, recordings.paths)
         exclude += recordings.exclude
         agents = agents or recordings.agents

@@ -110,7 +110,7 @@ def keep_examples(
         if value is not None:
             maker.add(found, key, value, labels=labelled[key])
     if maker.missing:
-        note(f"{maker.missing} left out: there is nothing to show of them any more")
+        note(f"{maker.missing} left out: nothing is left to show of them")
     if not found:
         raise InputError(
             f"nothing to keep: no label says otherwise than `{evaluator.type}`, and no proven fix "

@@ -341,7 +341,7 @@ class Server:
         return self._ask("POST", path, {}, IssueRecord, body, "application/json")
 
     def regroup_issues(self) -> None:
-        """Have the texts of judges grouped anew now, and not only at night."""
+        """Group the texts of judges again now, not only at night."""
         path = f"{_API}/issues/regroup"
         self._ask("POST", path, {}, Listed[Any], b"{}", "application/json")
 

@@ -290,7 +290,7 @@ def rubric_change(file: Path, study: Study) -> tuple[Path, FileChange]:
         raise InputError(Problem(file=str(file), message="is a link: name the file itself"))
     data = read_bytes(file)
     if study.after is None or load_rubric(file).prompt != study.before:
-        raise InputError(Problem(file=str(file), message="has changed since: improve it anew"))
+        raise InputError(Problem(file=str(file), message="has changed since: improve it again"))
     value = Document(str(file), data, "yaml").value()
     kept = "\n" if str(value["prompt"]).endswith("\n") else ""
     new = {**value, "prompt": study.after.rstrip("\n") + kept}

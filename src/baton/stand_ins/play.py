@@ -244,7 +244,7 @@ class Play:
 
     def _imagines(self, asked: Asked) -> Imagining:
         if self._imagining is None:
-            raise self._refuse(asked, "an LLM is to answer for it, and none is asked from here")
+            raise self._refuse(asked, "an LLM should answer for it, but none is available here")
         return self._imagining
 
     @contextmanager

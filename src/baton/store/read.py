@@ -373,7 +373,7 @@ def evaluation_traces(
     wanted = [] if evaluation.traces else evaluation.header.traces
     gone = [path for path in wanted if str(Path(path)) not in names]
     if gone:
-        message = f"`{evaluation.folder}` was made of this, which no longer exists"
+        message = f"`{evaluation.folder}` was made from this, which no longer exists"
         raise InputError(Problem(file=path, message=message) for path in gone)
     yield from iter_traces(recordings.paths, agents=agents, redact=evaluation.header.redaction)
 

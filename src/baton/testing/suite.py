@@ -94,7 +94,7 @@ def _suite(
     return Suite(evaluation)
 
 
-NO_AGENT = "says what should happen, and nobody says who plays it: set `baton_agent`"
+NO_AGENT = "says what should happen, but no agent plays it: set `baton_agent`"
 
 
 class CaseFile(pytest.File):
