@@ -82,6 +82,13 @@ def test_a_second_try_or_another_tool_may_have_done_what_a_tool_failed_to_do() -
     assert verdict_on(desk(answer, tried, told, asked="Please do it.")).status == "skipped"
 
 
+def test_a_tool_that_fails_as_it_was_done_before_contradicts_nothing() -> None:
+    for error in ("409 Conflict", "duplicate: the post exists", "it is live already"):
+        tried = call("publish_post", {}, None, status="failed", error=error)
+        answer = "Your post was published on 3 May, and readers like it."
+        assert verdict_on(desk(answer, tried, asked="Publish my post.")).status == "skipped"
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [

@@ -394,7 +394,11 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
     """
     if not failed or _INSTEAD.search(answer) or _speaks_for_another(at):
         return
-    heard = (*at.heard, *(call.error or "" for call in failed))
+    errors = [f"{call.error or ''} {_result(call)}" for call in failed]
+    # "Your post was published on 3 May" is true where `publish_post` failed as it exists.
+    if any(_DONE_BEFORE.search(text) for text in errors):
+        return
+    heard = (*at.heard, *errors)
     if not reports_failure(answer):
         for sentence in done_by(answer, _SUCCESS):
             claim = Claim("success", sentence, by_me=False)
@@ -418,6 +422,11 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
                     return
 
 
+_DONE_BEFORE = re.compile(
+    r"\b(?:already|duplicate\w*|exists?|conflict|409|up to date|no changes?|nothing to|unchanged"
+    r"|same)\b",
+    re.IGNORECASE,
+)
 _SHORT_WORD = 2
 _NOTHING: frozenset[str] = frozenset()
 _SUCCESS = re.compile(
