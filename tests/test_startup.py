@@ -102,6 +102,11 @@ def test_a_judge_whose_verdicts_are_kept_loads_no_llm_library(tmp_path: Path) ->
     assert not found & set(HEAVY)
 
 
+def test_a_guard_loads_what_a_decision_needs() -> None:
+    found = loaded("from baton.guard import Guard")
+    assert not found & {*HEAVY, "asyncio", "jsonschema", "regex", "rich", "yaml"}
+
+
 def test_every_public_name_is_there_and_is_documented() -> None:
     import baton
 

@@ -147,6 +147,16 @@ def test_a_suggested_policy_is_valid_and_good_runs_keep_it(baton: Baton, tmp_pat
     assert not dry_run(made, [trace]).held
 
 
+def test_of_a_thousand_good_requests_one_may_be_beyond_what_is_suggested() -> None:
+    """Limits are at the 99.9th percentile: of 2,000 requests, two may have had more."""
+    usual = [chain(3)] * 1998
+    for wild, limit in ((2, 3), (3, 9)):
+        text = suggest([*usual[: 2000 - wild], *[chain(9)] * wild])
+        made = read_policy(Document("p", text.encode(), "yaml"))
+        limits = {rule.kind: getattr(rule, rule.kind) for rule in made.rules}
+        assert (limits["max_depth"], limits["max_dispatches"]) == (limit, limit)
+
+
 def test_names_from_recordings_cannot_change_what_a_policy_says() -> None:
     with (
         baton.record_turn("x") as turn,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,32 @@ def test_a_policy_made_in_python_has_the_usual_depth_and_named_rules() -> None:
         assert "at most 10 is allowed" in runaway("go")
     refused = decide(Policy(rules=[Rule(max_fan_out=0)]), Seen(), Event(on="dispatch", tree="t"))
     assert refused.rule == "max_fan_out"
+
+
+ANSWER = "The sample is clean, all 14 values are in range. " * 40
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_a_decision_takes_less_than_a_millisecond(store: str, tmp_path: Path) -> None:
+    """Of the processor: a machine with more to do takes no more of that."""
+    policy = Path(__file__).parents[2] / "examples" / "guard" / "policy.yaml"
+    guard = Guard(policy, store=tmp_path / "g.db" if store == "file" else None)
+    desk = guard.begin("desk", "Is sample R-77 clean?")
+    taken: list[float] = []
+
+    def timed(decide: Callable[[], Any]) -> Any:
+        began = time.process_time()
+        made = decide()
+        taken.append(time.process_time() - began)
+        return made
+
+    for number in range(90):
+        lab = timed(lambda n=number: guard.start("lab", f"Test R-77, part {n}.", by=desk))  # type: ignore[misc]
+        timed(lambda at=lab: guard.call(at, "Read", {"path": "a.csv"}))  # type: ignore[misc]
+        timed(lambda at=lab: guard.answer(at, ANSWER))  # type: ignore[misc]
+        guard.used(lab, tokens=1200, cost_usd=1e-6)
+        guard.stop(lab)
+    assert sorted(taken)[int(len(taken) * 0.95)] < 0.001
 
 
 def test_outside_of_a_run_it_says_what_to_do() -> None:
