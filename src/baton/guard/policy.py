@@ -17,6 +17,7 @@ Each rule has one check. A depth of 10 holds where no rule says another one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -229,6 +230,7 @@ def read_policy(document: Document) -> Policy:
         each.judge, each.folder = policy.judge, folder
     problems: list[Problem] = []
     named: set[str] = set()
+    kinds: Counter[str] = Counter()
     for place, rule in enumerate(policy.rules):
         at: Steps = ("rules", place)
         stated = [name for name in CHECKS if getattr(rule, name) is not None]
@@ -239,11 +241,12 @@ def read_policy(document: Document) -> Policy:
             continue
         problems += [document.problem_at((*at, *p), why) for p, why in _faults(rule)]
         if not rule.name:
-            alike = sum(each.kind == rule.kind for each in policy.rules[:place] if _is_one(each))
+            alike = kinds[rule.kind]
             rule.name = f"{rule.kind}_{alike + 1}" if alike else rule.kind
         elif _NAME.match(rule.name) is None:
             message = f"`{rule.name[:60]}` has other letters than a-z, 0-9, `-` and `_`"
             problems.append(document.problem_at((*at, "name"), message))
+        kinds[rule.kind] += 1
         if rule.name in named:
             message = f"there are two rules `{rule.name}`: give each its own `name`"
             problems.append(document.problem_at(at, message))
@@ -268,10 +271,6 @@ def named_agents(policy: Policy) -> set[str]:
     edges = [rule.allowed_edges or {} for rule in policy.rules]
     named = {name for each in edges for to in each.items() for name in (to[0], *to[1])}
     return {name for name in named if not set(name) & set("*?[")}
-
-
-def _is_one(rule: Rule) -> bool:
-    return any(getattr(rule, name) is not None for name in CHECKS)
 
 
 def _never(rule: Rule) -> Iterator[str]:
