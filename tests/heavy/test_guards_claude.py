@@ -396,6 +396,17 @@ def test_agents_in_the_background_are_at_work_at_once(
     assert note["allowed"] is not refuses
 
 
+def test_agents_in_the_background_are_at_work_at_once_for_the_hook_of_claude_code_too(
+    script: Scripted, surroundings: dict[str, str], tmp_path: Path
+) -> None:
+    name, arguments = asks("a-fan", "FAN: test it.")
+    script.calls = [(name, {**arguments, "run_in_background": True})] * 2
+    run_claude(surroundings, tmp_path, "rules: [{max_fan_out: 1}]")
+    assert "1 dispatches of `main` are not answered yet" in script.heard[1]
+    (note,) = recorded(tmp_path)
+    assert (note["rule"], note["action"]) == ("max_fan_out", "block")
+
+
 @pytest.mark.parametrize("agrees", [True, False])
 def test_where_the_guard_asks_nobody_claude_code_asks_by_its_permissions(
     script: Scripted, surroundings: dict[str, str], tmp_path: Path, agrees: bool
