@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from baton.model import Content, GotBack, HandedOff, Said, ToolCall, known
+from baton.model import Content, GotBack, HandedOff, Said, ToolCall, Trace, known
 
 from .spans import (
+    Piece,
     agent,
     call,
     model,
@@ -170,3 +172,66 @@ def test_an_empty_answer_of_an_agent_is_its_answer_and_not_what_it_said_on_the_w
     dispatch = only(read(agent("desk", model(), asked, model("Nothing."))))
     assert dispatch.result == Content(text="")
     assert "result" not in dispatch.unknown
+
+
+def _read(made: Piece) -> Trace:
+    return read_trace(spans(made))
+
+
+def _messages(*said: tuple[str, str]) -> str:
+    return json.dumps(
+        [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said]
+    )
+
+
+def _asked(**attributes: Any) -> Piece:
+    return using(model("ok"), **{key.replace("__", "."): each for key, each in attributes.items()})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai__system_instructions": "Be brief."},
+        {"gen_ai__system_instructions": '[{"type": "text", "content": "Be brief."}]'},
+        {"gen_ai__input__messages": _messages(("system", "Be brief."), ("user", "Hello"))},
+        {"gen_ai__input__messages": _messages(("developer", "Be brief."), ("user", "Hello"))},
+    ],
+)
+def test_a_prompt_that_only_model_requests_hold_is_that_of_the_agent(
+    attributes: dict[str, str],
+) -> None:
+    later = _asked(gen_ai__system_instructions="Be brief. It is 10:42.")
+    trace = _read(agent("a", _asked(**attributes), later))
+    assert trace.agents["a"].instructions == "Be brief."
+
+
+def test_a_prompt_of_openinference_stands_in_the_messages_of_its_requests() -> None:
+    attributes: dict[str, Any] = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "system",
+        "llm.input_messages.0.message.content": "Be brief.",
+        "llm.input_messages.1.message.role": "user",
+        "llm.input_messages.1.message.content": "Hello",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Hi",
+    }
+    asked = Piece(name="llm", attributes=attributes)
+    around = Piece(
+        name="a",
+        attributes={"openinference.span.kind": "AGENT", "agent.name": "a"},
+        inside=(asked,),
+    )
+    assert _read(around).agents["a"].instructions == "Be brief."
+
+
+def test_what_the_span_of_an_agent_states_stays_its_prompt() -> None:
+    asked = _asked(gen_ai__system_instructions="Be brief. It is 10:42.")
+    stated = using(agent("a", asked), **{"gen_ai.system_instructions": "Be brief."})
+    assert _read(stated).agents["a"].instructions == "Be brief."
+
+
+def test_a_prompt_of_a_model_that_no_named_agent_asked_is_given_to_nobody() -> None:
+    asked = _asked(gen_ai__system_instructions="Sum up.")
+    trace = _read(agent("a", model("ok"), tool("digest", asked)))
+    assert "digest" not in trace.agents
+    assert trace.agents["a"].instructions is None

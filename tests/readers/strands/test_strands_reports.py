@@ -115,6 +115,42 @@ def test_interactions_that_follow_each_other_in_a_circle_hide_visits(tmp_path: P
     assert not known(trace, trace.turns[0], "runs")
 
 
+def test_dependencies_are_dispatches_whose_kind_is_not_recorded(tmp_path: Path) -> None:
+    said = [
+        {"node_name": "market", "messages": ["M"], "dependencies": []},
+        {"node_name": "tech", "messages": ["T"], "dependencies": []},
+        {"node_name": "writer", "messages": ["W"], "dependencies": ["market", "tech", "tech"]},
+        {"node_name": "editor", "messages": ["E"], "dependencies": []},
+    ]
+    trace = one(tmp_path, actual_interactions=said)
+    (turn,) = trace.turns
+    made = [(d.from_agent, d.to_agent, d.runs) for d in turn.dispatches]
+    writer = turn.runs[2]
+    assert made == [("market", "writer", [writer.id]), ("tech", "writer", [writer.id])]
+    assert writer.started_by == [d.id for d in turn.dispatches]
+    for name in ("kind", "prompt", "result", "depth", "group"):
+        assert not known(trace, turn.dispatches[0], name)
+    assert not known(trace, turn, "dispatches")
+    assert trace.dropped == []
+    # A node that is not listed was visited, too: what followed what is not known.
+    said[3]["dependencies"] = ["nobody"]
+    trace = one(tmp_path, actual_interactions=said)
+    assert trace.turns[0].dispatches == []
+    assert [entry.count for entry in trace.dropped] == [3]
+
+
+def test_dependencies_of_nodes_that_were_visited_again_join_no_visits(tmp_path: Path) -> None:
+    said = [
+        {"node_name": "a", "messages": ["A"], "dependencies": []},
+        {"node_name": "b", "messages": ["B"], "dependencies": ["a", "c"]},
+        {"node_name": "c", "messages": ["C"], "dependencies": ["b"]},
+    ]
+    visits = ["a", "b", "c", "b"]
+    trace = one(tmp_path, actual_trajectory=visits, actual_interactions=said)
+    assert trace.turns[0].dispatches == []
+    assert [entry.count for entry in trace.dropped] == [3]
+
+
 def test_a_list_of_calls_is_read_with_arguments_results_and_errors(tmp_path: Path) -> None:
     calls = [
         {"name": "look", "input": {"id": 7}, "tool_result": "5", "is_error": False},

@@ -170,6 +170,7 @@ class _Reader:
             run.owned, run.kept = without_twins(run.owned)
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
+            self._instruct(run)
             for agent in run.agents:
                 if agent.reaches:
                     self.builder.may_reach(run.agent, agent.reaches)
@@ -185,6 +186,27 @@ class _Reader:
             # Else parents and children keep each other until the garbage collector looks for such
             # circles, which takes it a tenth of the time of reading.
             node.children.clear()
+
+    def _instruct(self, draft: RunSpans) -> None:
+        """Note what an agent was told to be, where only its model requests say so.
+
+        Prompts that are made at run time stand on no span of the agent. Of several requests the
+        first one counts, as a prompt may hold the time of day; what the agent's own span or a
+        definition states stays.
+        """
+        run = draft.run
+        if "agent" in run.unknown or not draft.models:
+            return
+        card = self.cards.get(run.agent)
+        if card is not None and card.instructions:
+            return
+        model = draft.models[0]
+        told = instructions_text(model)
+        if told is None:
+            said = (m.content for m in model.heard_messages() if m.role == "system")
+            told = "\n".join(content.plain() for content in said if content is not None)
+        if told:
+            self.cards.setdefault(run.agent, AgentCard()).instructions = told
 
     def _note(self, node: Node) -> None:
         """Take from a span what is told of the whole conversation."""

@@ -46,6 +46,23 @@ _UNKNOWN_OF_LISTS = [
 ]
 
 
+_UNKNOWN_OF_DEPENDENCIES = [
+    "kind",
+    "mode",
+    "call",
+    "prompt",
+    "description",
+    "context",
+    "tools_allowed",
+    "tools_source",
+    "result",
+    "depth",
+    "group",
+    "started",
+    "ended",
+]
+
+
 class Listed(NamedTuple):
     """A turn, and what was in the lists and has no place in it."""
 
@@ -56,14 +73,15 @@ class Listed(NamedTuple):
 def list_turn(
     trajectory: list[Any] | None, interactions: list[Interaction] | None, builder: TraceBuilder
 ) -> Listed:
-    """Read what a task returned of its own; how agents followed each other is not told."""
+    """Read what a task returned of its own.
+
+    How agents followed each other is known as far as interactions state dependencies, and which
+    kind of hand-off it was is not: those of a graph are edges, those of a swarm are transfers.
+    """
     turn = builder.turn(unknown=["dispatches"])
     lost: Counter[str] = Counter()
     named = [each for each in interactions or () if each.node_name]
     lost["an interaction without the name of a node"] += len(interactions or ()) - len(named)
-    lost["a dependency of an interaction: the kind of hand-off is not recorded"] += sum(
-        len(each.dependencies or ()) for each in named
-    )
     steps = trajectory or []
     nodes = {each.node_name for each in named}
     if steps and all(isinstance(step, str) and step in nodes for step in steps):
@@ -81,7 +99,39 @@ def list_turn(
         _add_calls(turn, steps, lost, builder)
     else:
         turn.unknown.append("runs")
+    lost[_NO_DISPATCH] += _depend(turn, named, builder)
     return Listed(turn, [Dropped(what=what, count=n) for what, n in lost.items() if n])
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_NO_DISPATCH = "a dependency of an interaction: which visits of its nodes it joins is not recorded"
+
+
+def _depend(turn: Turn, named: list[Interaction], builder: TraceBuilder) -> int:
+    """Add a dispatch for each dependency of one visit on another; returns how many are left out.
+
+    Dependencies are those of a node. Where it was visited several times, they do not say which
+    visit followed which: of `a b c b` with "b after a and c", `a` started only the first `b`.
+    """
+    at = {run.agent: place for place, run in enumerate(turn.runs)}
+    visits = Counter(run.agent for run in turn.runs)
+    left_out = 0
+    hidden = "runs" in turn.unknown
+    for each in named:
+        for name in dict.fromkeys(filter(_is_name, each.dependencies or ())):
+            before, after = at.get(name), at.get(each.node_name or MAIN)
+            once = not hidden and visits[name] == visits[each.node_name or MAIN] == 1
+            if before is None or after is None or before >= after or not once:
+                left_out += 1
+                continue
+            sender, receiver = turn.runs[before], turn.runs[after]
+            dispatch = builder.dispatch(turn, "sequence", sender, receiver.agent, None)
+            dispatch.unknown += _UNKNOWN_OF_DEPENDENCIES
+            builder.start(dispatch, receiver)
+    return left_out
 
 
 def _by_visit(steps: list[str], named: list[Interaction]) -> list[list[Interaction]]:
