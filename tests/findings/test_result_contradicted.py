@@ -34,6 +34,7 @@ RESULTS = {
     "lab": "eGFR 27 (41 in May), potassium 5.1.",
     "roof": "Roof: south, 12 degrees. Savings ~11,900 EUR a year, payback ~8 years.",
     "urea": "1 984 kg d'azote, soit 5 922 kg d'ammonitrate : 10 sacs de 600 kg, environ 2 304 €.",
+    "rents": "Five comparables: 1,780 to 1,960 dollars, median 1,855. Parking 120 a month.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -65,6 +66,7 @@ def judged(name: str, answer: str) -> str:
         ("rooms", "Room Aare has 40 seats and is free 11-13 July."),
         ("train", "It leaves at 8:42 from platform 8."),
         ("lab", "Potassium is 1.5 and eGFR 27."),
+        ("rents", "The median of the five comparables is 1,585 dollars."),
         ("urea", "Il faut 5 292 kg d'ammonitrate pour 2 304 euros."),
     ],
 )
@@ -106,6 +108,8 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("disk", "I've asked whether we may set the retention to 60 days."),
         ("hosts", "Nearly done: 38 of 41 hosts are fine."),
         ("lab", "He is in stage 4, where values run from 15 to 29."),
+        ("rents", "Your 1,845 is ten dollars under the median of the five."),
+        ("rents", "The 1,845 of the offer is ten dollars less than the median."),
         ("roof", "Nearly 12,000 euros a year, so it pays for itself after eight years."),
         ("urea", "Il faut 5,9 t d'ammonitrate, donc dix sacs de 600 kg, pour 2 304 euros."),
     ],

@@ -78,6 +78,21 @@ _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
+# "Your 1,845 is ten dollars under the median": what is held against a value of the result is
+# another one, and so is what belongs to somebody.
+_OF_SOMEBODY = re.compile(
+    r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
+        |vos|nos|mon|mes|su|sus|tu|tus|mis?)\s(?:(?:own|current|old|new|planned)\s)?
+        (?:[€$£]|EUR\ |USD\ |GBP\ )?\s?$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SET_APART = re.compile(
+    r"""^\D{0,40}?\b(?:is|are|was|were|would\ be|comes?|lies?|stands?)\b[^.;!?]{0,40}?
+        \b(?:(?:less|more|fewer|cheaper|dearer|higher|lower|larger|smaller|shorter|longer|earlier
+            |later|faster|slower|better|worse)\ than
+        |under|below|over|above|short\ of|ahead\ of|behind)\ (?:the|that|its|their|what)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 # A caller that changed something says the new value: "The timeout is now 60".
 _CHANGES = re.compile(
     r"\b(?:set|sets|changed?|raised?|lower(?:ed)?|updated?|increased?|reduced?|now|new|switched|moved|"
@@ -297,6 +312,8 @@ def _against(
         if limit is not None:
             yield _finding(dispatch, piece, limit, value, "limit_broken")
             continue
+        if _is_set_apart(value):
+            continue
         swapped = _swapped(value, lost, against)
         if swapped is not None and not _keeps_to(value, swapped):
             yield _finding(dispatch, piece, swapped, value, "contradicted")
@@ -315,6 +332,14 @@ def _against(
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
         if meant is not None and not _keeps_to(value, meant):
             yield _finding(dispatch, piece, meant, value, "contradicted")
+
+
+def _is_set_apart(value: Value) -> bool:
+    """Tell a value that a sentence compares with one of the result, or says to be somebody's."""
+    before, found, after = value.sentence.partition(value.fact.text)
+    if not found:
+        return False
+    return _OF_SOMEBODY.search(before) is not None or _SET_APART.search(after) is not None
 
 
 def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
