@@ -162,6 +162,13 @@ def test_a_program_that_cannot_be_loaded_says_so(program: Path) -> None:
         asyncio.run(played())
 
 
+class Proxy:
+    """An object that works in a request alone, as web frameworks have them."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(f"no request: {name}")
+
+
 def library(name: str, folder: Path, **holds: object) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(folder / "site-packages" / f"{name}.py")
@@ -181,10 +188,13 @@ def test_the_nursery_imports_libraries_and_nothing_of_the_program(
     asks = library("asks_for_texts.part", tmp_path, case=Case)
     monkeypatch.setitem(sys.modules, "asks_for_texts.part", asks)
     monkeypatch.setitem(sys.modules, "asks_for_texts", library("asks_for_texts", tmp_path))
+    proxied = library("proxied", tmp_path, request=Proxy())
+    monkeypatch.setitem(sys.modules, "proxied", proxied)
+    monkeypatch.setitem(sys.modules, "no_module", Proxy())
     before = Before.now()
 
     found = before.libraries("installed_program.agents:desk", is_instrumented=False)
-    assert {"a_library", "json", "baton.model"} <= {*found}
+    assert {"a_library", "proxied", "json", "baton.model"} <= {*found}
     own_ones = {"own_helper", "installed_program.agents", "asks_for_texts", "__main__"}
     assert not own_ones & {*found}
     assert before.libraries("program:desk", is_instrumented=True) == []

@@ -34,14 +34,15 @@ from .improve_rubric import rubric_asked
 from .messages import note, say
 from .options import (
     AS_IMPROVED,
+    AS_PLAYED,
     LATER,
     MORE,
     ConfigPath,
     Evaluators,
     Flag,
     Improving,
-    Keyword,
     Paths,
+    Playing,
     Whole,
     Words,
     trust_in,
@@ -96,9 +97,7 @@ class Writing:
             with naming(self.html), self.html.open("a", encoding="utf-8"):
                 pass
 
-    def write(
-        self, folder: Path, app: str | None, variant: str | None, trust: Trust, *, aside: bool
-    ) -> None:
+    def write(self, folder: Path, playing: Playing, trust: Trust, *, aside: bool) -> None:
         """Write the improvement in a folder, and say what was written: ``aside`` on stderr.
 
         Raises:
@@ -117,7 +116,11 @@ class Writing:
             say("no gain is proven: nothing is written")
             return
         applied = apply_improvement(
-            folder, app=app, variant=variant, branch=self.branch, trust=trust
+            folder,
+            app=playing.app,
+            variant=playing.variant,
+            branch=self.branch,
+            trust=trust,
         )
         with readers_may_leave():
             for line in applied.lines:
@@ -156,12 +159,7 @@ def improve_command(
     live_tools: Annotated[Words, LATER] = (),
     out: Annotated[Path | None, LATER] = None,
     show: Annotated[Whole, LATER] = 10,
-    keyword: Annotated[Keyword, LATER] = None,
-    limit: Annotated[Whole | None, LATER] = None,
-    concurrency: Annotated[Whole | None, LATER] = None,
-    timeout: Annotated[float | None, LATER] = None,
-    variant: Annotated[str | None, LATER] = None,
-    app: Annotated[str | None, LATER] = None,
+    playing: Playing = AS_PLAYED,
     scoring: Improving = AS_IMPROVED,
     name: Annotated[str | None, LATER] = None,
     trust: Annotated[Paths, LATER] = (),
@@ -235,18 +233,6 @@ def improve_command(
         The folder that takes the improvement's own folder; .baton/improvements when left out.
     show
         How many candidates of a component are printed.
-    keyword
-        Only cases that the expression fits, as for `baton eval`.
-    limit
-        How many cases at most.
-    concurrency
-        How many cases run at once, at most.
-    timeout
-        Seconds for one case.
-    variant
-        Which of a config's providers plays, by its agent_id or type.
-    app
-        The app of the server to talk to, where it has several.
     name
         Name of the improvement.
     trust
@@ -261,7 +247,7 @@ def improve_command(
         _show(improvement, show, as_json=json)
         if json and (unfinished := not_finished(improvement)) is not None:
             note(unfinished)
-        writing.write(finished, app, variant, trust_in(trust), aside=json)
+        writing.write(finished, playing, trust_in(trust), aside=json)
         return exit_code(improvement)
     folders: list[Path] = []
     given = {
@@ -270,18 +256,13 @@ def improve_command(
         "max_cost": scoring.judging.max_cost,
         "max_words": max_words,
         "repeat": repeat,
-        "concurrency": concurrency,
-        "timeout": timeout,
         "out": out,
     }
     options = cast(
         "ImproveOptions",
         {
             "name": name,
-            "app": app,
-            "variant": variant,
-            "keyword": keyword,
-            "limit": limit,
+            **playing.options(),
             **scoring.options(trust, rehearsal=dry_run),
             **{key: value for key, value in given.items() if value is not None},
             "agent": agent,
@@ -323,7 +304,7 @@ def improve_command(
         if dry_run:
             asked.print_estimate(as_json=json)
             return 0
-        return _made(asked.improve, folders, writing, show, app, variant, trust, as_json=json)
+        return _made(asked.improve, folders, writing, show, playing, trust, as_json=json)
     target, moments = target_and_moments(words)
     writing.ready([Path(word.partition(":")[0]) for word in words])
     if dry_run:
@@ -334,7 +315,7 @@ def improve_command(
     def make() -> Improvement:
         return improve(moments, target, evaluators or None, **options)
 
-    return _made(make, folders, writing, show, app, variant, trust, as_json=json)
+    return _made(make, folders, writing, show, playing, trust, as_json=json)
 
 
 def _made(
@@ -342,8 +323,7 @@ def _made(
     folders: list[Path],
     writing: Writing,
     show: int,
-    app: str | None,
-    variant: str | None,
+    playing: Playing,
     trust: Sequence[Path],
     *,
     as_json: bool,
@@ -367,7 +347,7 @@ def _made(
     if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to continue")
     try:
-        writing.write(folder, app, variant, trust_in(trust), aside=as_json)
+        writing.write(folder, playing, trust_in(trust), aside=as_json)
     except InputError:
         note(f"the texts are kept: `baton improve --from {folder} --apply` writes them")
         raise
@@ -400,8 +380,8 @@ def _check_together(given: Mapping[str, Any]) -> None:
             f"{option('finished')} out"
         )
     for name, parameter in inspect.signature(improve_command).parameters.items():
-        if name not in (*_OF_FINISHED, "words"):
-            for each in _given(name, given[name], parameter.default):
+        for each in _given(name, given[name], parameter.default):
+            if name not in (*_OF_FINISHED, "words") and each not in _OF_FINISHED:
                 raise InputError(
                     f"{option(each)} has no place beside {option('finished')}, which plays nothing"
                 )

@@ -157,6 +157,42 @@ USUAL = Scoring()
 
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
+class Playing:
+    """Which cases are played again, by whom, and how many at once.
+
+    Parameters
+    ----------
+    keyword
+        Only cases that the expression fits, as for `baton eval`.
+    limit
+        How many cases at most.
+    concurrency
+        How many cases run at once, at most.
+    timeout
+        Seconds for one case.
+    variant
+        Which of a config's providers plays, by its agent_id or type.
+    app
+        The app of the server to talk to, where it has several.
+    """
+
+    keyword: Keyword = None
+    limit: Whole | None = None
+    concurrency: Whole | None = None
+    timeout: float | None = None
+    variant: str | None = None
+    app: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return those that are given, as options of a function of ``session``."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+AS_PLAYED = Playing()
+
+
+@Parameter(name="*", group=MORE)
+@dataclass(frozen=True)
 class Proposing(JudgeOptions):
     """How to judge and propose; what is given here goes before `judge:` of the config.
 

@@ -17,14 +17,15 @@ from baton.session.replay import replay, target_and_moments
 
 from .messages import note
 from .options import (
+    AS_PLAYED,
     LATER,
     USUAL,
     Changes,
     ConfigPath,
     Evaluators,
     Flag,
-    Keyword,
     Paths,
+    Playing,
     Scoring,
     Whole,
     Words,
@@ -48,13 +49,8 @@ def replay_command(
     json: Flag = False,
     show: Annotated[Whole, LATER] = 20,
     output: Annotated[Path | None, LATER, Parameter(name=["--output", "-o"])] = None,
-    keyword: Annotated[Keyword, LATER] = None,
-    limit: Annotated[Whole | None, LATER] = None,
-    concurrency: Annotated[Whole | None, LATER] = None,
-    timeout: Annotated[float | None, LATER] = None,
+    playing: Playing = AS_PLAYED,
     max_agent_cost: Annotated[float | None, LATER] = None,
-    variant: Annotated[str | None, LATER] = None,
-    app: Annotated[str | None, LATER] = None,
     scoring: Scoring = USUAL,
     name: Annotated[str | None, LATER] = None,
     trust: Annotated[Paths, LATER] = (),
@@ -99,20 +95,8 @@ def replay_command(
         How many cases are printed.
     output
         Keep both plays as evaluations in this new folder, for `baton view`, `show` and `compare`.
-    keyword
-        Only cases that the expression fits, as for `baton eval`.
-    limit
-        How many cases at most.
-    concurrency
-        How many cases run at once, at most.
-    timeout
-        Seconds for one case.
     max_agent_cost
         The most that the agents may cost in all plays, in USD; cases after that are errors.
-    variant
-        Which of a config's providers plays, by its agent_id or type.
-    app
-        The app of the server to talk to, where it has several.
     name
         Name of the evaluation.
     trust
@@ -122,8 +106,8 @@ def replay_command(
 
     run = {
         "repeat": repeat,
-        "concurrency": concurrency,
-        "timeout": timeout,
+        "concurrency": playing.concurrency,
+        "timeout": playing.timeout,
         "max_agent_cost": max_agent_cost,
     }
     options = cast(
@@ -147,10 +131,10 @@ def replay_command(
             dispatch=dispatch,
             form=form,
             expect=expect,
-            app=app,
-            variant=variant,
-            keyword=keyword,
-            limit=limit,
+            app=playing.app,
+            variant=playing.variant,
+            keyword=playing.keyword,
+            limit=playing.limit,
             save=output,
             **options,
         )

@@ -36,6 +36,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -43,8 +44,6 @@ import msgspec
 from baton import components
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from .pool import Worker
 
 _START = (
@@ -152,7 +151,10 @@ class Nursery:
         with other:
             self._process = subprocess.Popen(  # noqa: S603 - it is ourselves
                 [sys.executable, "-c", _START.format(path=sys.path), str(other.fileno())],
+                # What a library says when it is imported, the first worker has said already.
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
                 start_new_session=True,
             )
@@ -351,7 +353,11 @@ class Before(NamedTuple):
         if is_instrumented or _environment() != self.environment:
             return []
         own = {target.partition(":")[0].partition(".")[0], "__main__"}
-        modules = [(name, module) for name, module in sys.modules.items() if module is not None]
+        modules = [
+            (name, module)
+            for name, module in list(sys.modules.items())
+            if isinstance(module, ModuleType)  # anything may be put there
+        ]
         for name, module in modules:
             root = name.partition(".")[0]
             if root != "baton" and _knows_baton(module):
@@ -370,8 +376,11 @@ def _environment() -> dict[str, str]:
 
 def _knows_baton(module: ModuleType) -> bool:
     for value in list(vars(module).values()):
-        origin = value.__name__ if isinstance(value, type(sys)) else None
-        if (origin or str(getattr(value, "__module__", ""))).partition(".")[0] == "baton":
+        try:
+            of = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        except Exception:  # noqa: BLE001 - a proxy of the program's may raise anything
+            continue
+        if isinstance(of, str) and of.partition(".")[0] == "baton":
             return True
     return False
 
@@ -380,7 +389,7 @@ def _is_library(name: str, module: ModuleType) -> bool:
     root = name.partition(".")[0]
     if root in sys.stdlib_module_names or root == "baton":
         return True
-    file = getattr(module, "__file__", None)
+    file = vars(module).get("__file__")
     parts = Path(file).parts if isinstance(file, str) else ()
     return "site-packages" in parts or "dist-packages" in parts
 
