@@ -190,7 +190,7 @@ def test_the_nursery_imports_libraries_and_nothing_of_the_program(
     monkeypatch.setitem(sys.modules, "asks_for_texts", library("asks_for_texts", tmp_path))
     proxied = library("proxied", tmp_path, request=Proxy())
     monkeypatch.setitem(sys.modules, "proxied", proxied)
-    monkeypatch.setitem(sys.modules, "no_module", Proxy())
+    monkeypatch.setitem(sys.modules, "no_module", object())
     before = Before.now()
 
     found = before.libraries("installed_program.agents:desk", is_instrumented=False)

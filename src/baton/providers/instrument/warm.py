@@ -375,14 +375,16 @@ def _environment() -> dict[str, str]:
 
 
 def _knows_baton(module: ModuleType) -> bool:
-    for value in list(vars(module).values()):
-        try:
-            of = value.__name__ if isinstance(value, ModuleType) else value.__module__
-        except Exception:  # noqa: BLE001 - a proxy of the program's may raise anything
-            continue
-        if isinstance(of, str) and of.partition(".")[0] == "baton":
-            return True
-    return False
+    return any(_origin(value).partition(".")[0] == "baton" for value in [*vars(module).values()])
+
+
+def _origin(value: object) -> str:
+    """Name the module that a value of a module is of; empty where it does not say."""
+    try:
+        name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    except Exception:  # noqa: BLE001 - a proxy that works in a request alone may raise anything
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _is_library(name: str, module: ModuleType) -> bool:
