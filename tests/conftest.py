@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import cyclopts
 import pytest
+from cyclopts.argument import _argument, _collection
+from cyclopts.utils import parse_version
 from hypothesis import settings
 
 from baton.cli import main
@@ -31,6 +34,28 @@ def pytest_collection_finish() -> None:
 # The same examples every time, and no limit on one of them: a busy machine is no fault.
 settings.register_profile("baton", deadline=None, derandomize=True)
 settings.load_profile("baton")
+
+
+def _parse_as_a_command_does() -> None:
+    """Let cyclopts parse in a process of tests as in one of a command, and as fast.
+
+    It asks pydantic about each argument where that is loaded: a command has not loaded it when it
+    parses, and tests have. And it looks for the groups of a command's options anew each time.
+    """
+    once: dict[Any, list[cyclopts.Group]] = {}
+    resolve = _collection._resolve_groups_from_callable
+
+    def resolve_once(command: Any, *given: Any, **groups: Any) -> list[cyclopts.Group]:
+        key = command, *(id(each) for each in groups.values())
+        if key not in once:
+            once[key] = resolve(command, *given, **groups)
+        return list(once[key])
+
+    setattr(_collection, resolve.__name__, resolve_once)
+    setattr(_argument, parse_version.__name__, lambda _: (0,))  # of a pydantic that it does not ask
+
+
+_parse_as_a_command_does()
 
 
 class Outcome(NamedTuple):

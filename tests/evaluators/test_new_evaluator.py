@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import NO_OTHER_PLUGINS
 
 import baton
 
@@ -79,7 +80,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    env = {**os.environ, "PYTHONPATH": str(folder / "src"), **NO_OTHER_PLUGINS}
     return subprocess.run(
         [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, check=False
     )

@@ -194,10 +194,10 @@ def large(kind: str, size: int) -> tuple[list[dict[str, Any]], list[dict[str, An
     ("kind", "modes"),
     [("same", MODES), *((kind, ("partial", "f1")) for kind in ("more", "others", "numbers"))],
 )
-def test_1500_shuffled_calls_of_one_name_are_compared_in_no_time(
+def test_700_shuffled_calls_of_one_name_are_compared_in_no_time(
     kind: str, modes: tuple[str, ...], way: str
 ) -> None:
-    wanted, made = large(kind, 1500)
+    wanted, made = large(kind, 700)
     played = trace(run("helper", *(call("f", each) for each in made)))
     stated = case(tool_calls=[("f", each) for each in wanted])
     for mode in modes:
@@ -205,5 +205,5 @@ def test_1500_shuffled_calls_of_one_name_are_compared_in_no_time(
         ToolCalls.from_options(None, {"mode": mode, "arguments": way}).evaluate(
             played, stated, EvalContext()
         )
-        # Comparing each with each, 2 million times, takes several seconds.
-        assert time.process_time() - start < 1, mode
+        # Comparing each with each, half a million times, takes more than a second.
+        assert time.process_time() - start < 0.5, mode

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from tests.conftest import ROOT, Baton
+from tests.processes import NO_OTHER_PLUGINS
 from tests.reports.hostile import hostile_evaluation
 
 from baton.model.visible import without_commands
@@ -262,9 +263,10 @@ def test_a_failed_test_of_pytest_prints_nothing_hostile(tmp_path: Path, file: st
         "def test_it(baton_result):\n    assert_passes(baton_result)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--baton", file, "-v", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env={**os.environ, "GITHUB_ACTIONS": "true"}, capture_output=True, text=True,
-        check=False, timeout=60,
+        [sys.executable, "-m", "pytest", "--baton", file, "-v", "-p", "no:cacheprovider",
+         "-p", "baton.pytest_plugin"],
+        cwd=tmp_path, env={**os.environ, "GITHUB_ACTIONS": "true", **NO_OTHER_PLUGINS},
+        capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout
     assert "\x1b[2J" not in done.stdout

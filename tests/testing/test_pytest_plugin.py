@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import NO_OTHER_PLUGINS
 
 AGENT = """
 def answer(message):
@@ -36,10 +38,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    folder: Path, *arguments: str, alone: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run tests with our plug-in ``alone``, or with all that are installed, which takes a second."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
+    if alone:
+        command += ["-p", "baton.pytest_plugin"]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, **(NO_OTHER_PLUGINS if alone else {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -57,7 +70,7 @@ def test_nothing_is_collected_unless_it_was_asked_for(folder: Path) -> None:
 def test_a_config_is_a_test_a_case(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
     (folder / "pytest.ini").write_text("[pytest]\nbaton_trust = .\n")
-    done = run_pytest(folder, "--baton")
+    done = run_pytest(folder, "--baton", alone=False)
     assert ends(done, passed=1, failed=1), done.stdout
     assert "PASSED baton.yaml::refund" in done.stdout
     assert "FAILED baton.yaml::invoice" in done.stdout
@@ -102,7 +115,7 @@ def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
 
 def test_items_may_be_spread_over_workers(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
-    done = run_pytest(folder, "--baton", "-n", "2", "baton.yaml")
+    done = run_pytest(folder, "--baton", "-n", "2", "baton.yaml", alone=False)
     assert ends(done, passed=1, failed=1), done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any, get_args
 import httpx2
 import msgspec
 from msgspec.structs import fields
+from tests.processes import NO_OTHER_PLUGINS
 
 from baton.testing import Api, LlmServer, Received, Reply, llm_server
 from baton.testing.llm import FaultKind
@@ -36,7 +38,10 @@ def test_the_first_examples_are_tests_that_pass(tmp_path: Path) -> None:
     for number, text in enumerate(PYTHON[:2]):
         (tmp_path / f"test_example_{number}.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "-p", "baton.pytest_plugin"], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, **NO_OTHER_PLUGINS},
+    )  # fmt: skip
     assert "2 passed" in done.stdout, done.stdout
 
 
