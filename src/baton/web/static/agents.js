@@ -101,7 +101,9 @@ function loop(box, { x, y }) {
   return `M${at(-14, side)}C${at(-44, top)} ${at(44, top)} ${at(14, side)}`;
 }
 
-function edgeNode(graph, { v, w, name }, most) {
+// The line is drawn into `lines`, below all labels: where many leave one box they cross those of others. The link has it
+// as well, to be clicked, and seen when it is pointed at.
+function edgeNode(graph, { v, w, name }, most, lines) {
   const about = graph.edge({ v, w, name });
   const { edge, parts, points, x, y } = about;
   const words = parts.map(([, each]) => each).join(" · ");
@@ -109,7 +111,8 @@ function edgeNode(graph, { v, w, name }, most) {
     (edge.passed + edge.failed ? `, ${edge.passed} scores passed, ${edge.failed} failed` : "");
   const link = svg("a", { href: edge.href, class: "graph-edge" + (isBad(edge) ? " faults" : ""), "aria-label": shown(said) });
   const thick = (1 + 2.6 * Math.sqrt(edge.count / most)).toFixed(2);
-  const line = svg("path", { d: v === w ? loop(graph.node(v), about) : path(points), "stroke-width": thick, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" });
+  const drawn = { d: v === w ? loop(graph.node(v), about) : path(points), "stroke-width": thick };
+  lines.append(svg("path", { ...drawn, class: isBad(edge) ? "faults" : null, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" }));
   const title = svg("title", {});
   title.textContent = shown(said);
   const label = svg("text", { x, y: y + 4, "text-anchor": "middle" });
@@ -118,7 +121,7 @@ function edgeNode(graph, { v, w, name }, most) {
     part.textContent = (place ? " · " : "") + words;
     label.append(part);
   });
-  link.append(title, line, svg("rect", { class: "back", x: x - about.width / 2, y: y - 9, width: about.width, height: 18, rx: 4 }), label);
+  link.append(title, svg("path", drawn), svg("rect", { class: "back", x: x - about.width / 2, y: y - 9, width: about.width, height: 18, rx: 4 }), label);
   return link;
 }
 
@@ -147,7 +150,9 @@ function draw(data, place) {
   const root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "Agents and their dispatches" });
   root.append(svg("defs", {}, head("head", "var(--faint)"), head("head-bad", "var(--failed)")));
   const most = Math.max(1, ...data.edges.map((edge) => edge.count));
-  for (const id of graph.edges()) root.append(edgeNode(graph, id, most));
+  const lines = svg("g", { class: "graph-lines", "aria-hidden": "true" });
+  root.append(lines);
+  for (const id of graph.edges()) root.append(edgeNode(graph, id, most, lines));
   for (const id of graph.nodes()) root.append(agentNode(graph.node(id)));
   place.replaceChildren(root);
   // Who begins stands at the left, or at the top: there the busiest one is shown first.
