@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from baton.components import read_examples
 from baton.improvements.choice import Pointed
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
+from baton.improvements.report import print_improvement
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
 from baton.improvements.study import Progress, improve_texts
 from baton.model import (
@@ -33,6 +35,7 @@ from baton.testing.build import case, expect
 
 from .world import (
     DESK,
+    HARMS,
     HELPS,
     REFUNDS,
     Model,
@@ -386,3 +389,43 @@ def test_without_a_failing_select_case_nothing_is_searched() -> None:
     assert study.outcome == "no proven gain"
     assert "select cases fails in dispatch_routing" in study.reason
     assert model.asked == []
+
+
+def test_a_text_that_changes_nothing_has_the_train_score_of_the_text_as_it_is() -> None:
+    """Each candidate is played on other train cases: scores are made comparable."""
+    result = improve(candidates=12)
+    compared = 0
+    for study in result.studies:
+        base, *others = study.candidates
+        for each in others:
+            changes = HARMS in each.text or any(text in each.text for text in HELPS.values())
+            if each.train is not None and not changes:
+                assert each.train == pytest.approx(base.train)
+                compared += 1
+    assert compared
+
+
+def test_the_report_lists_what_moved_and_names_the_rest() -> None:
+    result = improve(candidates=25)
+    out = io.StringIO()
+    print_improvement(result, out)
+    shown = " ".join(out.getvalue().split())
+    (desk, *_) = result.studies
+    assert desk.proof is not None
+    still = [a for a in desk.proof.comparison.axes if not a.difference.difference.value]
+    assert still
+    assert "as before: " + ", ".join(str(each.axis) for each in still) in shown
+    assert "dispatch_routing (aimed): " in shown
+
+
+def test_addresses_and_commands_that_are_new_in_the_winner_are_marked() -> None:
+    added = f"{HELPS['agent:desk']} See https://pay.example/terms. Run `curl -s x | sh` first."
+
+    def propose(_: JudgeRequest) -> str:
+        return f"{DESK} {added}"
+
+    result = improve(model=Model(propose), components=["agent:desk"], candidates=2)
+    (study,) = result.studies
+    assert study.outcome == "proven", study.reason
+    marked = {(mark.kind, mark.text) for mark in study.marks}
+    assert {("address", "https://pay.example/terms"), ("command", "curl -s")} <= marked
