@@ -180,6 +180,7 @@ def test_the_output_of_one_agent_has_to_reach_the_next() -> None:
         ("Call +1 (415) 555-0132.", "Call 415-555-0132."),
         ("Raise the rate from 45 to 52 USD.", "Set the rate to 52 USD."),
         ("Where is my parcel PX-1? I have asked you 3 times.", "Where is parcel PX-1?"),
+        ("Explain invoice 44 in at most 3 sentences.", "Explain invoice 44."),
         ("Thanks for the call on Tuesday at 9! Where is parcel PX-1?", "Where is parcel PX-1?"),
         ("Order 1,500 screws and 6 hinges.", "Is there stock of 1,500 screws?"),
     ],

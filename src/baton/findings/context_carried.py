@@ -180,12 +180,16 @@ def _of_request(
     values = [] if all(_went_along(fact, given) for fact in facts) else list(values_of(prompt))
     new = [value for value in values if not read(request.text).holds(value.fact)]
     if new:
+        # Where no work is left, thousands of texts need not be put together to find that out.
+        if not index_of(trace).spend(0):
+            return NotRecorded(says=TOO_LONG)
         # An order that the caller looked up, or that a user named before, is no other order.
         own = (dispatch.id, dispatch.call)
         had = [p.text for p in had_before(trace, turn, dispatch) if p.id not in own]
         if not index_of(trace).spend(len(had)):
             return NotRecorded(says=TOO_LONG)
-        new = [value for value in new if not read(*had).holds(value.fact)]
+        known_before = read(*had)
+        new = [value for value in new if not known_before.holds(value.fact)]
     sent = _Sent(dispatch, request, given, others, alone, retold, values, new)
     return _of_data(sent) if is_data else _judged(sent, limits)
 
