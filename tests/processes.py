@@ -47,7 +47,8 @@ while True:
     gate.send(str(child).encode())
     for each in given:
         os.close(each)
-    gate.send(str(os.waitpid(child, 0)[1]).encode())
+    _child, status, used = os.wait4(child, 0)
+    gate.send(f"{status} {used.ru_maxrss}".encode())
 gate.close()
 for place, each in enumerate(given):
     os.dup2(each, place)
@@ -78,6 +79,12 @@ def _gate() -> socket.socket:
     return ours
 
 
+class Ran(subprocess.CompletedProcess[str]):
+    """A command that has ended, with the most memory that it had at a time."""
+
+    mebibytes: float
+
+
 def run_baton(
     *words: str | Path,
     folder: Path | None = None,
@@ -85,7 +92,7 @@ def run_baton(
     feed: bytes | None = None,
     megabytes: int | None = None,
     seconds: float = 60,
-) -> subprocess.CompletedProcess[str]:
+) -> Ran:
     """Run a command in a process of its own; ``environment`` is added to the one of the tests.
 
     ``feed`` comes out of a pipe at its standard input; ``megabytes`` is what it may allocate, where
@@ -114,7 +121,7 @@ def run_baton(
         child = int(gate.recv(100))
         gate.settimeout(seconds)
         try:
-            status = int(gate.recv(100))
+            status, kibibytes = map(int, gate.recv(100).split())
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
             gate.settimeout(None)
@@ -127,7 +134,9 @@ def run_baton(
         for stream in (out, err):
             stream.seek(0)
             said.append(stream.read().decode("utf-8"))
-        return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *said)
+        ran = Ran(words, os.waitstatus_to_exitcode(status), *said)
+        ran.mebibytes = kibibytes / 1024
+        return ran
 
 
 def _feed(writing: int, data: bytes) -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.processes import run_baton
 
 from baton.testing import Api
 from baton.testing.llm.apis import BASES, PREFIXES
@@ -115,8 +116,10 @@ def forever(head: bytes, piece: bytes, pause: float = 0) -> Behaviour:
 
 
 def run(folder: Path, *words: str | os.PathLike[str], env: dict[str, str] | None = None) -> Ended:
-    with started(folder, *words, env=env) as process:
-        return ended(process)
+    at = time.monotonic()
+    done = run_baton(*(os.fspath(word) for word in words), folder=folder, environment=env)
+    said = done.stdout + done.stderr
+    return Ended(done.returncode, said, time.monotonic() - at, done.mebibytes)
 
 
 class _Started(NamedTuple):
