@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.server.seeding import START, add_conversation, add_score
@@ -97,6 +99,22 @@ def test_filters_are_set_taken_out_and_saved_by_hand(
         page.wait_for_selector(".toast")
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied.startswith('baton show "server://127.0.0.1:')
+        assert wrong == []
+
+
+def test_a_time_is_of_the_readers_zone_and_has_the_exact_one_on_hover(
+    browser: Browser, shared: tuple[str, Store]
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        page.goto("/conversations?filter=agent:desk")
+        first = page.locator("tbody time[title]").first
+        stated = datetime.fromisoformat(first.get_attribute("datetime") or "")
+        here = stated.astimezone(ZoneInfo("Europe/Berlin"))  # as `tab` has it
+        title = first.get_attribute("title") or ""
+        assert title.startswith(f"{here:%Y-%m-%d %H:%M:%S}."), title
+        assert f"{here:%H:%M}" in first.inner_text() or f"{here:%Y}" in first.inner_text()
         assert wrong == []
 
 
