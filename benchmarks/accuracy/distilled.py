@@ -6,8 +6,9 @@ The judge is simulated. It sees what was seeded: of a dispatch with a fault it s
 of the rubric, of any other the best, and by a hash of the material it errs in one of 25. What is
 measured is therefore how far a small classifier can stand in for such a judge, not how good a judge
 is. The recordings are real; half of the scenarios are trained on (`tune`), and every third
-framework is left out of the training. Figures are of the other half (`report`), of those frameworks
-alone.
+framework is left out of the training. Figures are of those frameworks alone: of the other half
+(`report`), and of texts that were written for this measurement alone (`rewordings/cascade`), played
+in runs of these frameworks.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import argparse
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.distilled import Distilled, Reading, read
+from baton.evaluators.judging.distilled import Distilled, DistilledModel, Reading, read
 from baton.evaluators.judging.evidence import answers_of, settled_by
 from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.question import Question
@@ -28,13 +29,21 @@ from baton.evaluators.judging.rubric import DistilledOptions
 from baton.improvements.distill import Verdict, train
 from baton.model import EvalContext
 
-from .trials import trials
+from .recordings import HERE
+from .rewordings import results
+from .texts import stages
+from .trials import Trial, trials
 
 KINDS = {"result_integration": ["ignored_result", "repeated_work"]}
 """Faults that a rubric is about. The others have fewer than 500 different dispatches here that
 findings leave open."""
+NEW = HERE / "rewordings" / "cascade"
+"""Texts that nothing is trained on, and no evaluator is measured by."""
 ERRS = 25
-LIMITS = (0.05, 0.1, 0.15)
+LIMITS = (0.05, 0.1, 0.12, 0.15)
+TRAINED_EACH = 800
+"""Trials of a kind that are seeded to train on: four times as many as for other figures, some 1,400
+different dispatches that findings leave open."""
 
 
 class Seen(NamedTuple):
@@ -49,14 +58,14 @@ class Seen(NamedTuple):
     half: str
 
 
-def seen(rubric: str) -> Iterator[Seen]:
-    """Yield the dispatches that a rubric judges, each text once."""
+def seen(rubric: str, given: Iterable[Trial]) -> Iterator[Seen]:
+    """Yield the dispatches of trials that a rubric judges, each text once."""
     judged = Judged(shipped()[rubric])
     labels = judged.rubric.answer.labels or {}
     scores = {name: label.score for name, label in labels.items() if label.score is not None}
     best, worst = max(scores, key=scores.__getitem__), min(scores, key=scores.__getitem__)
     there: set[str] = set()
-    for trial in trials(KINDS[rubric]):
+    for trial in given:
         for subject in judged.subjects(trial.trace, None, EvalContext()):
             answers = answers_of(judged.rubric, subject)
             try:
@@ -100,34 +109,56 @@ def main() -> None:
 
 def table(rubric: str) -> None:
     """Print the rows of a rubric: its figures, and the same with shuffled labels."""
-    every = list(seen(rubric))
+    every = list(seen(rubric, trials(KINDS[rubric])))
+    more = list(seen(rubric, trials(KINDS[rubric], TRAINED_EACH)))
     sizes = Counter(one.framework for one in every)
     ordered = [name for name, _ in sizes.most_common()]
     kept_apart = set(ordered[1::3])  # every third framework, by size
-    training = [one for one in every if one.half == "tune" and one.framework not in kept_apart]
+    training = [one for one in more if one.half == "tune" and one.framework not in kept_apart]
     test = [one for one in every if one.half == "report" and one.framework in kept_apart]
-    for limit in LIMITS:
-        row(rubric, training, test, limit)
+    new = list(seen(rubric, new_texts(kept_apart)))
     mixed = [one.said for one in training]
     random.Random(0).shuffle(mixed)
     shuffled = [one._replace(said=said) for one, said in zip(training, mixed, strict=True)]
-    row(f"{rubric}, labels shuffled", shuffled, test, 0.15)
+    for seen_before, tests in (
+        (training, {rubric: test, f"{rubric}, new texts": new}),
+        (shuffled, {f"{rubric}, labels shuffled": test}),
+    ):
+        model, trained_on = model_of(rubric, seen_before)
+        for name, some in tests.items():
+            for limit in LIMITS:
+                row(name, model, trained_on, some, limit)
 
 
-def row(name: str, training: list[Seen], test: list[Seen], limit: float) -> None:
-    """Train, and print what becomes of the dispatches that were kept apart."""
-    rubric = name.partition(",")[0]
+def new_texts(frameworks: Collection[str]) -> Iterator[Trial]:
+    """Play the texts that are kept for this, in runs of some frameworks."""
+    for framework in sorted(frameworks):
+        fitting = [
+            good
+            for good in stages()
+            if (good.trace.source.framework or good.trace.source.format) == framework
+        ]
+        for half, made, seeded, text in results(NEW, fitting) if fitting else ():
+            yield Trial("result_used", "ignored_result", framework, half, made, None, seeded, text)
+
+
+def model_of(rubric: str, training: list[Seen]) -> tuple[DistilledModel, int]:
+    """Train a model; return it and how many verdicts it was trained on."""
     # As in use: what findings settle is never asked, and so never learnt from.
     asked = [one for one in training if one.settled is None]
-    verdicts = [Verdict(one.reading, one.said, one.conversation, one.framework) for one in asked]
     report = train(
-        verdicts,
+        [Verdict(one.reading, one.said, one.conversation, one.framework) for one in asked],
         rubric=rubric,
         version="1",
         judge="simulated",
         labels=list(shipped()[rubric].answer.labels or {}),
     )
-    small = Distilled(report.model, DistilledOptions(file="", max_error=limit, audit=0.0), "")
+    return report.model, len(asked)
+
+
+def row(name: str, model: DistilledModel, trained_on: int, test: list[Seen], limit: float) -> None:
+    """Print what becomes of the dispatches that were kept apart."""
+    small = Distilled(model, DistilledOptions(file="", max_error=limit, audit=0.0), "")
     counts: Counter[str] = Counter()
     for one in test:
         guess = small.guess_of(one.reading)
@@ -145,7 +176,7 @@ def row(name: str, training: list[Seen], test: list[Seen], limit: float) -> None
         f"{counts[key] / len(test):.1%}"
         for key in ("findings", "classifier", "asked", "agrees", "judge right", "cascade right")
     ]
-    print(f"| {name} | {len(asked)} | {len(test)} | {limit:g} | {' | '.join(shown)} |", flush=True)
+    print(f"| {name} | {trained_on} | {len(test)} | {limit:g} | {' | '.join(shown)} |", flush=True)
 
 
 if __name__ == "__main__":

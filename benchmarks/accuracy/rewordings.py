@@ -6,7 +6,7 @@ A folder holds four lists, as ``rewordings/`` does; texts of other people are me
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from baton.model import Content, Dispatch, ToolCall, Trace
 from baton.testing import Seeded
 from baton.testing.build import call, delegate, run, trace
 
-from .recordings import HALVES, HERE
+from .recordings import HALVES, HERE, Good
 from .texts import staged
 
 SOURCE = "reworded"
@@ -76,9 +76,12 @@ def prompts(folder: Path = OWN) -> Iterator[Reworded]:
                 yield _reworded(half, good.trace, kind, prompt)
 
 
-def results(folder: Path = OWN) -> Iterator[Reworded]:
-    """Play each result with callers that used it, and with callers that did not."""
-    yield from _answered(folder, "result_used", "uses", "ignores", "ignored_result")
+def results(folder: Path = OWN, among: Sequence[Good] | None = None) -> Iterator[Reworded]:
+    """Play each result with callers that used it, and with callers that did not.
+
+    ``among`` are the stages that are played on; all there are when left out.
+    """
+    yield from _answered(folder, "result_used", "uses", "ignores", "ignored_result", among)
 
 
 def contradictions(folder: Path = OWN) -> Iterator[Reworded]:
@@ -109,12 +112,20 @@ def duplicates(folder: Path = OWN) -> Iterator[Reworded]:
                 yield _reworded(half, _two_agents(entry["first"], line), kind, line)
 
 
-def _answered(folder: Path, name: str, good: str, bad: str, fault: str) -> Iterator[Reworded]:
+def _answered(
+    folder: Path,
+    name: str,
+    good: str,
+    bad: str,
+    fault: str,
+    among: Sequence[Good] | None = None,
+) -> Iterator[Reworded]:
     random = Random(f"reworded {name}")
     for half, entry in _entries(folder, name):
         for answers, kind in ((entry[good], None), (entry[bad], fault)):
             for answer in answers:
-                made = staged(random, entry["asked"], entry["asked"], entry["result"], answer)
+                asked, result = entry["asked"], entry["result"]
+                made = staged(random, asked, asked, result, answer, among)
                 yield _reworded(half, made.trace, kind, answer)
 
 

@@ -99,9 +99,19 @@ def played(random: Random, pair: Pair, answer: str) -> Good:
     return good
 
 
-def staged(random: Random, asked: str, prompt: str, result: str, answer: str) -> Good:
-    """Play texts on a stage: a user asks, a prompt goes out, a result comes back, an answer."""
-    good = random.choice(stages())
+def staged(
+    random: Random,
+    asked: str,
+    prompt: str,
+    result: str,
+    answer: str,
+    among: Sequence[Good] | None = None,
+) -> Good:
+    """Play texts on a stage: a user asks, a prompt goes out, a result comes back, an answer.
+
+    ``among`` are the stages to choose from; all there are when left out.
+    """
+    good = random.choice(among or stages())
     trace = copied(good.trace)
     (turn,) = trace.turns
     (dispatch,) = turn.dispatches

@@ -64,11 +64,11 @@ class Trial(NamedTuple):
     text: str = ""
 
 
-def trials(kinds: Sequence[str]) -> Iterator[Trial]:
+def trials(kinds: Sequence[str], each: int = EACH) -> Iterator[Trial]:
     """Make all trials of some kinds of faults, the same each time."""
     for kind in kinds:
         for half in HALVES:
-            yield from _recorded(kind, half)
+            yield from _recorded(kind, half, each)
     if "ignored_result" in kinds:
         yield from _results()
     if "repeated_work" in kinds:
@@ -85,13 +85,13 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
                 yield from _listed(kind, source, told(folder))
 
 
-def _recorded(kind: str, half: str) -> Iterator[Trial]:
+def _recorded(kind: str, half: str, each: int) -> Iterator[Trial]:
     """Seed one kind of fault into recordings; every recording is a clean trial as well."""
     goods = [_prepared(kind, good) for good in recordings() if good.half == half]
     random = Random(f"{kind} {half}")
     random.shuffle(goods)
     inject = _injector(kind, goods)
-    evaluator, left = MADE_BY[kind], EACH * _TRIES
+    evaluator, left = MADE_BY[kind], each * _TRIES
     fitting = [good for good in goods if inject(good.trace, Random(0)) is not None]
     made = 0
     for good in cycle(fitting):
@@ -101,10 +101,10 @@ def _recorded(kind: str, half: str) -> Iterator[Trial]:
             made += 1
             trace, seeded = found
             yield Trial(evaluator, kind, good.source, half, trace, expected(good.trace), seeded)
-        if made >= EACH or left <= 0:
+        if made >= each or left <= 0:
             break
     for number, good in enumerate(cycle(fitting or goods)):
-        if number >= max(EACH, len(goods)):
+        if number >= max(each, len(goods)):
             break
         if number < len(fitting):
             case = expected(good.trace)

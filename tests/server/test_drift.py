@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import insert
-from tests.evaluators.judged.test_distilled import RUBRIC, conversation, trained, verdict
+from tests.evaluators.judged.test_distilled import RUBRIC, conversation, some_report
 from tests.web.asking import ask
 from tests.web.serving import web
 
 from baton.evaluators.judging.load import shipped
-from baton.improvements.distill import Report
 from baton.server.alerts import Addresses, alerts_of, deliver
 from baton.server.drift import check_drift, condition_of
 from baton.server.judging import rules_with_status
@@ -34,20 +33,10 @@ NOBODY = {"model": "openai:x", "base_url": "http://127.0.0.1:1"}
 """A judge that is never asked."""
 
 
-@pytest.fixture(scope="module")
-def report() -> Report:
-    found = []
-    for number in range(500):
-        used = number % 2 == 0
-        label = "used" if used else "ignored"
-        found.append(verdict(number, label, used=used, framework=f"f{number % 4}"))
-    return trained(found)
-
-
 @pytest.fixture
-def file(report: Report, tmp_path: Path) -> Path:
+def file(tmp_path: Path) -> Path:
     path = tmp_path / "small.json"
-    path.write_bytes(msgspec.json.encode(report.model))
+    path.write_bytes(msgspec.json.encode(some_report().model))
     return path
 
 

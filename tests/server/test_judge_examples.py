@@ -6,12 +6,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import insert
+from tests.feed.test_promote import counted
 
+from baton.feed.progress import Fix
 from baton.model import InputError
 from baton.server.access import Caller
+from baton.server.issue_list import Progress
 from baton.server.labels import add_label
 from baton.server.rules import read_rules
-from baton.server.schema import score
+from baton.server.schema import issue_member, issue_progress, score
 from baton.server.store import Store
 from baton.testing import LlmServer, llm_server
 
@@ -77,6 +81,69 @@ def test_labels_that_agree_and_those_of_other_projects_are_not_shown(store: Stor
         server.judges(NOW + 1)
         assert len(llm.requests) > before
         assert not any("Example 1" in text for text in asked(llm)[before:])
+
+
+def test_an_example_is_never_shown_to_the_conversation_that_it_is_of(store: Store) -> None:
+    with llm_server(INSIDE) as llm:
+        server = Server(store, rules_with(llm, {"examples": {}}))
+        server.arrives("c7f21b90")
+        server.judges(NOW)
+        labelled(server, "c7f21b90", "outside")
+        before = len(llm.requests)
+        # The same one, sent again through another exporter; then a third party's.
+        server.arrives("export:c7f21b90", words="Please pay order 17 back.")
+        server.judges(NOW + 1)
+        assert len(llm.requests) > before
+        assert not any("Example 1" in text for text in asked(llm)[before:])
+        server.arrives("d8a32c01", words="Please pay order 18 back.")
+        server.judges(NOW + 2)
+        assert any(EXAMPLE in text for text in asked(llm)[before:])
+
+
+@pytest.mark.parametrize(("state", "shown"), [("proven", True), ("not proven", False)])
+def test_a_failure_that_a_proven_fix_confirms_is_an_example(
+    store: Store, state: str, shown: bool
+) -> None:
+    with llm_server({**INSIDE, "label": "outside"}) as llm:
+        server = Server(store, rules_with(llm, {"examples": {}}))
+        server.arrives("one")
+        server.judges(NOW)
+        row = next(r for r in server.rows(score) if r["status"] == "failed")
+        fixed(store, server.project, row, state)
+        before = len(llm.requests)
+        server.arrives("two", words="Please pay order 17 back.")
+        server.judges(NOW + 1)
+        texts = asked(llm)[before:]
+        assert texts
+        told = "Example 1: people decided `outside`, and a fix of it was proven"
+        assert any(told in text for text in texts) == shown
+
+
+def fixed(store: Store, project: int, row: dict[str, Any], state: str) -> None:
+    """Make a score a member of an issue, whose fix was played."""
+    fix = Fix(kind="sub_agent_prompt", text="agent:refunds", why="It may not look further.")
+    if state == "proven":
+        fix = msgspec.structs.replace(fix, proof=counted(7, 9, 0, 30))
+    assert (fix.state == "proven") == (state == "proven")
+    kept = msgspec.json.encode(Progress(fix=fix)).decode()
+    member = {
+        "project": project,
+        "conversation": row["conversation"],
+        "signature": "s",
+        "place": row["dispatch"],
+        "issue": 1,
+        "id": "m",
+        "key": "one",
+        "evaluators": "[]",
+        "evidence": "[]",
+        "says": "",
+        "agent": "refunds",
+        "judged": True,
+        "at": NOW,
+    }
+    with store.write() as connection:
+        connection.execute(insert(issue_progress).values(project=project, issue=1, progress=kept))
+        connection.execute(insert(issue_member).values(member))
 
 
 def test_without_the_option_labels_are_not_shown(store: Store) -> None:

@@ -1,9 +1,10 @@
 """Trains the small classifier that answers before a judge, from verdicts that the judge gave.
 
-A logistic regression over TF-IDF words and numbers (:mod:`baton.evaluators.judging.distilled`). Its
-quality is measured in trials: each verdict is predicted by a model that was trained on other
-conversations, and on other frameworks where there are several. Its chances are calibrated on these
-trials by one temperature.
+A logistic regression over TF-IDF words and numbers, and gradient boosted trees over the numbers
+(:mod:`baton.evaluators.judging.distilled`). Its quality is measured in trials: each verdict is
+predicted by a model that was trained on other conversations, and on other frameworks where there
+are several. How much the trees count is chosen by these trials, and so is the penalty of the
+regression; its chances are calibrated on them by one temperature.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from baton.evaluators.judging.distilled import (
     DistilledModel,
     Reading,
     Trained,
+    Tree,
     Trial,
+    added_by,
     certainty,
     familiarity,
     softmax,
@@ -33,7 +37,7 @@ LEAST = 500
 """Verdicts below which nothing is trained: an error of 5 % takes 60 right answers in a row to show,
 and half of the verdicts are usually the unclear ones."""
 MOST = 20_000
-"""Verdicts that are trained on, the newest: a minute of training."""
+"""Verdicts that are trained on, the newest: some minutes of training for two labels."""
 _FOLDS = 5
 _MOST_FOLDS = 8
 """With more frameworks, several of them are kept apart together."""
@@ -47,6 +51,18 @@ _FEWEST = 20
 _WORDS = 5_000
 _STRENGTHS = (0.03, 0.3, 3.0)
 """Inverse strengths of the penalty (``C``) that are tried; the one with the least loss is taken."""
+_TREES: dict[str, Any] = {
+    "n_estimators": 200,
+    "learning_rate": 0.05,
+    "max_depth": 4,
+    "min_samples_leaf": 10,
+    "subsample": 0.5,
+    "max_features": 0.2,
+}
+"""Small trees with much chance in them: with a thousand verdicts others learn them by heart."""
+_SHARES = (0.0, 0.5, 1.0)
+"""Shares that trees may have in a sum. Words tell where all is of one kind; across frameworks it is
+how the sections overlap, which is seldom a straight line."""
 _FAMILIAR = 0.02
 """The share of trials that have fewer known words than the limit of familiarity."""
 
@@ -107,12 +123,16 @@ def train(
         raise InputError(
             f"distilling needs scikit-learn: {install(requirement('improve'))}"
         ) from None
+    # Of the same material the newest: copies would make trials look surer than they are.
+    given = len(verdicts)
+    verdicts = list({verdict.reading.material: verdict for verdict in verdicts}.values())
     if len(verdicts) < LEAST:
+        copies = "" if len(verdicts) == given else f", apart from {given - len(verdicts)} copies,"
         raise InputError(
-            f"{counted(len(verdicts), 'verdict')} of a judge are too few to distill it: "
-            f"{LEAST} are needed"
+            f"{counted(len(verdicts), 'verdict')} of a judge{copies} are too few to distill it: "
+            f"{LEAST} are needed; judge more recordings first"
         )
-    verdicts = list(verdicts)[-MOST:]
+    verdicts = verdicts[-MOST:]
     counts = Counter(verdict.label for verdict in verdicts)
     known = [label for label in labels if counts[label] >= _LEAST_OF_LABEL]
     if len(known) < 2:
@@ -121,20 +141,33 @@ def train(
             "to tell apart"
         )
     folds, apart = _folds(verdicts, seed)
-    tried = {strength: _tried(verdicts, known, folds, strength) for strength in _STRENGTHS}
+    by_trees = _tried(verdicts, known, folds, partial(_fit_trees, labels=known, seed=seed))
+    tried: dict[tuple[float, float], list[list[float]]] = {}
+    for strength in _STRENGTHS:
+        fit_linear = partial(_fit, labels=known, strength=strength)
+        linear = _tried(verdicts, known, folds, fit_linear)
+        for share in _SHARES:
+            tried[strength, share] = [
+                [(1 - share) * one + share * other for one, other in zip(*rows, strict=True)]
+                for rows in zip(linear, by_trees, strict=True)
+            ]
     losses = {each: _temperature(sums, verdicts, known) for each, sums in tried.items()}
-    chosen = min(losses, key=lambda strength: losses[strength][1])
+    chosen = min(losses, key=lambda each: losses[each][1])
     temperature, loss = losses[chosen]
     trials = [
         _trial(scores, temperature, verdict.label, known)
         for scores, verdict in zip(tried[chosen], verdicts, strict=True)
     ]
-    fitted = _fit(verdicts, known, chosen)
+    strength, trees = chosen
+    fitted = _fit(verdicts, known, strength)
+    grown = _fit_trees(verdicts, known, seed) if trees else None
     familiar = _familiarities(verdicts, folds)
     model = fitted.model(
         rubric=rubric,
         version=version,
         temperature=temperature,
+        grown=grown,
+        share=trees,
         labels=known,
         shares=[counts[label] / len(verdicts) for label in known],
         trials=trials,
@@ -175,13 +208,15 @@ class _Fitted(NamedTuple):
         rubric: str,
         version: str,
         temperature: float,
+        grown: _Grown | None,
+        share: float,
         labels: list[str],
         shares: list[float],
         trials: list[Trial],
         familiar: float,
         trained: Trained,
     ) -> DistilledModel:
-        """Return it as a file; the temperature goes into the weights."""
+        """Return it as a file; temperature and the share of trees go into weights and leaves."""
         words = sorted(self.tfidf.number, key=self.tfidf.number.__getitem__)
         return DistilledModel(
             format="baton distilled judge",
@@ -193,13 +228,48 @@ class _Fitted(NamedTuple):
             numbers=self.numbers,
             means=self.means,
             scales=self.scales,
-            weights=[[round(each / temperature, 6) for each in row] for row in self.weights],
-            bias=[each / temperature for each in self.bias],
+            weights=[
+                [round(each * (1 - share) / temperature, 6) for each in row] for row in self.weights
+            ],
+            bias=[each * (1 - share) / temperature for each in self.bias],
             shares=shares,
             familiar=familiar,
             trials=trials,
             trained=trained,
+            trees=[] if grown is None else grown.trees(self.numbers, share / temperature),
         )
+
+
+class _Grown(NamedTuple):
+    """Trained trees of each label over numbers, and where the sum of each label begins."""
+
+    numbers: list[str]
+    start: list[float]
+    by_label: list[list[Tree]]
+
+    def sums(self, reading: Reading) -> list[float]:
+        """Return the sum of each label for a thing."""
+        added = added_by(self.by_label, self.numbers, reading)
+        return [one + more for one, more in zip(self.start, added, strict=True)]
+
+    def trees(self, numbers: Sequence[str], times: float) -> list[list[Tree]]:
+        """Return the trees with other numbers of the numbers, and leaves multiplied.
+
+        Where sums begin is a tree of one leaf.
+        """
+        place = [numbers.index(name) for name in self.numbers]
+        found = []
+        for start, own in zip(self.start, self.by_label, strict=True):
+            trees = [Tree([-1], [round(start * times, 6)], [0], [0])]
+            for tree in own:
+                number = [each if each < 0 else place[each] for each in tree.number]
+                limit = [
+                    value if of >= 0 else round(value * times, 6)
+                    for of, value in zip(number, tree.limit, strict=True)
+                ]
+                trees.append(Tree(number, limit, tree.left, tree.right))
+            found.append(trees)
+        return found
 
 
 def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) -> _Fitted:
@@ -234,6 +304,49 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
     )
 
 
+def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
+    """Grow trees on verdicts; those with a label that is not known are left out."""
+    import numpy as np
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    own = [verdict for verdict in verdicts if verdict.label in labels]
+    names = sorted({name for verdict in own for name in verdict.reading.numbers})
+    table = np.array([[each.reading.numbers.get(name, 0.0) for name in names] for each in own])
+    model = GradientBoostingClassifier(random_state=seed, **_TREES)
+    model.fit(table, [labels.index(verdict.label) for verdict in own])
+    counts = Counter(labels.index(verdict.label) for verdict in own)
+    present = [int(label) for label in model.classes_]
+    if len(present) == 2:  # one row of trees stands for both labels: the second against the first
+        grown = [_tree(each.tree_, model.learning_rate / 2) for each in model.estimators_[:, 0]]
+        against = [_tree(each.tree_, -model.learning_rate / 2) for each in model.estimators_[:, 0]]
+        by_class = [against, grown]
+    else:
+        by_class = [
+            [_tree(each.tree_, model.learning_rate) for each in model.estimators_[:, place]]
+            for place in range(len(present))
+        ]
+    trees: list[list[Tree]] = [[] for _ in labels]
+    start = [-50.0 for _ in labels]  # a label that is in none of these verdicts is never guessed
+    for place, label in enumerate(present):
+        trees[label] = by_class[place]
+        start[label] = math.log(counts[label] / len(own))
+    return _Grown(names, start, trees)
+
+
+def _tree(grown: Any, times: float) -> Tree:
+    """Return a tree of scikit-learn as plain lists, its leaves multiplied."""
+    leaf = [int(each) < 0 for each in grown.children_left]
+    return Tree(
+        [-1 if ends else int(each) for ends, each in zip(leaf, grown.feature, strict=True)],
+        [
+            float(value) * times if ends else float(limit)
+            for ends, value, limit in zip(leaf, grown.value[:, 0, 0], grown.threshold, strict=True)
+        ],
+        [0 if ends else int(each) for ends, each in zip(leaf, grown.children_left, strict=True)],
+        [0 if ends else int(each) for ends, each in zip(leaf, grown.children_right, strict=True)],
+    )
+
+
 def _rows(verdicts: Sequence[Verdict], tfidf: TfIdf) -> Any:
     from scipy.sparse import csr_matrix
 
@@ -256,14 +369,18 @@ def _folds(
 
     One conversation is in one fold, and so is the same material under several ids. With several
     frameworks each is a fold of its own: how a framework words things is no reason for a verdict.
+    What was recorded by two frameworks at once is in the fold of the first of them.
     """
+    groups = _groups(verdicts)
     sizes = Counter(verdict.framework for verdict in verdicts)
     large = sorted(name for name, size in sizes.items() if size >= _FEWEST)
     if len(large) >= _FRAMEWORKS:
         number = {name: place for place, name in enumerate(large)}
         folds = min(len(large), _MOST_FOLDS)
-        return [number.get(verdict.framework, 0) % folds for verdict in verdicts], "frameworks"
-    groups = _groups(verdicts)
+        first: dict[int, str] = {}
+        for group, verdict in zip(groups, verdicts, strict=True):
+            first.setdefault(group, verdict.framework)
+        return [number.get(first[group], 0) % folds for group in groups], "frameworks"
     chance = random.Random(f"distill {seed}")  # noqa: S311 - no secret is made of it
     order = sorted(set(groups))
     chance.shuffle(order)
@@ -289,7 +406,10 @@ def _groups(verdicts: Sequence[Verdict]) -> list[int]:
 
 
 def _tried(
-    verdicts: Sequence[Verdict], labels: Sequence[str], folds: Sequence[int], strength: float
+    verdicts: Sequence[Verdict],
+    labels: Sequence[str],
+    folds: Sequence[int],
+    fit_: Callable[[Sequence[Verdict]], _Fitted | _Grown],
 ) -> list[list[float]]:
     """Return, for each verdict, the sum of each label by a model that did not see its fold."""
     found: dict[int, list[float]] = {}
@@ -299,7 +419,7 @@ def _tried(
             raise InputError(
                 "without one framework all verdicts are the same: nothing can be tried"
             )
-        fitted = _fit(seen, labels, strength)
+        fitted = fit_(seen)
         for place, other in enumerate(folds):
             if other == fold:
                 found[place] = fitted.sums(verdicts[place].reading)

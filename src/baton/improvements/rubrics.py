@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from hashlib import sha256
 from statistics import fmean
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -264,6 +265,7 @@ class RubricSearch:
         progress: Progress = Progress(),  # noqa: B008 - a tuple
     ) -> Improvement:
         """Look for a better text, and prove it; ``judge`` judges and proposes."""
+        began = perf_counter()
         self._judge, self._progress = judge, progress
         self._journal = journal or Journal.in_memory()
         self._loop = asyncio.get_running_loop()
@@ -301,6 +303,7 @@ class RubricSearch:
             raise
         finally:
             self._closed = True
+            self.result.seconds = perf_counter() - began
             self._count()
         self.result.status = "finished"
         return self.result

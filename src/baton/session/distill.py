@@ -121,6 +121,7 @@ def distill(
     models = Counter(thing.model for thing, _ in things.values())
     chosen = judge or (models.most_common(1)[0][0] if models else None)
     verdicts = []
+    read_before: set[str] = set()
     for thing, trace in things.values():
         if thing.model != chosen:
             skipped[f"by {thing.model}"] += 1
@@ -129,7 +130,11 @@ def distill(
         if found is None:
             skipped["with nothing to show, or too long to show"] += 1
             continue
-        verdicts.append(Verdict(*found))
+        made_of = Verdict(*found)
+        if made_of.reading.material in read_before:
+            skipped["of the same material as another one"] += 1
+        read_before.add(made_of.reading.material)
+        verdicts.append(made_of)
     for why, number in skipped.items():
         note(f"{counted(number, 'verdict')} {why} left out")
     report = train(

@@ -1,8 +1,9 @@
 """A small classifier that stands before a judge: what it reads, what it says, and how sure it is.
 
 `baton distill` trains it on the verdicts of a judge. It is a linear model over the words of the
-material, the overlap between its sections and what findings say. It is kept as plain JSON: words,
-weights and the verdicts it was tried on, never code. Nothing but this module is needed to use it.
+material, the overlap between its sections and what findings say, and small decision trees over the
+latter two. It is kept as plain JSON: words, weights, trees and the verdicts it was tried on, never
+code. Nothing but this module is needed to use it.
 
 It answers only where it was tried often enough. For each label it was asked about conversations
 that it was not trained on; of these trials, the most certain ones are taken, as many as there are
@@ -39,6 +40,8 @@ MOST_MIB = 32
 MOST_WORDS = 20_000
 _MOST_LABELS = 50
 _MOST_TRIALS = 100_000
+_MOST_NODES = 400_000
+"""Nodes of all trees together: 20 labels with 200 trees of depth 4 have 124,000."""
 _READ = 40_000
 """Characters of a section that are read: it bounds the time for hostile input, and what decides is
 said earlier."""
@@ -78,16 +81,38 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     at: str = ""
 
 
+class Tree(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A decision tree, as a list of nodes.
+
+    At the node ``n`` the number ``number[n]`` is looked at: the tree goes on at ``left[n]`` if that
+    is at most ``limit[n]``, else at ``right[n]``. A node whose ``number`` is -1 ends it, and adds
+    ``limit[n]`` to the sum of a label. Children come after their parents.
+    """
+
+    number: list[int]
+    limit: list[float]
+    left: list[int]
+    right: list[int]
+
+    def of(self, values: Sequence[float]) -> float:
+        """Return what the tree adds, for the values of all numbers."""
+        at = 0
+        while (number := self.number[at]) >= 0:
+            at = self.left[at] if values[number] <= self.limit[at] else self.right[at]
+        return self.limit[at]
+
+
 class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file of a model. ``weights`` has a row for each label: of the words, then of the numbers.
 
     ``means`` and ``scales`` are those of the numbers (:func:`numbers_of`), by their names.
+    ``trees`` are those of each label, which look at the numbers as they are; there may be none.
     ``familiar`` is the share of its words that a text has to have in common with the words here,
     ``shares`` how often the judge gave each label.
     """
 
     format: Literal["baton distilled judge"]
-    format_version: Literal[1] = 1
+    format_version: Literal[1, 2] = 2
     rubric: str
     rubric_version: str
     labels: Annotated[list[str], msgspec.Meta(min_length=2, max_length=_MOST_LABELS)]
@@ -102,6 +127,7 @@ class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     familiar: float
     trials: Annotated[list[Trial], msgspec.Meta(max_length=_MOST_TRIALS)]
     trained: Trained
+    trees: Annotated[list[list[Tree]], msgspec.Meta(max_length=_MOST_LABELS)] = []
 
 
 class Guess(NamedTuple):
@@ -256,6 +282,9 @@ def predict(model: DistilledModel, tfidf: TfIdf, reading: Reading) -> tuple[list
     sums = sums_of(
         model.weights, model.bias, model.means, model.scales, model.numbers, tfidf, reading
     )
+    if model.trees:
+        added = added_by(model.trees, model.numbers, reading)
+        sums = [one + more for one, more in zip(sums, added, strict=True)]
     return softmax(sums), familiarity(tfidf, reading.words)
 
 
@@ -281,6 +310,14 @@ def sums_of(
         + math.fsum(row[first + at] * value for at, value in enumerate(values))
         for row, start in zip(weights, bias, strict=True)
     ]
+
+
+def added_by(
+    trees: Sequence[Sequence[Tree]], numbers: Sequence[str], reading: Reading
+) -> list[float]:
+    """Return what the trees of each label add to its sum."""
+    values = [reading.numbers.get(name, 0.0) for name in numbers]
+    return [math.fsum(tree.of(values) for tree in own) for own in trees]
 
 
 def certainty(chance: float) -> float:
@@ -410,6 +447,7 @@ def _faults(model: DistilledModel) -> Iterator[str]:
     for row in model.weights:
         if len(row) != features:
             yield f"a row of `weights` has {len(row)} entries in place of {features}"
+    yield from _faults_of_trees(model)
     if len(set(model.labels)) != labels or len(set(model.words)) != len(model.words):
         yield "a label or a word is a duplicate"
     lists = [model.idf, model.means, model.scales, model.bias, model.shares, *model.weights]
@@ -421,3 +459,24 @@ def _faults(model: DistilledModel) -> Iterator[str]:
         yield "a share is not between 0 and 1"
     if not all(0 <= each.label < labels and 0 <= each.sure <= 1 for each in model.trials):
         yield "a trial is of no label, or its certainty is not between 0 and 1"
+
+
+def _faults_of_trees(model: DistilledModel) -> Iterator[str]:
+    if len(model.trees) not in (0, len(model.labels)):
+        yield f"`trees` has {len(model.trees)} entries in place of {len(model.labels)}"
+    every = [tree for own in model.trees for tree in own]
+    if sum(len(tree.number) for tree in every) > _MOST_NODES:
+        yield f"more than {_MOST_NODES:,} nodes of trees"
+        return
+    for tree in every:
+        size = len(tree.number)
+        if not size or {len(tree.limit), len(tree.left), len(tree.right)} != {size}:
+            yield "the lists of a tree are not equally long"
+            return
+        for at, number in enumerate(tree.number):
+            if not -1 <= number < len(model.numbers):
+                yield "a tree looks at a number that there is not"
+            elif number >= 0 and not (at < tree.left[at] < size and at < tree.right[at] < size):
+                yield "a node of a tree does not come after its parent"  # it would never end
+        if not all(abs(limit) < 1e9 for limit in tree.limit):
+            yield "a number of a tree is too large"

@@ -131,9 +131,9 @@ class Examples:
     def nearest(self, sections: Sequence[Section], conversation: str) -> list[Shown]:
         """Return the examples that are most like some material, the nearest first.
 
-        Those of the same conversation are never among them, nor the same material under another
-        id, as an export has it: it would tell the judge the answer. All together they keep to the
-        limit of tokens, at four bytes a token.
+        Those of the same conversation are never among them (:func:`is_same_conversation`), nor the
+        same material under any id, as an export has it: it would tell the judge the answer. All
+        together they keep to the limit of tokens, at four bytes a token.
         """
         if not self.items:
             return []
@@ -150,11 +150,32 @@ class Examples:
 
     def _near(self, vector: Vector, conversation: str, own: str) -> Iterator[tuple[float, int]]:
         for place, item in enumerate(self.items):
-            if item.conversation == conversation or item.material == own:
+            if is_same_conversation(item.conversation, conversation) or item.material == own:
                 continue
             alike = cosine(vector, self._vectors[place])
             if alike >= _ALIKE:
                 yield alike, place
+
+
+_MARKS = "/:#|@"
+_LONG = 8
+"""Letters from which on an id is taken to be one of its own: `c7f21b90`, and not `12`."""
+
+
+def is_same_conversation(one: str, other: str) -> bool:
+    """Tell whether two ids are of one conversation; exports and servers put something before them.
+
+    `desk:42`, `https://host/traces/42` and `42` are; so are `prod-c7f21b90` and `a:c7f21b90`, but
+    not `a:42` and `b:42`, which two sources may have counted. In doubt an example is left out.
+    """
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    before = long[: len(long) - len(short)]
+    if short and long.endswith(short) and before and not before[-1].isalnum():
+        return before[-1] in _MARKS or len(short) >= _LONG
+    tail, other_tail = (each[max(map(each.rfind, _MARKS)) + 1 :] for each in (one, other))
+    return tail == other_tail and len(tail) >= _LONG
 
 
 def text_of(sections: Iterable[Section]) -> str:
