@@ -189,7 +189,7 @@ def improve_command(
     strategy
         How texts are proposed: gepa, random, bayesian, meta_prompt, protegi or prompt_wizard.
     candidates
-        How many texts are tried for a component (default 40).
+        How many texts are tried for a component (default 40), or for a rubric (24).
     repeat
         How often each case is played with each text.
     seed
