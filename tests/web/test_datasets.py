@@ -156,6 +156,7 @@ def test_nothing_waits_for_a_file_that_takes_long_to_read(visitor: Visitor, tmp_
     until = time.monotonic() + 60
     while "reading" in (seen := looked(visitor, f"/data/datasets/cases?name={name}")):
         assert time.monotonic() < until
+        time.sleep(0.05)
     assert (seen["total"], len(seen["cases"])) == (25_000, 200)
     assert "being read" not in visitor.get(f"/datasets/{name}").text
 
