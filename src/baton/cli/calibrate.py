@@ -58,7 +58,7 @@ def calibrate_command(
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     traces
-        Recordings that evaluations were made of: needed for the effects of length when these were
+        Recordings that evaluations were made from: needed for the effects of length when these were
         made on another machine, or moved. May be given several times.
     json
         Print the figures as JSON.

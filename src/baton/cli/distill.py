@@ -48,7 +48,7 @@ def distill_command(
     agents
         Agent definitions, for traces that lie elsewhere.
     traces
-        The recordings that evaluations were made of. May be given several times.
+        The recordings that evaluations were made from. May be given several times.
     seed
         Of what is drawn.
     json

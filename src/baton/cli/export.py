@@ -53,7 +53,7 @@ def export_command(
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     traces
-        Recordings that the evaluations were made of: needed when these were made on another
+        Recordings that the evaluations were made from: needed when these were made on another
         machine, or moved. May be given several times.
     config
         Work out costs by the `prices:` of a config before the list of genai-prices.

@@ -118,7 +118,7 @@ def issues_command(
     condense_model
         With --investigate, a cheaper model that condenses long steps.
     dry_run
-        With --investigate, print what it would cost; ask nobody.
+        With --investigate, print the estimated cost; call no model.
     embeddings
         Compare reasons of judges by vectors of this model, as in openai:text-embedding-3-small.
     all

@@ -100,7 +100,7 @@ def label_command(
     agents
         Agent definitions, for traces that are elsewhere.
     traces
-        Recordings that the evaluation was made of: needed when it was made on another machine, or
+        Recordings that the evaluation was made from: needed when it was made on another machine, or
         moved. May be given several times.
     """
     if not has_terminal():

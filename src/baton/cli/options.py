@@ -75,7 +75,7 @@ class JudgeOptions:
     cache_only
         Send nothing to a judge: a verdict that is not cached is an error.
     max_cost
-        The most that judging may cost, in USD; verdicts that are asked for after that are errors.
+        The maximum cost of judging, in USD; verdicts requested after that are errors.
     max_judge_calls
         The most requests to judges.
     """

@@ -62,7 +62,7 @@ def report_command(
     output
         Write the report to this file, in place of printing it.
     traces
-        Recordings that the evaluation was made of: needed for pages with traces when it was made
+        Recordings that the evaluation was made from: needed for pages with traces when it was made
         on another machine, or moved. May be given several times.
     agents
         Agent definitions that these recordings were scored with.

@@ -168,7 +168,7 @@ def keep_feedback(
     agents
         Agent definitions, for traces that lie elsewhere.
     traces
-        The recordings that evaluations were made of. May be given several times.
+        The recordings that evaluations were made from. May be given several times.
     project
         What the examples belong to; they are shown only where `project` says the same.
     out

@@ -167,9 +167,9 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
     doubt_decides = True
 
     function: Annotated[str, describe("The function, as a dotted path.")]
-    threshold: Annotated[float, describe("The overall score from which a case passes.")] = 1.0
+    threshold: Annotated[float, describe("The minimum overall score to pass.")] = 1.0
     folder: Annotated[
-        str, describe("Where the function is looked for, besides what is installed.")
+        str, describe("Where to search for the function, besides installed packages.")
     ] = "."
 
     def check(self) -> None:

@@ -181,12 +181,12 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         ),
     ] = "contains"
     allow_extra_agents: Annotated[
-        bool, describe("Whether agents may run that are not expected; if not, the turn scores 0.")
+        bool, describe("Whether unexpected agents may run; if not, the turn scores 0.")
     ] = True
     min_match_ratio: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The mean over turns from which a case passes."),
+        describe("The minimum mean over turns to pass."),
     ] = 0.8
 
     @property

@@ -630,7 +630,7 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     states_options: ClassVar[bool] = False
 
     order: Annotated[
-        bool, describe("Whether dispatches known only from the order of runs are judged as well.")
+        bool, describe("Whether to also judge dispatches known only from the order of runs.")
     ] = False
     agents: Annotated[
         list[str] | None, FROM_CASES, describe("Judge only dispatches to these agents.")

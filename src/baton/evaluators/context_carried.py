@@ -53,8 +53,8 @@ class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
         int,
         msgspec.Meta(ge=1),
         describe(
-            "A request with more facts than these is a document, of which nobody can tell what "
-            "is needed."
+            "A request with more facts than this is a document: which of them are needed "
+            "is unknown."
         ),
     ] = 12
 

@@ -69,7 +69,7 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
     max_visits: Annotated[Count | None, describe("Runs of one agent in a turn.")] = None
     max_agents: Annotated[Count | None, describe("Different agents in the whole case.")] = None
     max_cost_usd: Annotated[
-        Dollars | None, describe("US dollars for one dispatch with all below it.")
+        Dollars | None, describe("US dollars for one dispatch, including everything below it.")
     ] = None
     max_agent_cost_usd: Annotated[
         Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None,
@@ -80,14 +80,14 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
     count_refused: Annotated[
         bool,
         describe(
-            "Whether dispatches that were refused count. With `false` also sources pass that do "
-            "not record them."
+            "Whether refused dispatches count. With `false`, sources that do not record them pass, "
+            "too."
         ),
     ] = True
     max_context_tokens: Annotated[
         Count | None,
         describe(
-            "Input tokens, cached ones included, of a model request of an agent that got work, on "
+            "Input tokens per model request, cached ones included, of an agent that got work, on "
             "average over the requests of its run."
         ),
     ] = None

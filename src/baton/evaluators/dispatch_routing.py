@@ -82,10 +82,10 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         describe("Kinds of dispatches that are a fault if they are unexpected."),
     ] = ("transfer", "delegate")
     order: Annotated[
-        bool, describe("Whether dispatches known only from the order of runs are judged as well.")
+        bool, describe("Whether to also judge dispatches known only from the order of runs.")
     ] = False
     threshold: Annotated[
-        float, msgspec.Meta(ge=0, le=1), describe("What a single dispatch needs to pass.")
+        float, msgspec.Meta(ge=0, le=1), describe("The score that a single dispatch needs to pass.")
     ] = 1.0
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Score]:

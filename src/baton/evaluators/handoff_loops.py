@@ -38,7 +38,7 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
     ] = 3
     calls: Annotated[Times, describe("How many equal tool calls in a row are a loop.")] = 3
     ignore_tools: Annotated[
-        tuple[str, ...], FROM_CASES, describe("Tools that may be called again and again.")
+        tuple[str, ...], FROM_CASES, describe("Tools that may be called repeatedly.")
     ] = ()
 
     def score(self, whole: WholeTrace) -> Score | Unscored:

@@ -94,13 +94,13 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     match_threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("What a message has to score by `jaccard`, `recall` and `rouge1`."),
+        describe("The minimum score of a message by `jaccard`, `recall` and `rouge1`."),
     ] = 0.8
     reworded: Annotated[
         Literal["failed", "unknown"],
         describe(
-            "What a message is that an agent did not say in these words; `unknown` leaves it to a "
-            "judge, where the agent said anything at all."
+            "The verdict on a message that was not said in these words; `unknown` leaves it to a "
+            "judge, if the agent said anything at all."
         ),
     ] = "failed"
     dependencies: Annotated[
@@ -115,11 +115,11 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
             "Whether to also check which agent started which where only the order of runs shows it."
         ),
     ] = False
-    allow_extra: Annotated[bool, describe("Whether there may be runs that no visit names.")] = True
+    allow_extra: Annotated[bool, describe("Whether runs that no visit names are allowed.")] = True
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The share of visits from which a case passes."),
+        describe("The minimum share of visits to pass."),
     ] = 1.0
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:

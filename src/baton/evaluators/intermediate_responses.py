@@ -105,12 +105,12 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
     match_threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("What a text has to score by `jaccard`, `recall` and `rouge1`."),
+        describe("The minimum score of a text by `jaccard`, `recall` and `rouge1`."),
     ] = 0.8
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The share of visits from which a case passes."),
+        describe("The minimum share of visits to pass."),
     ] = 1.0
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:

@@ -77,13 +77,15 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
     normalize_whitespace: NormalizeWhitespace = True
     equals: Annotated[str | None, FROM_CASES, describe("What the last answer has to be.")] = None
     contains: Annotated[
-        str | None, FROM_CASES, describe("A text that the last answer has to hold.")
+        str | None, FROM_CASES, describe("A text that the last answer must contain.")
     ] = None
     all_of: Annotated[
-        list[str] | None, FROM_CASES, describe("Texts that the last answer has to hold, all.")
+        list[str] | None, FROM_CASES, describe("Texts, all of which the last answer must contain.")
     ] = None
     any_of: Annotated[
-        list[str] | None, FROM_CASES, describe("Texts of which the last answer has to hold one.")
+        list[str] | None,
+        FROM_CASES,
+        describe("Texts, at least one of which the last answer must contain."),
     ] = None
     regex: Annotated[
         str | None, FROM_CASES, describe("A pattern that the last answer has to match somewhere.")
@@ -101,7 +103,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         ),
     ] = "equals"
     threshold: Annotated[
-        float, msgspec.Meta(ge=0, le=1), describe("The mean over turns from which a case passes.")
+        float, msgspec.Meta(ge=0, le=1), describe("The minimum mean over turns to pass.")
     ] = 1.0
 
     def check(self) -> None:

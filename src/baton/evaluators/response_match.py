@@ -45,7 +45,7 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The mean F-measure over turns from which a case passes."),
+        describe("The minimum mean F-measure over turns to pass."),
     ] = 0.8
 
     def check(self) -> None:

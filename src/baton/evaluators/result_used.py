@@ -22,7 +22,7 @@ class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):
     ignored_below: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("A result is ignored when a smaller share of it came up again."),
+        describe("A result is ignored if a smaller share of it was used again."),
     ] = 0.05
     facts: Annotated[
         int, msgspec.Meta(ge=1), describe("A result with fewer facts than these is skipped.")

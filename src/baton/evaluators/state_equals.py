@@ -32,7 +32,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
     aliases = (Alias("state_equals", "StateEquals", renames={"name": "state"}),)
 
     state: Annotated[
-        str | None, FROM_CASES, describe("The one key of the state to look at; all by default.")
+        str | None, FROM_CASES, describe("The key of the state to check; defaults to all.")
     ] = None
     value: Annotated[
         Any, FROM_CASES, describe("What `state` has to be, whatever the case states.")
@@ -40,7 +40,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The share of the stated keys from which a case passes."),
+        describe("The minimum share of the stated keys to pass."),
     ] = 1.0
 
     def check(self) -> None:

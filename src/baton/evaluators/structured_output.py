@@ -207,13 +207,13 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
     list_order: Annotated[
         Literal["any", "same"], describe("Whether lists are compared item by item.")
     ] = "any"
-    allow_extra: Annotated[
-        bool, describe("Whether there may be keys that are not expected, at any depth.")
-    ] = True
+    allow_extra: Annotated[bool, describe("Whether unexpected keys are allowed, at any depth.")] = (
+        True
+    )
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
-        describe("The share of the stated fields from which a case passes."),
+        describe("The minimum share of the stated fields to pass."),
     ] = 1.0
 
     @property

@@ -34,12 +34,12 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
     details = TokensDetails
 
     max_total: Annotated[
-        Count | None, describe("Tokens of a case, read and written; a limit is needed.")
+        Count | None, describe("Input and output tokens of a case; at least one limit is needed.")
     ] = None
-    max_input: Annotated[
-        Count | None, describe("Tokens read, with those that came from a cache.")
-    ] = None
-    max_output: Annotated[Count | None, describe("Tokens written.")] = None
+    max_input: Annotated[Count | None, describe("Input tokens, including those from a cache.")] = (
+        None
+    )
+    max_output: Annotated[Count | None, describe("Output tokens.")] = None
 
     def check(self) -> None:
         """Check that there is a limit."""

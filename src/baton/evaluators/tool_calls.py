@@ -244,7 +244,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         ),
     ] = "in_order"
     threshold: Annotated[
-        float, msgspec.Meta(ge=0, le=1), describe("The mean over turns from which a case passes.")
+        float, msgspec.Meta(ge=0, le=1), describe("The minimum mean over turns to pass.")
     ] = 1.0
     tool: Annotated[
         str | None, FROM_CASES, describe("The tool to look for, with the mode `single_tool` only.")
@@ -262,7 +262,9 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         describe("How alike texts have to be, with `arguments: similar`."),
     ] = 0.8
     rules: Annotated[
-        list[Rule], FROM_CASES, describe("How single arguments are compared; the first one holds.")
+        list[Rule],
+        FROM_CASES,
+        describe("How single arguments are compared; the first match applies."),
     ] = msgspec.field(default_factory=list)
     names: Annotated[
         NameMode,
@@ -272,15 +274,15 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         str | None,
         FROM_CASES,
         describe(
-            "Whose calls are looked at: `all`, the name of an agent, or left out: of any agent, "
-            "where those of delegates are never too many."
+            "Whose calls are checked: `all`, the name of an agent, or by default any agent, where "
+            "calls of delegates are never too many."
         ),
     ] = None
     dispatch_calls: Annotated[
         Literal["include", "exclude"], describe("Whether calls that hand work over count.")
     ] = "include"
     allow_extra: Annotated[
-        bool, describe("Whether calls may be made that are not expected; if not, the turn is 0.")
+        bool, describe("Whether unexpected calls are allowed; if not, the turn scores 0.")
     ] = True
 
     def check(self) -> None:

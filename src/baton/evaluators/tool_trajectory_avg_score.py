@@ -87,7 +87,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     threshold: Annotated[
         float,
         msgspec.Meta(ge=0),
-        describe("The mean over turns from which a case passes; above 1 nothing does."),
+        describe("The minimum mean over turns to pass; above 1 nothing passes."),
     ] = 1.0
     match_type: Annotated[
         MatchType,

@@ -53,7 +53,7 @@ def export(
     """Write the spans of recordings, and the results of evaluation folders, each when it is read.
 
     ``redact`` says what is taken out of them: secrets by default, or what a folder says.
-    ``traces`` are the recordings that evaluations were made of, where these are not believed.
+    ``traces`` are the recordings that evaluations were made from, where these are not believed.
     ``priced`` fills in what they cost.
 
     Raises:

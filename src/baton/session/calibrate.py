@@ -91,7 +91,7 @@ def calibrate(
         samples: how often each thing is asked about.
         reversed: ask once more in reverse order.
         agents: agent definitions.
-        traces: the recordings that evaluations were made of.
+        traces: the recordings that evaluations were made from.
         out: where calibrations are stored; reports look in the default place.
         note: takes what is worth knowing; the logger `baton` warns when left out.
 

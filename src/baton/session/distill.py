@@ -76,7 +76,7 @@ def distill(
         config: a config with the rubric's options, and rubrics of the user's own.
         judge: the model whose verdicts are taken; the one that gave most when left out.
         agents: agent definitions, for traces that lie elsewhere.
-        traces: the recordings that evaluations were made of.
+        traces: the recordings that evaluations were made from.
         out: the file; `RUBRIC.distilled.json` beside a rubric of the user's own, else here.
         stored: where evaluations are stored.
         seed: of what is drawn.

@@ -53,7 +53,7 @@ def export_recordings(
             the one that the environment names.
         only: ``spans``, or ``results`` (of evaluations).
         agents: agent definitions.
-        traces: the recordings that evaluations were made of.
+        traces: the recordings that evaluations were made from.
         config: a config whose ``prices:`` count.
         prices: USD per million tokens by model; go before those of the config, and these before
             the list of genai-prices.

@@ -40,7 +40,7 @@ def label(
         by: who labels, if several people do.
         config: for rubrics of the user's own.
         agents: agent definitions, for traces that lie elsewhere.
-        traces: recordings that the evaluation was made of.
+        traces: recordings that the evaluation was made from.
         stored: where evaluations are stored.
 
     Raises:

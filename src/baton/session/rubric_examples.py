@@ -68,7 +68,7 @@ def keep_examples(
             evaluations alone give only what proven fixes confirm.
         config: a config with the rubric's options, and rubrics of the user's own.
         agents: agent definitions, for traces that lie elsewhere.
-        traces: the recordings that evaluations were made of.
+        traces: the recordings that evaluations were made from.
         project: what the examples belong to; they are shown only where `project` is the same.
         progress: the folder with what was done about issues.
         out: the file; beside the rubric, where that is the user's own, else here.
