@@ -91,7 +91,7 @@ def test_files_that_are_there_stay_unless_force_is_given(baton: Baton, tmp_path:
     (tmp_path / "baton.yaml").write_text("mine: yes\n")
     refused = baton("init", *WITH_FLAGS, "--ci", "none")
     assert refused.code == 2
-    assert "baton.yaml: is there already" in refused.err
+    assert "baton.yaml: already exists" in refused.err
     assert (tmp_path / "baton.yaml").read_text() == "mine: yes\n"
     assert not (tmp_path / "evals").exists()
     assert baton("init", *WITH_FLAGS, "--ci", "none", "--force").code == 0
