@@ -108,7 +108,7 @@ def test_an_eval_set_of_adk_is_made_and_gets_cases(datasets: DatasetFolders, fol
         "state": {"tier": "gold"},
     }
     assert case["conversation"][0]["final_response"]["parts"][0]["text"] == "R-1001 is refunded."
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         datasets.create("cases/desk", "March refunds", "adk")
 
 
