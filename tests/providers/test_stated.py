@@ -271,8 +271,11 @@ def test_what_a_task_of_strands_returns_is_the_record_that_it_describes(play: Pl
     (turn,) = trace.turns
     assert turn.output == Content(text="Refunded.")
     assert [run.output and run.output.text for run in turn.runs] == ["Refund order 7.", "Refunded."]
-    assert not known(trace, turn, "dispatches")
-    assert trace.dropped[0].what.startswith("a dependency of an interaction")
+    (dispatch,) = turn.dispatches
+    sender, receiver = turn.runs
+    assert (dispatch.from_run, dispatch.runs) == (sender.id, [receiver.id])
+    assert not known(trace, dispatch, "kind")
+    assert not trace.dropped
 
 
 def test_a_trajectory_of_a_task_may_name_tools_and_their_calls(play: Play) -> None:

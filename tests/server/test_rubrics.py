@@ -99,7 +99,7 @@ def test_what_was_edited_by_hand_is_not_overwritten(settings: Settings) -> None:
 def test_only_the_folder_is_written_to(settings: Settings, tmp_path: Path) -> None:
     folder = Path(str(settings.rubrics))
     for name in ("../polite", "a/b", ".hidden", "sub/../../x", "ünï"):
-        with pytest.raises(InputError, match="no name of a file"):
+        with pytest.raises(InputError, match="is not a valid file name"):
             saved(settings, TEXT.replace("name: polite", f'name: "{name}"'))
     with pytest.raises(InputError, match="comes with Baton is called `scope_fidelity`"):
         saved(settings, TEXT.replace("name: polite", "name: scope_fidelity"))

@@ -205,7 +205,7 @@ def _runs(pid: int) -> bool:
 def test_so_many_conversations_at_once_and_only_known_agents(
     chats: Chats, agents: dict[str, AgentLike]
 ) -> None:
-    with pytest.raises(InputError, match="there is: apart, desk"):
+    with pytest.raises(InputError, match="available: apart, desk"):
         chats.start(1, "os:system", agents, ["hello"])
     with pytest.raises(InputError, match="the message is empty"):
         chats.start(1, "desk", agents, [" "])

@@ -530,7 +530,7 @@ JUDGE_LLM = Writer(
     file=whole_set,
     reasons={
         **_REASONS,
-        "scenario": "this format has no simulated users: the case is left out",
+        "scenario": "a simulated user is not part of this format: the case is left out",
         "turns.agents": "agents are stated by name, in one order",
         "turns.tool_calls.agent": "who makes a call is not stated",
         "+turns.tool_calls.arguments": "a call needs arguments: `{}`, which it takes for any",

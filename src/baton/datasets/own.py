@@ -438,7 +438,7 @@ OWN = Writer(
         "cases": cases,
     },
     reasons={
-        "scenario": "this format has no simulated users: the case is left out",
+        "scenario": "a simulated user is not part of this format: the case is left out",
         "turns.input": _TEXT_ONLY,
         "+turns.input": _TEXT_ONLY,
         "turns.response": _TEXT_ONLY,

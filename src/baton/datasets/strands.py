@@ -210,7 +210,7 @@ STRANDS = Writer(
     file=lambda _, cases: {"cases": cases, "evaluators": []},
     reasons={
         "id": "a case has a name",
-        "scenario": "this format has no simulated users: the case is left out",
+        "scenario": "a simulated user is not part of this format: the case is left out",
         "turns": "a case is one message of the user: later turns are left out",
         "turns.input": _TEXT,
         "+turns.input": _TEXT,
