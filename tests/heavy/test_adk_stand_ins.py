@@ -166,11 +166,11 @@ def test_what_nothing_answers_is_refused_by_name(
 
 MOCK = StandIn(mode="mock")
 WRONG_NAMES = [
-    (StandIns(tools={"pay_bak": MOCK}), "for the tool `pay_bak`, .* did you mean `pay_back`"),
-    (StandIns(agents={"refnds": MOCK}), "for the agent `refnds`, .* did you mean `refunds`"),
+    (StandIns(tools={"pay_bak": MOCK}), "for the unknown tool `pay_bak`; did you mean `pay_back`"),
+    (StandIns(agents={"refnds": MOCK}), "for the unknown agent `refnds`; did you mean `refunds`"),
     (
         StandIns(agents={"refunds": StandIn(tools={"pay_bak": MOCK})}),
-        "for the tool `pay_bak`, .* did you mean `pay_back`",
+        "for the unknown tool `pay_bak`; did you mean `pay_back`",
     ),
     (StandIns(tools={"refund_expert": MOCK}), "`refund_expert` is an agent: .* `agents:`"),
     (StandIns(agents={"pay_back": MOCK}), "`pay_back` is a tool: .* `tools:`"),

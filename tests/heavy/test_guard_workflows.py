@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import pickle
+import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from baton.guard import Guard, Policy
+from baton.guard import Guard
 from baton.model.watching import DECISIONS
 
 from .guarded import ANSWER, Calls
@@ -24,6 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.* is deprecated in favor of Workflow:DeprecationWarning"),
 ]
 ASKED = "Is sample X-99 clean?"
+ROOT = Path(__file__).parents[2]
 
 
 def adk_texts(guard: Guard, root: Any) -> list[str]:
@@ -231,36 +233,21 @@ def mcp_in_strands(guard: Guard, command: list[str]) -> str:
 
 
 def mcp_in_pydantic_ai(guard: Guard, command: list[str]) -> str:
-    """Run it in a process of its own: its client of MCP changes `mcp` for all others."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        said, noted = pool.submit(_in_pydantic_ai, guard.policy, command).result(timeout=120)
+    """Run it as a program of its own: its client of MCP changes `mcp` for all others."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.heavy.guarded.mcp_in_pydantic_ai", *command],
+        cwd=ROOT,
+        input=pickle.dumps(guard.policy),
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    told = json.loads(ran.stdout)
     notes = DECISIONS.get()
     assert notes is not None
-    notes += noted
-    return said
-
-
-def _in_pydantic_ai(policy: Policy, command: list[str]) -> tuple[str, list[dict[str, Any]]]:
-    from pydantic_ai import Agent
-    from pydantic_ai.mcp import MCPToolset
-
-    from baton.guard.pydantic_ai import GuardCapability
-
-    from .guarded.in_pydantic_ai import scripted
-
-    notes: list[dict[str, Any]] = []
-    DECISIONS.set(notes)
-    guard = Guard(policy)
-    server = MCPToolset({"mcpServers": {"shop": {"command": command[0], "args": command[1:]}}})
-    desk = Agent(
-        scripted(CHARGE), name="desk", toolsets=[server], capabilities=[GuardCapability(guard)]
-    )
-
-    async def play() -> str:
-        async with desk:
-            return str((await desk.run(ASKED)).output)
-
-    return asyncio.run(play()), notes
+    notes += told["noted"]
+    return str(told["said"])
 
 
 def mcp_in_langchain(guard: Guard, command: list[str]) -> str:
