@@ -30,7 +30,7 @@ from baton.session.improve import (
 from baton.session.replay import target_and_moments
 from baton.session.sharpen import RubricOptions
 
-from .improve_rubric import rubric_asked
+from .improve_rubric import cost_at_most, rubric_asked
 from .messages import note, say
 from .options import (
     AS_IMPROVED,
@@ -411,9 +411,7 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
     if as_json:
         print(msgspec.json.encode({"dry_run": estimate}).decode())
         return
-    cost = f"at most {estimate.cost_usd or 0:.2f} USD"
-    if estimate.cost_usd is None:
-        cost = f"unknown, as the price of {estimate.model} is not known"
+    cost = cost_at_most(estimate.cost_usd, estimate.model)
     print(
         f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
         f"up to {counted(estimate.studies, 'component')}, "

@@ -38,9 +38,7 @@ class RubricAsked(NamedTuple):
         if as_json:
             print(msgspec.json.encode({"dry_run": found}).decode())
             return
-        cost = f"at most {found.cost_usd or 0:.2f} USD"
-        if found.cost_usd is None:
-            cost = f"unknown, as the price of {found.model} is not known"
+        cost = cost_at_most(found.cost_usd, found.model)
         print(
             f"{found.train} train, {found.select} select and {found.held_out} held-out labelled "
             f"things\n"
@@ -75,3 +73,10 @@ def rubric_asked(
     if writes:
         own_file(rubric, options["config"])
     return RubricAsked(rubric, labels, recordings, options)
+
+
+def cost_at_most(cost_usd: float | None, model: str) -> str:
+    """Say what a run costs at most, in USD, as far as the price of its model is known."""
+    if cost_usd is None:
+        return f"unknown, as the price of {model} is not known"
+    return f"at most {cost_usd:.2f} USD"
