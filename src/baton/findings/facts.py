@@ -389,7 +389,7 @@ def plain_text(value: Content | Any) -> str:
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
     if isinstance(value, str) and value[:1].isalnum():
-        return value  # as nearly all texts: what begins so is no JSON
+        return value  # JSON with values in it starts with `{`, `[` or `"`; most texts end here
     return "\n".join(_leaves(value))
 
 

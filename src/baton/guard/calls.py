@@ -48,7 +48,7 @@ class Call(msgspec.Struct):
     def read_blocks(self, content: Any) -> Any:
         """Do what :meth:`read` does for an answer that may be a list of blocks, as models get it.
 
-        Rules are about the text of blocks: `[{"text": "Done."}]` says "Done.", and is no JSON.
+        Rules apply to the text of the blocks: `[{"text": "Done."}]` is read as "Done.".
         """
         blocks = content if isinstance(content, list) else []
         texts = [each.get("text") for each in blocks if isinstance(each, dict)]

@@ -98,8 +98,8 @@ def choose(
 ) -> list[Chosen]:
     """Return what is to be studied, that with the most failures first.
 
-    What is known beside the cases counts as much as what fails in them. An agent that fails in none
-    of the cases is left out all the same: candidates for it could not be told apart.
+    Evidence from elsewhere counts as much as failures in the cases. An agent that fails in none of
+    the cases is still left out, because no candidate for it could score better than another.
 
     Args:
         rows: the cases as they are played unchanged.
@@ -109,7 +109,7 @@ def choose(
         named: study these components, whatever the failures say.
         aimed: the axis that has to get better; the one that fails most at the agent if not given.
         pointed: what points to agents beside these rows.
-        note: is told of each agent that something points to, and in which no row fails.
+        note: called for each agent that evidence points to, but that fails in no row.
 
     Raises:
         InputError: no such agent or component, or nothing fails.
