@@ -1,4 +1,4 @@
-"""The verbs, and what all of them do with an error."""
+"""The verbs, and how all of them handle an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["VERBS", "app", "main"]
 BAD_INPUT = 2
 NOT_EVALUATED = 3
 _MOST_TOLD = 200
-"""Characters of a text that are told of in an error: it may be a whole document."""
+"""The most characters of a text that an error quotes: the text may be a whole document."""
 _REPORT = f"; run it again with {DEBUG} and report the traceback with it (see SECURITY.md)"
 
 VERBS = {name: verb.summary for name, verb in TABLE.items()}
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answered(tokens: list[str]) -> int:
-    """Run a command; word what is wrong with what it was given, or with files and pipes."""
+    """Run a command; report bad input and problems with files and pipes in one message."""
     try:
         with terminable():
             code = _run(app, _in_new_words(tokens))
@@ -68,10 +68,10 @@ def _answered(tokens: list[str]) -> int:
     except SystemExit as error:
         if not isinstance(error.__context__, BrokenPipeError):
             raise
-        return 0  # Rich's own way, of a long help behind `| head`
+        return 0  # Rich exits like this when a long help is piped into `head`
     except UnicodeEncodeError as error:
         _print_traceback(error)
-        # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
+        # A lone surrogate of UTF-16, or a byte of a file name that is not UTF-8.
         text = error.object[:_MOST_TOLD]
         say(f"baton: `{text}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
         return NOT_EVALUATED
@@ -96,7 +96,7 @@ _OLD_WORDS = {("convert", "--out"): "--output", ("pull", "--out"): "--output"}
 
 
 def _in_new_words(tokens: list[str]) -> list[str]:
-    """Replace names that options had, and say so."""
+    """Replace old names of options, and print a note."""
     verb = tokens[0] if tokens else ""
     end = tokens.index("--") if "--" in tokens else len(tokens)
     words = []
@@ -110,7 +110,7 @@ def _in_new_words(tokens: list[str]) -> list[str]:
 
 
 def _stopped(error: BaseException) -> int:
-    """Say in one line what ended a command; a fault of Baton comes with how to report it."""
+    """Say in one line what ended a command; for a bug in Baton, also how to report it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, Terminated):
@@ -122,7 +122,7 @@ def _stopped(error: BaseException) -> int:
         return 130
     _print_traceback(error)
     if isinstance(error, SystemExit):
-        # Such as `sys.exit(0)` in a module of agents: nothing was evaluated, so it is no success.
+        # Such as `sys.exit(0)` in the user's module: nothing was evaluated, so it is no success.
         say(f"baton: code that was imported or called ended the process: sys.exit({error.code!r})")
     else:
         report = "" if debugging.get() else _REPORT
@@ -140,8 +140,8 @@ def _print_traceback(error: BaseException) -> None:
 def install_completion(shell: Literal["bash", "fish", "zsh"] | None = None) -> int:
     """Let the shell complete commands and options.
 
-    A script is written into the folder that the shell has for such scripts, and a line that loads
-    it is added to the file that the shell starts with.
+    Writes a script into the shell's folder for completions, and adds a line that loads it to the
+    shell's start file.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def install_completion(shell: Literal["bash", "fish", "zsh"] | None = None) -> i
 
 
 def _drop_output() -> None:
-    """Let what is still to be printed go nowhere, so that the end of the process is quiet."""
+    """Discard what is still to be printed, so that the process ends without an error message."""
     with suppress(io.UnsupportedOperation):  # a stream without a file, as in a test
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

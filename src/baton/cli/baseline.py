@@ -43,7 +43,7 @@ def baseline_command(
     name
         Name of the baseline, or the path of its file.
     force
-        Also save one that was interrupted, or of which a part could not be evaluated.
+        Also save one that was interrupted, or that was evaluated only in part.
     allow_failing
         Also save one that failed: its failures will not count as regressions later.
     json

@@ -49,8 +49,8 @@ def blame_command(
     Parameters
     ----------
     sources
-        Recordings of failed runs, and folders of evaluations, all of whose results are looked at.
-        The failed results of the newest evaluation by default.
+        Recordings of failed runs, and folders of evaluations, whose results are all analysed. By
+        default the failed results of the newest evaluation.
     run
         Only the run whose trace has this id. May be given several times.
     json
@@ -58,12 +58,12 @@ def blame_command(
     evaluators
         An evaluator to score recordings with. May be given several times.
     config
-        A config by which recordings are scored, and whose judge is asked.
+        A config to score recordings with; its judge is asked.
     replay
         An agent, or a config: play the moment of each suspect again with it, and say how often it
         goes wrong. Tools are answered from the recording.
     changes
-        With --replay, play also with a text changed: NAME=FILE, as in agent:desk=new.md.
+        With --replay, also play with a changed text: NAME=FILE, as in agent:desk=new.md.
     repeat
         With --replay, how often each moment is played.
     votes
@@ -77,7 +77,7 @@ def blame_command(
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
     unreadable: list[str] = []
-    # What the user's own code prints does not belong to the answer.
+    # What the user's own code prints is not part of the answer.
     with redirect_stdout(sys.stderr):
         found = find_blame(
             sources,

@@ -32,13 +32,14 @@ def calibrate_command(
     json: Flag = False,
     out: Annotated[Path, LATER] = FOLDER,
 ) -> int:
-    """Hold a judge against the labels of people: is it any good?
+    """Compare a judge with the labels of people: how far can you trust it?
 
-    `baton calibrate RUBRIC LABELS TRACES...` asks the judge about what has a label, findings
-    apart; `baton calibrate RUBRIC LABELS EVALUATION...` takes the verdicts that are stored, and
-    asks nobody. Without labels, several evaluations (or models) show how judges agree.
+    `baton calibrate RUBRIC LABELS TRACES...` asks the judge about everything that has a label,
+    except what findings decide; `baton calibrate RUBRIC LABELS EVALUATION...` takes the stored
+    verdicts and makes no calls. Without labels, several evaluations (or models) show how judges
+    agree.
 
-    The exit code is 3 where there are too few labels to call it evidence.
+    The exit code is 3 when there are too few labels for a conclusion.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def calibrate_command(
         The rubric, by any of its names.
     files
         Labels (JSON lines, a dataset with `labels`, or server://HOST/PROJECT), then traces, or
-        evaluations. Of a server its own conversations, if nothing else is named.
+        evaluations. With labels of a server, its own conversations by default.
     config
         A config with `judge:`, the rubric's options, and rubrics of your own.
     against

@@ -24,8 +24,8 @@ def check_command(
     Parameters
     ----------
     files
-        Files or folders; the type of each is detected from its content. A folder of ADK agents says
-        what its cases can be checked against. Or conversations of a server: server://HOST/PROJECT.
+        Files or folders; the type of each is detected from its content. A folder of ADK agents
+        gives the names to check cases against. Or conversations of a server: server://HOST/PROJECT.
     strict
         Exit with 1 when there are warnings.
     ignore

@@ -12,7 +12,7 @@ from .options import Flag
 def clean_command(*, older_than: str, dry_run: Flag = False) -> int:
     """Remove evaluations and recordings below .baton that are older than an age.
 
-    Baselines stay.
+    Baselines are kept.
 
     Parameters
     ----------

@@ -59,18 +59,19 @@ def collect_command(
     failing
         Only dispatches that fail.
     issue
-        Failing dispatches only from this issue of `baton issues`; and green ones beside them.
+        Take failing dispatches only from this issue of `baton issues`, and passing ones beside
+        them.
     seed
-        A different seed gives a different choice.
+        Another seed gives another selection.
     form
         How the cases are played: the sender chooses again (decision), the receiver gets the same
-        prompt (child), or the sender goes on from the result (integration).
+        prompt (child), or the sender continues from the result (integration).
     context_turns
         Number of turns before and after the dispatch that a case includes in full.
     evaluators
         An evaluator to score recordings with. May be given several times.
     config
-        A config by which recordings are scored.
+        A config to score recordings with.
     trust
         A folder whose files may name code. May be given several times.
     """
@@ -82,7 +83,7 @@ def collect_command(
     asked = scoring.options(trust, rehearsal=False)
     asked["config"] = config
     unreadable: list[str] = []
-    # What the user's own code prints does not belong to what is listed.
+    # What the user's own code prints is not part of the list.
     with redirect_stdout(sys.stderr):
         found = collect(
             sources,

@@ -28,7 +28,7 @@ def compare_command(
     markdown: Path | None = None,
     show: Whole = 10,
 ) -> int:
-    """Compare two evaluations: axis by axis, sub-agent by sub-agent, then the cases that got worse.
+    """Compare two evaluations by axis and by sub-agent, then list the cases that got worse.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def compare_command(
     min_effect
         The smallest difference that counts.
     fail_on_regression
-        Exit with 1 when an axis got worse, with 3 when cases lack a verdict. An unclear
-        difference is no failure.
+        Exit with 1 when an axis got worse, with 3 when cases have no verdict. An unclear difference
+        is no failure.
     force
         Compare even if dataset, evaluators or judges differ.
     json

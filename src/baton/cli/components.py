@@ -54,7 +54,7 @@ def components_command(
     trust
         A folder whose baton.yaml may name code, although it was only found.
     """
-    with redirect_stdout(sys.stderr):  # what a program prints when it is imported is no part of it
+    with redirect_stdout(sys.stderr):  # what a program prints on import is not part of the output
         listed = list_components(
             target, app=app, variant=variant, agents=agents, trust=trust_in(trust)
         )

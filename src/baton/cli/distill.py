@@ -31,9 +31,10 @@ def distill_command(
 ) -> int:
     """Train a small classifier on a judge's verdicts, to answer the clear cases before it.
 
-    From 500 verdicts on. It is tried on conversations, and with several frameworks on frameworks,
-    that it was not trained on. It answers nothing until the option `distilled` of the rubric names
-    the file, and then only where its error is below `max_error`; else the judge is asked.
+    Needs at least 500 verdicts. It is tested on conversations that it was not trained on, and if
+    there are several frameworks, on those as well. It is used only after the rubric's option
+    `distilled` names the file, and answers only where its error is below `max_error`; otherwise the
+    judge is asked.
 
     Parameters
     ----------
@@ -44,13 +45,13 @@ def distill_command(
     config
         A config with the rubric's options, and rubrics of your own.
     judge
-        The model whose verdicts are taken; the one that gave most when left out.
+        The model whose verdicts to learn from; by default the one with the most verdicts.
     agents
         Agent definitions, for traces that lie elsewhere.
     traces
         The recordings that evaluations were made from. May be given several times.
     seed
-        Of what is drawn.
+        The seed of random choices.
     json
         Print the figures as JSON.
     out

@@ -39,18 +39,18 @@ def draft_command(
         Files and folders with recorded traces, or conversations of a server:
         server://HOST/PROJECT?to=AGENT. Each trace becomes a case.
     dispatch
-        Make a case of this dispatch, and not of whole traces: its id, or TRACE/ID where several
-        traces have one. May be given several times.
+        Make a case of this dispatch instead of whole traces: its id, or TRACE/ID if several traces
+        have it. May be given several times.
     output
         Write the cases to this file, in place of printing them. With dispatches also a folder
         (`cases/`), which gets a file for each.
     form
         How cases of dispatches are played: the sender chooses again (decision), the receiver gets
-        the same prompt (child), or the sender goes on from the result (integration).
+        the same prompt (child), or the sender continues from the result (integration).
     context_turns
-        Of how many turns before and after a dispatch its case holds all that agents did.
+        The number of turns before and after a dispatch that its case includes in full.
     expect
-        State where a dispatch went, and the tools that it allowed, as what is expected.
+        Expect the same receiver and the same allowed tools.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     """

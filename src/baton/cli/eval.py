@@ -74,8 +74,8 @@ class Running:
     timeout
         Seconds for one case.
     retry_errors
-        How often a case that ended in an error is played again. Without it, only what a server
-        refused with 429 or 503 is; with 0, nothing.
+        How often a case that ended in an error is played again. By default, only what a server
+        refused with 429 or 503 is played again; with 0, nothing.
     fail_fast
         Stop at the first case that fails or ends in an error.
     max_agent_cost
@@ -115,13 +115,13 @@ class Running:
     live_tools: Annotated[Words, Parameter(name="--live-tools")] = ()
 
     def options(self) -> EvaluateOptions:
-        """Return those that were given and that Python code has, too.
+        """Return the given options that the Python interface has as well.
 
         Raises:
-            InputError: a text that is to be changed, and cannot be read.
+            InputError: the new text of a component cannot be read.
         """
         given = {name: getattr(self, name) for name in RunOptions.__struct_fields__}
-        # A flag that is not given leaves what the config says; 0 is a value.
+        # A flag that is not given leaves the config's value; 0 is a value.
         stated = {name: v for name, v in given.items() if v is not None and v is not False}
         if self.changes:
             stated["texts"] = changes_in(self.changes)
@@ -236,7 +236,7 @@ def eval_command(
         "listener": _listener(quiet=showing.quiet),
     }
     note_ignored_interrupts()
-    # What agents print, when they are imported and while they play, is no part of the report.
+    # What agents print on import and while they run is not part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
             estimate = estimate_evaluation(asked, **start, **options)
@@ -273,7 +273,7 @@ def _set_up_logs(config: Config | None) -> None:
 
 
 def _report(done: Evaluated, *, showing: Showing, reports: Reports) -> int:
-    """Report on all variants, the files of each under a name of its own; with a summary."""
+    """Report on all variants, each with its own files, and print a summary."""
     first, *others = done.variants
     config = done.config
     if first.name is None and not others:

@@ -56,7 +56,7 @@ def export_command(
         Recordings that the evaluations were made from: needed when these were made on another
         machine, or moved. May be given several times.
     config
-        Work out costs by the `prices:` of a config before the list of genai-prices.
+        Compute costs from the `prices:` of a config first, then from genai-prices.
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
@@ -64,7 +64,7 @@ def export_command(
     timeout
         Seconds to wait for an answer.
     retry_attempts
-        How often a request is tried.
+        How often a request is attempted.
     retry_delay
         Seconds before the second attempt; doubled for each further one.
     """

@@ -39,7 +39,7 @@ def check_recordings(
 ) -> int:
     """Say what a policy would have blocked in recordings.
 
-    Exit codes: 0 it was decided, 1 with --strict something would have been blocked, 2 bad input,
+    Exit codes: 0 decided, 1 with --strict when something would have been blocked, 2 bad input,
     3 a rule failed.
 
     Parameters
@@ -49,7 +49,7 @@ def check_recordings(
     traces
         Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
     functions
-        A module of yours, or its file, with functions that the policy names; it is run.
+        Your module, or its file, with functions that the policy names; it is executed.
     json
         Print the answer as JSON.
     strict
@@ -72,7 +72,7 @@ def check_recordings(
 def try_cases(
     policy: Path, cases: Path, /, *, functions: str | None = None, json: Flag = False
 ) -> int:
-    """Decide the cases of a file by a policy, and show what differs.
+    """Decide the cases of a file with a policy, and show the differences.
 
     Exit codes: 0 as expected, 1 otherwise, 2 bad input.
 
@@ -83,7 +83,7 @@ def try_cases(
     cases
         The file of cases: events, and what should be decided.
     functions
-        A module of yours, or its file, with functions that the policy names; it is run.
+        Your module, or its file, with functions that the policy names; it is executed.
     json
         Print each case as a line of JSON.
     """
@@ -104,7 +104,7 @@ def try_cases(
 
 @guard_command.command(name="suggest", help_epilogue=examples_text(BELOW["guard suggest"]))
 def suggest_from(*traces: str, output: Output = None) -> int:
-    """Make a policy of recordings: limits that good runs keep, edges and tools that they use.
+    """Make a policy from good recordings: their limits, and the edges and tools that they use.
 
     Parameters
     ----------

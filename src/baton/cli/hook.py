@@ -58,14 +58,14 @@ def hook_command(
         Of `guard`: the file of the state, `.baton/guard.db` by default, or the address of a server
         (http://HOST:4318), which machines share; its key is in `BATON_API_KEY`.
     functions
-        Of `guard`: a module of yours, or its file, with functions that the policy names; the hook
-        runs it.
+        Of `guard`: your module, or its file, with functions that the policy names; the hook runs
+        it.
     user
         Change the settings of the user, instead of those in this folder.
     settings
         The file of settings to change.
     uninstall
-        Take the hook out again.
+        Remove the hook.
     yes
         Do not ask.
     run
@@ -109,11 +109,11 @@ def hook_command(
 
 
 def _guard(policy: Path, store: Path | str, project: str | None, functions: str | None) -> int:
-    """Answer an event of Claude Code. The code 2 has it refuse what it asks about."""
+    """Answer an event of Claude Code. Exit code 2 makes Claude Code refuse the action."""
     from baton.guard.claude import answer
 
     try:
-        with redirect_stdout(sys.stderr):  # what the module prints is no answer
+        with redirect_stdout(sys.stderr):  # what the module prints is not the answer
             run_functions(functions)
         said = answer(policy, store, sys.stdin.buffer.read(), project)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - with any other code Claude Code goes on

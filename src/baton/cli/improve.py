@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
 _OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
-"""What may be said of a finished improvement; all other options are about finding one."""
+"""Options that apply to a finished improvement; all others are about finding one."""
 _OF_RUBRIC = (
     *("rubric", "labels", "config", "agents", "strategy", "seed", "candidates", "max_words"),
     *("judge", "no_cache", "cache_only", "max_cost", "max_judge_calls", "dry_run", "resume"),
     *("out", "json", "show", "apply", "branch", "html"),
 )
-"""What may be said where a rubric is improved; all other options are about agents."""
+"""Options that apply when a rubric is improved; all others are about agents."""
 
 
 @Parameter(name="*", group=MORE)
@@ -101,7 +101,7 @@ class Writing:
         """Write the improvement in a folder, and say what was written: ``aside`` on stderr.
 
         Raises:
-            InputError: a text has no place, or may not be written; no text is written then.
+            InputError: a text has no file to go to, or may not be written; no text is written then.
         """
         improvement = read_improvement(folder)
         if self.html is not None:
@@ -193,30 +193,29 @@ def improve_command(
     repeat
         How often each case is played with each text.
     seed
-        Of everything that is drawn.
+        The seed of random choices.
     rubric
-        Improve the text of this rubric, and of no agent.
+        Improve the text of this rubric instead of an agent's.
     labels
-        With --rubric, what people say by it: a file of `baton label`, a dataset with labels, or
-        server://HOST/PROJECT. Without --rubric, what people say of dispatches, which tells which
-        agent fails.
+        With --rubric, people's labels for it: a file of `baton label`, a dataset with labels, or
+        server://HOST/PROJECT. Without --rubric, labels of dispatches, which show which agent fails.
     issues
-        What else tells which agent fails: a file of `baton issues --json`, server://HOST/PROJECT,
+        More evidence of which agent fails: a file of `baton issues --json`, server://HOST/PROJECT,
         evaluations or recordings. May be given several times.
     finished
         Show the improvement in this folder, or apply or commit it. Nothing is played or asked.
     dry_run
         Only say how many plays, verdicts and requests it would take at most, and what these cost.
     resume
-        Go on with the improvement in this folder: what it has is not done again.
+        Resume the improvement in this folder; finished work is not repeated.
     json
         Print all of it as JSON.
     aim
         What has to get better: an evaluator, or `cases passed`. When left out, the evaluator that
         fails most at the agent.
     witness
-        An evaluator that has to agree where a judge has a say in the aim. When left out, those
-        that ask nobody, and the second judge. May be given several times.
+        An evaluator that has to agree if a judge decides the aim. By default all that need no
+        judge, and the second judge. May be given several times.
     second_judge
         A model that judges everything as well, so that a text which only flatters the first judge
         is refused.
@@ -328,11 +327,11 @@ def _made(
     *,
     as_json: bool,
 ) -> int:
-    """Make an improvement, show and write it; ``folders`` gets its folder when it begins."""
+    """Run an improvement, show and write it; its folder is added to ``folders`` at the start."""
     from baton.improvements.report import exit_code
 
     try:
-        with redirect_stdout(sys.stderr):  # what agents print is no part of the report
+        with redirect_stdout(sys.stderr):  # what agents print is not part of the report
             improvement = make()
     except BaseException:
         if folders and has_plays(folders[0]):
@@ -388,7 +387,7 @@ def _check_together(given: Mapping[str, Any]) -> None:
 
 
 def _given(name: str, value: Any, default: Any) -> Iterator[str]:
-    """Name the options that are not as they are when left out, those of groups one by one."""
+    """Name the options that differ from their defaults, also those inside groups."""
     if is_dataclass(default):
         for field in fields(default):
             yield from _given(field.name, getattr(value, field.name), getattr(default, field.name))

@@ -21,7 +21,7 @@ from .messages import note
 
 
 class RubricAsked(NamedTuple):
-    """A rubric that is to get better, with the labels and the recordings that these are of."""
+    """The rubric to improve, with its labels and the recordings that were labelled."""
 
     rubric: str
     labels: str
@@ -29,11 +29,11 @@ class RubricAsked(NamedTuple):
     options: RubricOptions
 
     def improve(self) -> Improvement:
-        """Look for a better text, and prove it."""
+        """Search for a better text, and prove that it is better."""
         return improve_rubric(self.rubric, self.labels, self.recordings, **self.options)
 
     def print_estimate(self, *, as_json: bool) -> None:
-        """Say what it would take at most; nobody is asked."""
+        """Print the most calls it can make; makes none."""
         found = estimate_rubric(self.rubric, self.labels, self.recordings, **self.options)
         if as_json:
             print(msgspec.json.encode({"dry_run": found}).decode())
@@ -60,10 +60,11 @@ def rubric_asked(
     *,
     writes: bool,
 ) -> RubricAsked:
-    """Check what the command line says of a rubric.
+    """Check the options about a rubric.
 
     Raises:
-        InputError: the rubric or the labels are missing, or a rubric of Baton's is to be written.
+        InputError: the rubric or the labels are missing, or the file of a built-in rubric would be
+            written.
     """
     if rubric is None or labels is None:
         raise InputError(
@@ -76,7 +77,7 @@ def rubric_asked(
 
 
 def cost_at_most(cost_usd: float | None, model: str) -> str:
-    """Say what a run costs at most, in USD, as far as the price of its model is known."""
+    """Return the most that a run can cost, in USD, if the price of its model is known."""
     if cost_usd is None:
         return f"unknown, as the price of {model} is not known"
     return f"at most {cost_usd:.2f} USD"

@@ -38,23 +38,22 @@ def init_command(
 ) -> int:
     """Write a config, a first case and a CI workflow into this folder.
 
-    The agents are asked once, and what they did is what the case expects from then on. What is
-    not given is asked for.
+    Runs the agents once; the case expects what they did. Asks for what is not given.
 
     Parameters
     ----------
     agent
         A folder of ADK agents, the address of an ADK server, module:function, or `sample` for two
-        agents of ours. What a function is written with, LangGraph or pydantic-ai, is found out.
+        sample agents. Whether a function uses LangGraph or pydantic-ai is detected.
     message
-        What a user asks the agents first; it becomes the first case.
+        The first message to the agents; it becomes the first case.
     ci
         Where tests run: `github`, `gitlab` or `none`.
     force
         Overwrite existing files.
     """
     words = (_asked(_AGENT, agent), _asked(_MESSAGE, message), _asked(_CI, ci))
-    # What agents print is no part of what is said here.
+    # What agents print is not part of this output.
     with redirect_stdout(sys.stderr):
         started = init(*words, force=force)
     for file in started.files:
@@ -69,7 +68,7 @@ def init_command(
 
 
 def _asked(question: _Question, given: str | None) -> str:
-    """Return what was given, else ask; raises InputError where there is nobody to ask."""
+    """Return what was given, else ask; raises InputError if there is no terminal."""
     if given is not None:
         if not given.strip():
             raise InputError(f"{question.flag} is empty")

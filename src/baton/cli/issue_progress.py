@@ -1,4 +1,4 @@
-"""What was done about an issue, as text: the investigation, the fix with its proof, the cases."""
+"""The progress of an issue, as text: the investigation, the fix with its proof, the cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _QUOTED = 160
 
 
 def print_progress(progress: Progress) -> None:
-    """Print what was done about an issue; every line of it is shown as text."""
+    """Print the progress of an issue; every line is shown as plain text."""
     parts: list[Iterator[str]] = []
     if progress.investigation is not None:
         parts.append(_investigation(progress.investigation))
@@ -66,7 +66,7 @@ def _fix(fix: Fix) -> Iterator[str]:
         proof = fix.proof
         times = f", each {counted(proof.repeats, 'time')}" if proof.repeats > 1 else ""
         errors = f"; {counted(proof.errors, 'case')} could not be played" if proof.errors else ""
-        # Where plays broke, the table of cases says why.
+        # If plays broke, the table of cases says why.
         if proof.members > proof.errors and not proof.fixed.of:
             yield "  no member fails when it is played as it is, or nothing says what is right: see"
             yield "  --expect"

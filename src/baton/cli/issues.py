@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WORK = Parameter(group=Group("Investigating, proving and promoting", sort_key=2))
 
 _SHOWN = 5
-"""Members of an issue that are listed: it has many alike."""
+"""The most members of an issue that are listed: many are alike."""
 
 
 def issues_command(
@@ -108,13 +108,13 @@ def issues_command(
     expect
         The agent that the work should have gone to; `nobody` for none. May be given several times.
     repeat
-        With --prove, how often each case is played on either side; 3 times.
+        With --prove, how often each case is played on either side; 3 by default.
     count
-        With --promote, so many members; 8.
+        With --promote, the number of members; 8 by default.
     passes
         With --promote, in how many evaluations in a row its cases have to pass to close it; 3.
     steps
-        With --investigate, how many steps the model has, 30 at most.
+        With --investigate, the most steps that the model may take; at most 30.
     condense_model
         With --investigate, a cheaper model that condenses long steps.
     dry_run
@@ -134,7 +134,7 @@ def issues_command(
     evaluators
         An evaluator to score recordings with. May be given several times.
     config
-        A config by which recordings are scored.
+        A config to score recordings with.
     trust
         A folder whose files may name code. May be given several times.
     """
@@ -186,7 +186,7 @@ def issues_command(
     asked["config"] = config
     wanted = evaluators or None
     unreadable: list[str] = []
-    # What the user's own code prints does not belong to the list.
+    # What the user's own code prints is not part of the list.
     with redirect_stdout(sys.stderr):
         if investigate is not None:
             done = work.investigate(investigate, sources, wanted, asked)
@@ -264,7 +264,7 @@ class _Work:
 
     @property
     def expected(self) -> list[str] | None:
-        """Whom the work should go to, as far as that was said."""
+        """Which agent the work should go to, if that was given."""
         if not self.expect:
             return None
         return [] if self.expect == ("nobody",) else list(self.expect)

@@ -27,13 +27,13 @@ ENDS = ("\x03", "\x04", "")
 
 
 def has_terminal() -> bool:
-    """Tell whether somebody sits there: both what is read and what is printed are a terminal."""
+    """Tell whether a person can answer: standard input and output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 @contextmanager
 def single_keys() -> Iterator[None]:
-    """Let keys arrive as they are pressed, without Enter; the terminal is put back at the end."""
+    """Read keys as they are pressed, without Enter; restores the terminal at the end."""
     if os.name == "nt":
         yield
         return
@@ -50,7 +50,7 @@ def single_keys() -> Iterator[None]:
 
 
 def read_key() -> str:
-    """Wait for a key and return its character; empty when the input has ended."""
+    """Wait for a key and return its character; empty at the end of the input."""
     if os.name == "nt":
         import msvcrt
 
@@ -62,7 +62,7 @@ def read_key() -> str:
 
 
 def _whole(typed: bytes) -> bool:
-    """Tell whether the bytes of one character of UTF-8 are all there."""
+    """Tell whether the bytes are one complete UTF-8 character."""
     wanted = 2 if typed[0] < 0xE0 else 3 if typed[0] < 0xF0 else 4
     return len(typed) >= wanted
 
@@ -82,8 +82,8 @@ def label_command(
 ) -> int:
     """Walk through the dispatches of an evaluation and label them, for `baton calibrate`.
 
-    What is labelled is written at once; what has a label already is passed over, so that you
-    can stop and go on later. What the judge said is not shown.
+    Each label is written at once, and what has a label already is skipped, so that you can stop and
+    continue later. The judge's verdict is not shown.
 
     Parameters
     ----------

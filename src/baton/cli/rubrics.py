@@ -81,7 +81,7 @@ def show_rubric(
     trace
         Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
     subject
-        The id of the dispatch, turn, run or tool call that is meant; all of them when left out.
+        The id of one dispatch, turn, run or tool call; all of them when left out.
     dataset
         Cases that the traces belong to.
     agents
@@ -111,7 +111,7 @@ def ask_examples(
     rubrics: Folders = (),
     judging: JudgeOptions = AS_JUDGED,
 ) -> int:
-    """Ask a judge the examples of rubrics, and show where its answer differs.
+    """Ask a judge about the examples of rubrics, and show where its answer differs.
 
     Exit codes: 0 as expected, 1 otherwise, 2 bad input, 3 the judge gave no verdict.
 
@@ -153,9 +153,9 @@ def keep_feedback(
     project: str | None = None,
     out: Path | None = None,
 ) -> int:
-    """Keep labels against the judge, and failures that a proven fix confirms, as examples.
+    """Keep labels that contradict the judge, and failures that a proven fix confirms, as examples.
 
-    A judge is shown the nearest ones where the option `examples` of a rubric names the file.
+    A judge is shown the nearest ones if the option `examples` of a rubric names the file.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def keep_feedback(
     traces
         The recordings that evaluations were made from. May be given several times.
     project
-        What the examples belong to; they are shown only where `project` says the same.
+        The project of the examples; they are shown only if the rubric's `project` is the same.
     out
         The file; NAME.examples.jsonl beside the rubric, or here for one of Baton's.
     """
@@ -204,7 +204,7 @@ def calibrated(rubric: Rubric) -> str:
 
 
 def print_list(rubrics: Sequence[Rubric], console: Console) -> None:
-    """Print a line for each; three where lines are too short for that, so that names stay whole."""
+    """Print a line for each rubric; three if the terminal is narrow, so that names are not cut."""
     heads = ("rubric", "of each", "passes", "version", "calibrated", "answer", "question")
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for rubric in rubrics:

@@ -33,7 +33,7 @@ from .output import print_estimate, report
 
 
 class _Choice(TypedDict):
-    """What of all that there is to score, and where evaluations are."""
+    """What to choose for scoring, and where evaluations are."""
 
     out: Path
     keyword: str | None
@@ -97,7 +97,7 @@ def score_command(
     asked["config"] = config
     work = (traces, dataset or None, evaluators or None)
     chosen: _Choice = {"out": out, "keyword": keyword, "last_failed": last_failed}
-    # What the user's own code prints is no part of the report.
+    # What the user's own code prints is not part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
             estimate = estimate_scoring(

@@ -1,4 +1,4 @@
-"""`baton serve`: a server that takes what agents send, keeps it, and scores it."""
+"""`baton serve`: a server that receives, stores and scores what agents send."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def serve(
     allow_run: Flag = False,
     role: Literal["all", "receive", "work", "web"] = "all",
 ) -> int:
-    """Receive OpenTelemetry spans and logs, keep them, and score what they tell, until Ctrl-C.
+    """Receive OpenTelemetry spans and logs, store them, and score the conversations, until Ctrl-C.
 
     Listens on port 4318 of this machine, where exporters send to:
     OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318. Other machines need API keys.
@@ -60,17 +60,17 @@ def serve(
         A file with settings (`server.yaml`), most of which is followed without a restart; and what
         pages may talk to and evaluate: folders of ADK agents, and configs with `providers:`.
     host
-        The address to listen on. Any but this machine's own needs API keys.
+        The address to listen on. Any address but loopback needs API keys.
     port
         The port for HTTP; 0 takes a free one.
     grpc_port
-        The port for gRPC, 4317 if nothing else is said; 0 takes a free one.
+        The port for gRPC, 4317 by default; 0 takes a free one.
     no_grpc
         Do not listen for gRPC. It needs the extra `grpc` anyway.
     db
         A database for a team: postgresql://USER@HOST/NAME. Without it, files in a folder.
     folder
-        The folder of the store, `.baton/server` if nothing else is said.
+        The folder of the store, `.baton/server` by default.
     rubrics
         A folder with rubrics of your own, which pages of the server show, try and write.
     datasets
@@ -106,10 +106,11 @@ def serve(
 
 
 def _named(files: Sequence[Path]) -> tuple[Path | None, dict[str, Any], list[str]]:
-    """Tell settings of a server from agents: the file, agents by name, and folders of cases.
+    """Return the file with settings, the agents by name, and the folders of cases.
 
     Raises:
-        InputError: two files of settings, two agents of one name, or a folder without agents.
+        InputError: two files of settings, two agents with the same name, or a folder without
+            agents.
     """
     settings: Path | None = None
     agents: dict[str, Any] = {}
@@ -188,9 +189,9 @@ def rescore(
 ) -> int:
     """Apply a rule to conversations that are stored already, such as one that is new or changed.
 
-    Scores that come out otherwise take the place of earlier ones, which stay as versions; alerts
-    hear of none. Judges are asked by the server, within the budget of the rule. The server may run
-    meanwhile. What was interrupted goes on when the same command is given again.
+    Changed scores replace earlier ones, which are kept as versions; no alert is sent. The server
+    asks judges, within the budget of the rule. The server may run meanwhile. Run the same command
+    again to resume an interrupted one.
 
     Parameters
     ----------
@@ -205,12 +206,12 @@ def rescore(
     filter
         Only conversations that meet it, such as `to:refund-* service:support`.
     project
-        Only this project; every one that the rule is for if nothing else is said.
+        Only this project; by default every project of the rule.
     backend
-        Where scores are computed: local (processes), or ray; `backend:` of the settings if nothing
-        else is said, and else local.
+        Where scores are computed: local (processes), or ray. By default `backend:` of the settings,
+        else local.
     jobs
-        How many processes compute, or workers of Ray; one if nothing else is said.
+        The number of processes or Ray workers; one by default.
     db
         The database of the server.
     folder
@@ -250,7 +251,7 @@ def rescore(
 
 
 _TELL_EVERY = 5.0
-"""Seconds between two lines about how far a rescore is."""
+"""Seconds between two lines of progress."""
 
 
 def _rescored(counts: Any) -> str:
@@ -297,7 +298,7 @@ def create_key(
 ) -> int:
     """Make a key, and print it: it is shown once, and stored as a hash.
 
-    The project is made if it is not there. As soon as there is a key, every request needs one.
+    The project is created if it does not exist. As soon as a key exists, every request needs one.
 
     Parameters
     ----------
@@ -375,7 +376,7 @@ def revoke_key(
     db: Database = None,
     folder: Folder = None,
 ) -> int:
-    """Make a key invalid, for good. A server that runs refuses it after a few seconds.
+    """Make a key invalid for good. A running server refuses it within a few seconds.
 
     Parameters
     ----------
@@ -415,7 +416,7 @@ def _day(at: float) -> str:
 
 @contextmanager
 def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
-    """Open a store that is there, or a ``new`` one."""
+    """Open an existing store, or create a ``new`` one."""
     from baton.server.store import open_store
 
     if not new and isinstance(where, Path) and not (where / "inbox.db").exists():
@@ -429,7 +430,7 @@ def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def needs_server() -> Iterator[None]:
-    """Say what to install where a library of the server is missing, and wait for no database."""
+    """Say what to install if a library of the server is missing, and do not wait for a database."""
     try:
         from baton.server.database import Unavailable
     except ModuleNotFoundError as missing:

@@ -24,7 +24,7 @@ def show_command(
     json: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
-    """Draw recorded traces: runs, dispatches, tools, times, tokens, costs, and what is not known.
+    """Draw recorded traces: runs, dispatches, tools, times, tokens, costs, and what is unknown.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def show_command(
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     config
-        Work out costs by the `prices:` of a config, and by genai-prices where that is installed.
+        Compute costs from the `prices:` of a config, and from genai-prices if that is installed.
     json
         Print the record as JSON, one line for each trace; Baton reads that again.
     """

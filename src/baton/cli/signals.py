@@ -1,4 +1,4 @@
-"""What ends a command from outside: SIGTERM, and SIGHUP when its terminal is closed."""
+"""Signals that end a command: SIGTERM, and SIGHUP when its terminal is closed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated: the terminal was closed
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Have the signals that end a process raise Terminated, so that everything cleans up.
+    """Make these signals raise Terminated, so that everything is cleaned up.
 
-    Only the first one does: a service manager may send both. What was started to outlive its
-    terminal (``nohup``) ignores SIGHUP, and goes on doing so. A copy of this process that
-    agents made (``os.fork``) has nothing to clean up, and ends as if there was no handler.
+    Only the first signal does: a service manager may send both. A process that was started to
+    outlive its terminal (``nohup``) ignores SIGHUP, and continues to. A fork of this process made
+    by agents (``os.fork``) has nothing to clean up, and ends as if there were no handler.
     """
     here = os.getpid()
 
@@ -49,7 +49,7 @@ def terminable() -> Iterator[None]:
 
 
 def note_ignored_interrupts() -> None:
-    """Say how to end this process where Ctrl-C does not.
+    """Say how to end this process if Ctrl-C does not.
 
     A shell without job control starts what is put in the background with SIGINT ignored.
     """

@@ -39,9 +39,9 @@ def submit_command(
 ) -> int:
     """Have a server evaluate cases with one of its agents, or score recordings.
 
-    Prints the number of the evaluation. With --wait the report is printed when it has ended, and
-    the exit code is that of `baton eval`. With --github, too, the summary of the step links to each
-    case that failed.
+    Prints the number of the evaluation. With --wait it prints the report at the end, and the exit
+    code is that of `baton eval`. With --github as well, the summary of the step links to each
+    failed case.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def submit_command(
     evaluator
         The name of an evaluator; may be given several times.
     gate
-        A rule that the evaluation has to meet; may be given several times.
+        A gate rule for the evaluation; may be given several times.
     repeat
-        Play each case so many times.
+        How often each case is played.
     name
         The name of the evaluation.
     wait
-        Wait until it has ended.
+        Wait until it has finished.
     """
     showing.begin()
     if reports != NONE and not wait:
@@ -101,7 +101,8 @@ def submit_command(
 
 
 def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Reports = NONE) -> int:
-    """Print the report of an evaluation on a server, and those asked for; return its exit code."""
+    """Print an evaluation's report from a server, write the requested files, return the exit code.
+    """
     if job.state in ("waiting", "running"):
         say(f"evaluation {job.id} is {job.state}")
         return 3

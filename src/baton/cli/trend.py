@@ -91,7 +91,7 @@ def _print(points: list[Point], axis: str) -> None:
         for place in used:
             if place:
                 table.add_column(titles[place], justify="right", no_wrap=True)
-            else:  # a name is copied: it goes on below, and is never shortened
+            else:  # users copy names: a long one is wrapped, never shortened
                 table.add_column(titles[place], overflow="fold")
         for row in rows:
             table.add_row(*(Text(row[place]) for place in used))

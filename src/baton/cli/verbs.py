@@ -1,4 +1,4 @@
-"""The commands: what each is for, the group it stands in, and two examples of it.
+"""The commands: what each is for, its group, and two examples.
 
 Help texts and pages take them from here. A group that has no command yet is not shown.
 """
@@ -16,7 +16,7 @@ class Example(NamedTuple):
     """A command line, and what it is for.
 
     ``code`` is the exit code that it has in a folder that holds `examples/` of the repository;
-    ``None`` where it needs more, such as a server, a person or an evaluation that is there already.
+    ``None`` if it needs more, such as a server, a person or an existing evaluation.
     """
 
     line: str
@@ -362,7 +362,7 @@ TABLE = {
         ),
     ),
 }
-"""Every command, in the order in which a newcomer needs those of a group."""
+"""Every command; within a group in the order in which a newcomer needs them."""
 
 BELOW = {
     "rubrics list": (
@@ -434,7 +434,8 @@ BELOW = {
 
 
 def examples_text(examples: tuple[Example, ...]) -> str:
-    """Return examples as the help shows them: each with what it is for in a line before it."""
+    """Return examples as the help shows them: each below a line that says what it is for.
+    """
     lines = []
     for example in examples:
         lines += [f"    # {example.what}"] if example.what else []
@@ -472,7 +473,7 @@ for _place, (_name, _verb) in enumerate(TABLE.items()):
         help=_verb.summary,
         group=_GROUPS[_verb.group],
         sort_key=_place,
-        # What has commands of its own says this itself.
+        # A verb with subcommands says this itself.
         **({} if _name in _NESTED else {"help_epilogue": examples_text(_verb.examples)}),
     )
 app.command(

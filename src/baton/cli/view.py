@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def view_command(*files: str, port: Whole = 0, no_open: Flag = False) -> int:
     """Look at recordings and evaluations in the browser, until Ctrl-C.
 
-    The pages are those of `baton serve`, to be read only, over a store that ends with the command:
-    nothing is received, and the files stay as they are.
+    Serves the pages of `baton serve` read-only, from a temporary store: nothing is received, and
+    the files are not changed.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def view_command(*files: str, port: Whole = 0, no_open: Flag = False) -> int:
     port
         The port of this machine to listen on; a free one by default.
     no_open
-        Only print the address. A browser is opened where this is a terminal, and only there.
+        Only print the address. A browser is opened only if the output is a terminal.
     """
     with needs_server():
         from baton.web.view import view

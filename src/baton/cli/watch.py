@@ -13,7 +13,7 @@ from .messages import DEBUG, debugging, note
 from .options import ConfigPath, Dataset, Keyword, Paths, trust_in
 
 _CLEANING = 15.0
-"""Seconds that an evaluation has to end its agents' processes: some steps of up to 5 each."""
+"""Seconds that an evaluation has to end its agents' processes: a few steps of up to 5 seconds."""
 
 
 def watch_command(
@@ -65,16 +65,16 @@ def _given(flag: str, values: Sequence[object]) -> list[str]:
 
 
 def _evaluate(words: Sequence[str]) -> int:
-    """Evaluate in a process of its own, as code that was imported here would stay as it was."""
+    """Evaluate in a separate process: code that was imported here would not be reloaded."""
     debug = [DEBUG] if debugging.get() else []
-    # With -P, modules of the current folder do not take the place of Baton's own.
+    # With -P, modules of the current folder do not shadow Baton's own.
     command = [sys.executable, "-P", "-m", "baton", *debug, "eval", *words]
     process = subprocess.Popen(command)  # noqa: S603 - ourselves
     try:
         return process.wait()
     except KeyboardInterrupt as ended:
-        # Ctrl-C reaches every process of a terminal, a signal to this one is passed on. What is in
-        # play gets time to clean up.
+        # Ctrl-C reaches every process of a terminal; a signal to this process is passed on. Running
+        # cases get time to clean up.
         if isinstance(ended, Terminated):
             process.terminate()
         try:

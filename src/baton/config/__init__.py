@@ -1,4 +1,4 @@
-"""Config files: one evaluation, written down."""
+"""Config files: each describes one evaluation."""
 
 from .load import Config, load_config
 

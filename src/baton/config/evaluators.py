@@ -1,4 +1,4 @@
-"""What to score with, from what a config, a dataset and the command line say."""
+"""Which evaluators to use, from the config, the dataset and the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATED = (
     ("interactions", "interactions"),
     ("final_state", "state_equals"),
 )
-"""What a case may state, and the evaluator that looks at it."""
+"""What a case may state, and the evaluator that checks it."""
 
 
 def plan_for(
@@ -43,9 +43,9 @@ def plan_for(
 ) -> Plan:
     """Choose evaluators file by file.
 
-    An experiment of Strands names its own, a ``test_config.json`` in a file's folder says what
-    to score. Without one, ADK's own eval sets get ADK's default criteria, and all others the
-    evaluators for what their cases state; cases of Baton also those for what the record proves.
+    A Strands experiment names its own evaluators; a ``test_config.json`` in the file's folder does
+    for eval sets. Without one, ADK's own eval sets get ADK's default criteria, and all others the
+    evaluators for what their cases state; Baton's cases also those for what the record proves.
     ``trust`` says whether a ``test_config.json`` may name code; without ``own_code`` none of it is
     imported, and ``make`` does not import any either.
 
@@ -80,16 +80,16 @@ def plan_for(
 
 
 def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]:
-    """Choose by what is stated; for cases of Baton also by what the record alone proves.
+    """Choose by what is stated; for Baton's cases also by what the record alone proves.
 
-    Otherwise a case that names agents passes while a dispatch loses what the user said. Cases of
-    other tools are scored by what these tools look at, so that both come to the same verdict.
+    Otherwise a case that names agents passes even if a dispatch loses what the user said. Cases of
+    other tools are scored by what these tools check, so that both give the same verdict.
 
-    Eval sets of judge-llm tell what agents said on the way, not who set them to work, and a
-    final state that judge-llm itself never looks at: it may go unscored. Messages of Strands are
-    for a judge, who takes other words as well: without one, what is not found may go unscored.
+    Eval sets of judge-llm record what agents said on the way, but not who called them, and a final
+    state that judge-llm never checks: it need not be scored. Messages of Strands are for a judge,
+    which accepts other words: without a judge, what is not found need not be scored.
     """
-    # A case of one dispatch has no chain; what the record proves of it is asked anyway.
+    # A dispatch case has no chain; what the record proves is checked anyway.
     nothing_stated = [] if "dispatch" in stated else ["agent_chain"]
     wanted = [name for field, name in STATED if field in stated]
     theirs = format_ == "judge-llm"
@@ -108,7 +108,7 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
 
 
 def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
-    """Say what cases state that the evaluators of a plan do not look at."""
+    """Return what cases state and no evaluator of a plan checks."""
     left = unchecked(plan, dataset)
     looks = dict(STATED)
     can = [f"`{field}` (`{looks[field]}`)" for field in left if field in looks]
@@ -142,22 +142,22 @@ def choose_evaluators(
     trust: Trust = NOBODY,
     own_code: bool = True,
 ) -> Plan:
-    """Return the plan with what is to score: what is given, else the config's, else the cases'.
+    """Return the plan with its evaluators: those given, else the config's, else those for the
+    cases.
 
     Args:
-        dataset: the cases; without any, only what needs none scores.
+        dataset: the cases; without any, only evaluators that need none are used.
         make: makes a plan of evaluators.
-        evaluators: those that are given; names with a `+` come beside what is asked for otherwise.
+        evaluators: those given; names with a `+` are added to the others.
         configured: the plan of a config that names evaluators.
         criteria: criteria of ADK that are given.
         criteria_found: whether data named the criteria, so that code in them needs trust.
-        by_cases: choose by what cases state. Otherwise only cases whose files name evaluators do
-            that, and all others get ``agent_chain``.
-        trust: for criteria that were found.
-        own_code: import code of the user's own.
+        by_cases: choose by what cases state. Otherwise this applies only to files that name
+            evaluators, and all others get ``agent_chain``. trust: for criteria that were found.
+        own_code: import the user's code.
 
     Raises:
-        InputError: two options that exclude each other, or a found file that is not trusted.
+        InputError: two options that contradict each other, or a found file that is not trusted.
     """
     some = [evaluators] if isinstance(evaluators, str) else evaluators
     asked = None if some is None else list(some)
@@ -193,8 +193,8 @@ def choose_evaluators(
         return configured
     if dataset is None:
         return make(PROVEN_BY_RECORD)
-    # Cases of Strands and of the accelerator name evaluators, or state in words that each stand
-    # for one what to look at.
+    # Cases of Strands and of the accelerator name evaluators, or use words that each stand for an
+    # evaluator.
     if by_cases or {"strands", "steps"} & set(dataset.files.values()):
         return plan_for(dataset, make, trust, own_code=own_code)
     return make(None)

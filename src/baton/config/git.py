@@ -1,9 +1,9 @@
-"""The commit that is checked out, and new branches, without running what a repository names.
+"""The commit that is checked out, and new branches, without running code from a repository.
 
-A repository is data like any other: an unpacked archive may bring a `.git/config` whose
+A repository is data like any other: an unpacked archive may contain a `.git/config` whose
 `core.fsmonitor`, filters or hooks are run by an ordinary `git status`. So the commit is read from
-files, and git is asked for changes with a directory of its own in place of the repository's: it
-sees the objects, the index and the working tree, and no config, hook, filter, remote or submodule.
+files, and git looks for changes through a temporary git directory: it sees the repository's
+objects, index and working tree, and no config, hook, filter, remote or submodule.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _LONG_PATIENCE = 60.0
 """Seconds for a step of making a branch: reading a tree of a million files takes 3."""
 _RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _SMALL = 65_536
-"""Bytes of HEAD, a ref, `.git` files and configs that are read: real ones have under 10 kB."""
+"""The most bytes of HEAD, a ref, a `.git` file or a config: real ones have under 10 kB."""
 _PACKED = 67_108_864
-"""Bytes of packed refs that are read: about 800,000 refs."""
+"""The most bytes of packed refs: about 800,000 refs."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"ref: (refs/[^\x00-\x20~^:?*\[\\]+)")
 _SETTING = re.compile(r"\s*([A-Za-z]+)\s*=\s*([A-Za-z0-9]+)\s*")
@@ -35,11 +35,11 @@ _KEPT = {
     "core": ("autocrlf", "eol", "filemode", "ignorecase", "symlinks", "precomposeunicode"),
     "extensions": ("objectformat",),
 }
-"""Settings that say how files compare with the index; each value is a word that runs nothing."""
+"""Settings for how files compare with the index; each value is a plain word and runs nothing."""
 
 
 class _Repository(NamedTuple):
-    """A working tree, its git directory, and the one that it shares with other working trees."""
+    """A working tree, its git directory, and the directory shared with other working trees."""
 
     tree: Path
     own: Path
@@ -49,21 +49,21 @@ class _Repository(NamedTuple):
 def git_state(folder: Path) -> GitState | None:
     """Return the commit that is checked out in a folder, and whether tracked files were changed.
 
-    ``None``: there is no repository, no commit, or none that can be read. Whether files changed
-    is not known (``None``) without git, and where only a filter could tell.
+    ``None``: there is no repository, no commit, or it cannot be read. Whether files changed is
+    unknown (``None``) without git, or if only a filter could decide.
     """
     try:
         repository = _repository(folder.resolve())
         commit = _head(repository) if repository is not None else None
     except (OSError, RuntimeError, ValueError):
-        return None  # what cannot be read is not known, and nothing rests on it
+        return None  # what cannot be read is unknown, and nothing depends on it
     if repository is None or commit is None:
         return None
     return GitState(commit=commit, dirty=_is_dirty(repository, commit))
 
 
 def working_tree(folder: Path) -> Path | None:
-    """Return the root of the git working tree that a folder is in; ``None`` where it is in none."""
+    """Return the root of the git working tree that a folder is in; ``None`` if there is none."""
     try:
         repository = _repository(folder.resolve())
     except (OSError, RuntimeError, ValueError):
@@ -72,7 +72,7 @@ def working_tree(folder: Path) -> Path | None:
 
 
 def _repository(folder: Path) -> _Repository | None:
-    """Find the repository of a folder; a bare one, with no `.git`, is not looked for."""
+    """Find the repository of a folder; bare ones, without `.git`, are not searched for."""
     for tree in (folder, *folder.parents):
         own = tree / ".git"
         if own.is_file():
@@ -111,7 +111,8 @@ def _head(repository: _Repository) -> str | None:
 
 
 def _text(file: Path, most: int = _SMALL) -> str:
-    """Read a small file; raises OSError for anything but a file, such as a pipe that never ends."""
+    """Read a small file; raises OSError if it is not regular, such as a pipe that never ends.
+    """
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as opened:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -120,13 +121,13 @@ def _text(file: Path, most: int = _SMALL) -> str:
 
 
 def _is_dirty(repository: _Repository, commit: str) -> bool | None:
-    """Ask git whether tracked files differ from the commit; ``None`` where that is not known."""
+    """Ask git whether tracked files differ from the commit; ``None`` if unknown."""
     import tempfile
 
     program = shutil.which("git")
     index = repository.own / "index"
     objects = repository.common / "objects"
-    # A name that is not absolute was found by a `.` in PATH: it may come with the repository.
+    # A relative path was found through a `.` in PATH: it may be part of the repository.
     if program is None or not Path(program).is_absolute():
         return None
     if not index.is_file() or not objects.is_dir():
@@ -143,8 +144,8 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
         changed = [entry for entry in told.split("\0") if entry]
         if not changed:
             return False
-        # Without its filter a file of git-lfs looks changed. Another file tells for sure; so does
-        # a change that is in the index already.
+        # Without its filter, a git-lfs file looks changed. A change of another file is certain, and
+        # so is one that is in the index already.
         if any(entry[0] != " " for entry in changed):
             return True
         paths = [entry[3:] for entry in changed]
@@ -165,9 +166,9 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
 
 
 def _apart_from(repository: _Repository, commit: str, own: Path) -> dict[str, str]:
-    """Make a git directory in an empty folder, and return the environment that git needs for it.
+    """Create a git directory in an empty folder, and return the environment that git needs for it.
 
-    It has the repository's objects and working tree, and none of its settings that run anything.
+    It uses the repository's objects and working tree, and no setting that runs anything.
     """
     (own / "refs").mkdir()
     (own / "objects").mkdir()
@@ -205,10 +206,10 @@ class Blob(NamedTuple):
 
 
 class Branching:
-    """Commits files to a new branch: the working tree, the index and other branches stay.
+    """Commits files to a new branch; the working tree, the index and other branches do not change.
 
-    Git is run with its plumbing alone, on a directory of its own with the repository's objects, so
-    that no hook and no filter runs and nothing is sent anywhere.
+    Only git's plumbing commands are run, in a temporary git directory with the repository's
+    objects, so no hook or filter runs and nothing is sent anywhere.
 
     Args:
         folder: any folder of the working tree.
@@ -244,15 +245,15 @@ class Branching:
             return Blob(mode, self._run(environment, "cat-file", "blob", blob))
 
     def commit_to(self, branch: str, files: Mapping[Path, bytes], message: str) -> str:
-        """Make a branch with one commit on top of the one checked out; return its id.
+        """Create a branch with one commit on top of the current one; return its id.
 
         Args:
-            branch: a name that there is no branch of yet.
-            files: the new bytes of files that the commit has, by their paths from the tree's root.
-            message: of the commit.
+            branch: the name of a branch that does not exist yet.
+            files: new bytes for files of the commit, by their paths from the tree's root.
+            message: the commit message.
 
         Raises:
-            InputError: no name of a branch, one that is there already, or git refuses.
+            InputError: the name is not valid for a branch, the branch exists, or git refuses.
         """
         with self._apart() as environment:
             if branch.startswith("-") or not self._succeeds(
@@ -281,7 +282,7 @@ class Branching:
         return commit
 
     def _author(self) -> dict[str, str]:
-        """Return who commits, by the user's own settings or the repository's; else Baton."""
+        """Return the author, from the user's settings or the repository's; else Baton."""
         who = {}
         for key, other in (("name", "Baton"), ("email", "baton@localhost")):
             said = ""
@@ -334,7 +335,7 @@ class Branching:
 
 
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield section, name and value of the settings that are kept."""
+    """Yield section, name and value of the settings to keep."""
     section = ""
     for line in text.splitlines():
         head = line.strip().lower()

@@ -1,4 +1,4 @@
-"""The judge of an evaluation: what a config says of it, and what one run says over that."""
+"""The judge of an evaluation: its settings in a config, and what one run overrides."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
 
 CACHE = Path(".baton/verdicts.sqlite")
-"""Where verdicts are kept, unless a config names another file."""
+"""Where verdicts are cached, unless a config names another file."""
 
 _ANY = "openai:any"
 _EXAMPLE = "openai:gpt-4o-mini"
 
 
 class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What `judge:` says: settings as plain data, maybe without a model, and the cache.
+    """The content of `judge:`: settings as plain data, maybe without a model, and the cache.
 
-    ``models`` are those that a run may name by a label of the config.
+    ``models`` are those that a run may name by their labels in the config.
     """
 
     options: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -52,10 +52,11 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run says of its judge.
+    """A run's options for its judge.
 
-    ``cached`` of false neither reads nor keeps verdicts; with ``cache_only`` nobody is asked.
-    ``max_cost`` is in USD. A ``rehearsal`` asks nobody and counts what would be asked.
+    If ``cached`` is false, verdicts are neither read from the cache nor stored; with ``cache_only``
+    no model is called. ``max_cost`` is in USD. A ``rehearsal`` calls no model and counts the calls
+    it would make.
     """
 
     model: str | None = None
@@ -75,7 +76,7 @@ def judge_flags(
     max_judge_calls: int | None = None,
     rehearsal: bool = False,
 ) -> JudgeFlags:
-    """Check the options of a judge on the command line together, under their names there.
+    """Check the judge's options on the command line together, by their names there.
 
     Raises:
         InputError: options that contradict each other, or a limit below 0.
@@ -98,7 +99,7 @@ def judge_flags(
 
 
 def judge_config(spec: str | Mapping[str, Any] | None) -> JudgeConfig:
-    """Read a judge given to a function: a model, or what `judge:` of a config says.
+    """Read a judge given to a function: a model, or the content of a config's `judge:`.
 
     Raises:
         InputError: wrong or misspelt options.
@@ -118,11 +119,11 @@ def read_judge(
 ) -> JudgeConfig:
     """Read `judge:` of a config, and check the `judge:` of its evaluators.
 
-    ``written`` is what the file says, ``value`` the same with environment variables put in,
-    ``models`` are those that have a label.
+    ``written`` is the text of the file, ``value`` the same with environment variables filled in,
+    ``models`` are those with a label.
 
     Raises:
-        InputError: wrong or misspelt options, and keys that are written out; with their lines.
+        InputError: wrong or misspelt options, and API keys in plain text; with their lines.
     """
     problems: list[Problem] = []
     stated = value.get("judge")
@@ -161,12 +162,12 @@ def ready(
 ) -> Plan:
     """Return the plan with its gate, and a judge where an evaluator needs one.
 
-    ``answers_tools`` says that its model is to answer for tools as well, where stand-ins say so.
+    ``answers_tools``: its model also answers tool calls, if stand-ins say so.
 
     Raises:
-        InputError: no model is named for an evaluator that needs one, it has no key, an
-            evaluator's own settings are wrong, or a rule is about none of the evaluators. A model
-            that the command line names is checked also where nobody asks it.
+        InputError: no model is named for an evaluator that needs one, it has no key, an evaluator's
+            settings are wrong, or a rule names no evaluator of the plan. A model from the command
+            line is checked even if it is never called.
     """
     asking = [planned for planned in plan.every_evaluator if planned.needs_judge]
     gate = gate_of(plan, gate or Gate())
@@ -225,11 +226,11 @@ def gate_of(plan: Plan, gate: Gate) -> Gate:
 def make_judge_of(
     config: JudgeConfig, flags: JudgeFlags, plan: Plan, asking: Sequence[PlannedEvaluator] = ()
 ) -> LlmJudge:
-    """Make the judge that a config and a run describe; see :func:`ready`."""
+    """Create the judge from a config and a run's options; see :func:`ready`."""
     from baton.judges.judge import make_judge
 
     model = None if flags.model is None else model_of_label(flags.model, config.models)
-    # The model of the command line goes first; another provider does not get address and key.
+    # The model of the command line wins; another provider does not get the address and key.
     if model is None:
         options = dict(config.options)
     elif not config.options.get("model"):
@@ -290,7 +291,7 @@ def _check(
 
 
 def _read(options: Mapping[str, Any], place: Place = ("judge",)) -> JudgeSettings:
-    """Read settings that may lack a model, as the command line may name it."""
+    """Read settings. The model may be missing, since the command line may name it."""
     try:
         return read_settings(options, place)
     except InputError as error:
@@ -301,7 +302,7 @@ def _read(options: Mapping[str, Any], place: Place = ("judge",)) -> JudgeSetting
 
 
 def _overrides_in(value: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield the `judge:` of evaluators, and where they stand."""
+    """Yield the `judge:` of evaluators, and their places."""
     evaluators = value.get("evaluators")
     for index, spec in enumerate(evaluators if isinstance(evaluators, list) else ()):
         config = spec.get("config") if isinstance(spec, Mapping) else None

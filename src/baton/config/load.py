@@ -44,14 +44,14 @@ _OTLP_ONLY = ("endpoint", "headers_from")
 
 
 class Config(msgspec.Struct, kw_only=True):
-    """A checked config; ``notes`` are what of it is not used.
+    """A checked config; ``notes`` name what is not used.
 
-    ``resolved`` is what the file says: with references such as ``${TOKEN}``, not their values, and
-    with secrets that are written out masked.
+    ``resolved`` is the file's content, with references such as ``${TOKEN}`` instead of their
+    values, and with plain-text secrets masked.
 
-    ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then. ``claims``
-    are what in it needs trust, unless the user named it; ``own_code`` tells whether the user's
-    code was imported.
+    ``evaluators`` is ``None`` when the file names none; then ``plan`` has the default one.
+    ``claims`` are the parts that need trust, unless the user named the file; ``own_code``: whether
+    the user's code was imported.
     """
 
     file: str
@@ -79,7 +79,7 @@ class Config(msgspec.Struct, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where the paths in it start."""
+        """The folder that its paths are relative to."""
         return Path(self.file).parent
 
     @property
@@ -88,7 +88,7 @@ class Config(msgspec.Struct, kw_only=True):
         return self.judging.settings
 
     def plan_with(self, evaluators: Specs | None) -> Plan:
-        """Return the plan with other evaluators, and all else as the config says."""
+        """Return the plan with other evaluators, and everything else from the config."""
         plan = make_plan(
             evaluators,
             agent_names=self.plan.context.agent_names,
@@ -108,14 +108,14 @@ def load_config(
     *,
     own_code: bool = True,
 ) -> Config:
-    """Load and check a config that the user named; paths in it are relative to its own folder.
+    """Load and check a config that the user named; paths are relative to the config's folder.
 
-    Evaluators of the user's own are imported, unless ``own_code`` is false: then they cannot
-    score anything, and nothing of the user's is run.
+    The user's own evaluators are imported, unless ``own_code`` is false: then they cannot score,
+    and none of the user's code runs.
 
     Raises:
-        InputError: unknown keys, evaluators, options, modes, providers or reporters, variables
-            that are not set: all of them, with their lines and the nearest names.
+        InputError: unknown keys, evaluators, options, modes, providers or reporters, and unset
+        variables: all of them, with their lines and similar names.
     """
     file = Path(path)
     document = Document(str(file), read_bytes(file), "yaml")
@@ -144,7 +144,7 @@ def load_config(
             steps = problem.path.split(".") if is_stated else ()
             problems.append(document.problem_at(("backend", *steps), problem.message))
     rubrics: tuple[Entry, ...] = ()
-    with _collected(problems):  # what is wrong with a rubric names its own file
+    with _collected(problems):  # problems in a rubric name the rubric's file
         rubrics = own_rubrics(folder / path for path in spec.rubrics) if spec.rubrics else ()
     redaction = ON
     with _collected(problems, partial(at_lines, document)):
@@ -202,7 +202,7 @@ def _collected(
     problems: list[Problem],
     located: Callable[[InputError], Sequence[Problem]] = lambda error: error.problems,
 ) -> Iterator[None]:
-    """Add what is wrong to the problems, so that all of them are reported together."""
+    """Add errors to the problems, so that all of them are reported together."""
     try:
         yield
     except InputError as error:
@@ -210,10 +210,10 @@ def _collected(
 
 
 def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
-    """Load a config that nobody named, such as the `baton.yaml` of the current folder.
+    """Load a config that was found, not named, such as the `baton.yaml` of the current folder.
 
     Raises:
-        InputError: as for :func:`load_config`, and where it names code and is not trusted.
+        InputError: as for :func:`load_config`, and if it names code and is not trusted.
     """
     config = load_config(path, own_code=False)
     if not own_code:
@@ -228,10 +228,10 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
 def chosen_backend(
     configured: Mapping[str, Any] | None, name: str | None, workers: int | None
 ) -> dict[str, Any] | None:
-    """Put what one run names over what a config does.
+    """Return the backend that the run names, else the config's.
 
     Raises:
-        InputError: an unknown backend, or workers and nothing to have them.
+        InputError: an unknown backend, or workers for a backend that has none.
     """
     if name is None and configured is None:
         if workers is not None:
@@ -272,7 +272,7 @@ def _check_reporters(document: Document, spec: ConfigFile, problems: list[Proble
 
 
 def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) -> RunOptions:
-    """Work out how to run, from our own words or judge-llm's; not from both."""
+    """Work out how to run, from Baton's keys or from judge-llm's; not from both."""
     agent = spec.agent
     for ours, theirs in (
         ("repeat", "num_runs"),
@@ -350,7 +350,8 @@ def _providers(
             problems.append(document.problem_at(path, "`type` is missing"))
             continue
         try:
-            from baton.providers.registry import in_our_words, provider_entry  # it loads asyncio
+            # importing it loads asyncio
+            from baton.providers.registry import in_our_words, provider_entry
 
             kind = provider_entry(name).target.options_type
             options.append(document.convert(in_our_words(provider), kind, path=path))
@@ -367,7 +368,9 @@ def _located(document: Document, path: tuple[str | int, ...], error: InputError)
 def _dataset_paths(
     document: Document, spec: str | list[str] | DatasetSpec | None, folder: Path
 ) -> list[str]:
-    """Return paths as seen from here; raises InputError for a pattern that nothing meets."""
+    """Return paths relative to the current folder; raises InputError for a pattern that matches
+    nothing.
+    """
     if spec is None:
         return []
     if not isinstance(spec, DatasetSpec):
@@ -392,7 +395,7 @@ _EVALUATOR_KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
 
 
 def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:
-    """Say where an option of an evaluator goes that is an unknown key beside its ``type:``."""
+    """Say where to put an option of an evaluator that was written beside its ``type:``."""
     match = _EVALUATOR_KEY.fullmatch(problem.path)
     if match is None or not problem.message.startswith("unknown key"):
         return problem
@@ -405,7 +408,7 @@ def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:
 
 
 def _options_of(name: str) -> set[str]:
-    """Return the options of an evaluator, in Baton's words and in those of an alias."""
+    """Return the names of an evaluator's options, Baton's and those of an alias."""
     try:
         entry = evaluator_entry(name)
     except InputError:
@@ -420,14 +423,13 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<defaul
 
 
 def interpolate(document: Document, value: Any, environment: Mapping[str, str]) -> Any:
-    """Put environment variables in: ``${VAR}``, or ``${VAR:-default}``; ``$$`` is a dollar sign.
+    """Fill in environment variables: ``${VAR}``, or ``${VAR:-default}``; ``$$`` is a dollar sign.
 
-    A value that is one reference and nothing else is read as YAML, so that a number stays a
-    number. What counts as secret of the values is masked from now on wherever it would come out,
-    by the reference that it was put in for.
+    A value that is only a reference is read as YAML, so that a number stays a number. From then on,
+    secret values are masked in all output: the reference is shown instead.
 
     Raises:
-        InputError: with every variable that is not set and has no default.
+        InputError: names every variable that is not set and has no default.
     """
     problems: list[Problem] = []
     done = _interpolate(document, value, environment, (), problems)

@@ -1,4 +1,4 @@
-"""What an evaluation is about to judge, and by what, as far as that is known before it starts."""
+"""Hashes and versions of what an evaluation judges and uses, as far as known before it starts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def provenance_of(
     *,
     git: bool = True,
 ) -> Provenance:
-    """Return hashes and versions; ``config`` is as resolved, its secrets masked.
+    """Return hashes and versions; ``config`` is the resolved one, with secrets masked.
 
-    ``agents`` are definitions, ``folder`` is where the repository is looked for, here when left
-    out; without ``git`` it is not looked at.
+    ``agents`` are definitions; ``folder`` is where to look for the repository, by default the
+    current one; if ``git`` is false, it is not searched for.
     """
     rubrics = {
         planned.evaluator.name: rubric_hash
@@ -52,7 +52,7 @@ def provenance_of(
         if traits_of(planned.evaluator).lower_is_better
     }
     settings = settings_of(plan.context.judge)
-    judges: set[str] = set()  # the models that are asked, those of single evaluators among them
+    judges: set[str] = set()  # the judge models, also those of single evaluators
     if plan.needs_judge and settings is not None:
         judges.add(str(settings.model))
         own = [each for one in plan.every_evaluator for each in judge_options(one.evaluator)]
@@ -80,11 +80,11 @@ def provenance_of(
 
 
 def refuse_others(gate: Gate, provenance: Provenance) -> None:
-    """See to it that thresholds are for this dataset and config, before anything runs.
+    """Make sure that thresholds are for this dataset and config, before anything runs.
 
     Raises:
-        InputError: they are for others, or the baseline cannot be read. One that is not there
-            yet is no error.
+        InputError: they are for others, or the baseline cannot be read. A baseline that does not
+            exist yet is no error.
     """
     if not gate and gate.bound is None:
         return
@@ -103,7 +103,7 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
 
 
 def _version(provider: str) -> str:
-    """Return the version of what drives the agents, where that is a package here."""
+    """Return the version of the agents' framework, if it is an installed package."""
     package = _PACKAGES.get(provider)
     if package is None:
         return "not known"

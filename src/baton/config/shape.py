@@ -17,7 +17,7 @@ class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AgentSpec(Strict, kw_only=True):
-    """How to run, in judge-llm's words; ``name`` and ``metadata`` only describe."""
+    """How to run, with judge-llm's keys; ``name`` and ``metadata`` only describe."""
 
     name: str | None = None
     description: str | None = None
@@ -38,10 +38,10 @@ class DatasetSpec(Strict, kw_only=True):
 
 
 class ReporterSpec(Strict, kw_only=True):
-    """A report and the file it is written to; the one for terminals may go without.
+    """A report and its file; the terminal report needs none.
 
-    ``otlp`` may be sent to an ``endpoint`` instead; ``headers_from`` is the environment variable
-    that has the headers for it.
+    ``otlp`` may be sent to an ``endpoint`` instead; ``headers_from`` names the environment variable
+    with the headers.
     """
 
     type: str
@@ -53,16 +53,16 @@ class ReporterSpec(Strict, kw_only=True):
 class ConfigFile(Strict, kw_only=True):
     """A config. ``timeout`` is in seconds, for a case; ``agents`` a file of agent definitions.
 
-    What is an error is played ``retry_errors`` times more; ``fail_fast`` stops at the first case
-    that does not pass, ``max_agent_cost`` (USD) is what the agents may cost in one run.
+    A case with an error is played up to ``retry_errors`` more times; ``fail_fast`` stops at the
+    first case that does not pass; ``max_agent_cost`` (USD) limits the agents' cost in one run.
 
-    ``rubrics`` are files and folders with rubrics of the user's own. ``judge`` is the model that
+    ``rubrics`` are files and folders with the user's own rubrics. ``judge`` is the model that
     judged evaluators ask, ``gate`` has rules like ``scope_fidelity by agent >= 0.9``.
 
-    ``redact`` says what in traces gets a tag in its place: ``on`` (secrets), ``off``, a list of
-    kinds beside the secrets (``[email]``), or ``kinds`` and ``patterns`` of one's own by name.
+    ``redact`` says what is replaced by a tag in traces: ``on`` (secrets), ``off``, a list of
+    further kinds (``[email]``), or ``kinds`` and named ``patterns`` of the user.
 
-    ``stand_ins`` answer in place of tools and agents, where neither dataset nor case says more.
+    ``stand_ins`` answer in place of tools and agents, unless the dataset or case has its own.
     """
 
     agent: AgentSpec = msgspec.field(default_factory=AgentSpec)

@@ -1,10 +1,9 @@
-"""Trust in files that were found and that name code.
+"""Trust in files that were found, not named, and that name code.
 
-A config that is named on the command line is the user's word. One that was found (`baton.yaml` in
-the current folder, `test_config.json` beside an eval set) may have come with somebody else's
-archive: before it runs code, sends anything, or writes outside its folder, the user has to say
-that it may. What was trusted once is remembered, with a hash of the file, so that a changed file
-asks again.
+A config that is named on the command line is the user's decision. One that was found (`baton.yaml`
+in the current folder, `test_config.json` beside an eval set) may have come with another person's
+archive: before it runs code, sends anything, or writes outside its folder, the user has to allow
+it. A trusted file is remembered with its hash, so a changed file needs trust again.
 """
 
 from __future__ import annotations
@@ -29,22 +28,21 @@ if TYPE_CHECKING:
     from .shape import ConfigFile
 
 _NO_CODE = frozenset({"adk_http", "http", "mock", "replay"})
-"""Providers that run no code by themselves. One that is not listed here needs trust."""
+"""Providers that run no code. Any other provider needs trust."""
 
 _STORE_SIZE = 16_000_000
-"""Bytes of the largest file of trusted hashes that is read: about 100,000 entries."""
+"""The largest file of trusted hashes that is read, in bytes: about 100,000 entries."""
 
 Ask = Callable[[str], bool]
 
 
 class Trust:
-    """Which found files may name code: those in folders given now, or remembered from before.
+    """Which found files may name code: those in folders given now, or remembered ones.
 
-    ``folders`` are trusted now and remembered. ``ask`` puts a question to a person, where there is
-    one. ``option`` is how a folder is trusted where there is no command line, for messages; trust
-    that is given in this way is not remembered. ``given`` are files, each with its hash, that
-    another process was told to trust. ``allowed`` has the same of this one, ``notes`` what could
-    not be remembered.
+    ``folders`` are trusted now and remembered. ``ask`` asks a person, if there is a terminal.
+    ``option``, for messages, is how to trust a folder without a command line; such trust is not
+    remembered. ``given`` are files, with their hashes, that a parent process already trusted.
+    ``allowed`` are those that this process trusted, ``notes`` say what could not be remembered.
     """
 
     def __init__(
@@ -66,16 +64,16 @@ class Trust:
                 raise InputError(Problem(file=str(folder), message=message))
 
     def require(self, file: Path, data: bytes, claims: Sequence[Problem], instead: str) -> None:
-        """Make sure that a found file may do what it claims.
+        """Make sure that a found file may do what it asks for.
 
         Args:
             file: the file.
-            data: what was read of it; this, and no later version, is trusted.
-            claims: what in it needs trust, with its place; nothing is asked where there is none.
+            data: the bytes that were read; these, and no later version, are trusted.
+            claims: the parts that need trust, with their places; without any, nothing is asked.
             instead: how to name the file instead (``baton eval baton.yaml``).
 
         Raises:
-            InputError: it is not trusted; every claim with its line, and what to do.
+            InputError: it is not trusted; lists every claim with its line, and what to do.
         """
         if not claims:
             return
@@ -105,10 +103,10 @@ class Trust:
         )
 
     def _keep(self, file: Path, sha256: str) -> None:
-        """Remember a file; where that fails it is trusted this once, and a note says so."""
+        """Remember a file; if that fails, it is trusted only this time, and a note says so."""
         self.allowed[str(file)] = sha256
         if self._option is not None:
-            return  # code and ini files say it again each time
+            return  # code and ini files repeat it each time
         try:
             known = _read_store()
             if known.get(str(file)) != sha256:
@@ -120,17 +118,17 @@ class Trust:
 _IN_PYTHON = 'trust="{folder}" in Python'
 
 NOBODY = Trust(option=_IN_PYTHON)
-"""Trusts what was remembered, and asks nobody."""
+"""Trusts what was remembered, and never asks."""
 
 
 def trust_of(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Trust:
-    """Return the trust that Python code gives: one folder, or several."""
+    """Return the trust given by Python code: one folder, or several."""
     some = [folders] if isinstance(folders, str | os.PathLike) else folders
     return Trust(some, option=_IN_PYTHON)
 
 
 def code_in(document: Document, config: ConfigFile) -> list[Problem]:
-    """Return what in a config needs trust: code, addresses, and files outside its folder.
+    """Return the parts of a config that need trust: code, addresses, and files outside its folder.
 
     An address of this machine needs none, as nothing leaves it.
     """
@@ -157,7 +155,7 @@ def _runs_code(kind: str) -> bool:
     try:
         return evaluator_entry(kind).runs_code
     except InputError:
-        return False  # not known, and reported as such
+        return False  # unknown, and reported as such
 
 
 def _of_provider(place: Place, provider: Mapping[str, Any]) -> list[tuple[Place, str]]:
@@ -167,7 +165,7 @@ def _of_provider(place: Place, provider: Mapping[str, Any]) -> list[tuple[Place,
 
         kind = provider_entry(str(name)).type
     except InputError:
-        return []  # not known, and reported as such
+        return []  # unknown, and reported as such
     claims: list[tuple[Place, str]] = []
     if kind not in _NO_CODE:
         what = provider.get("target") or provider.get("path") or kind
@@ -199,13 +197,13 @@ def _addresses(value: Any, place: Place) -> list[tuple[Place, str]]:
     if isinstance(value, list):
         return [each for n, item in enumerate(value) for each in _addresses(item, (*place, n))]
     if not isinstance(value, str) or "://" not in value or any(map(str.isspace, value)):
-        return []  # a text that mentions an address, such as a prompt, sends nothing there
+        return []  # a text that mentions an address, such as a prompt, sends nothing to it
     from urllib.parse import urlsplit
 
     try:
         host = urlsplit(value).hostname
     except ValueError:
-        return []  # not an address, and reported as such by what reads it
+        return []  # not an address; the reader of the option reports it
     if host is None or _is_this_machine(host):
         return []
     return [(place, f"talks to `{host}`")]
@@ -228,10 +226,10 @@ def _store() -> Path:
 
 
 def _read_store() -> dict[str, str]:
-    """Return file to hash.
+    """Return the hash of each file.
 
     Raises:
-        InputError: the store was damaged, or somebody else can write it.
+        InputError: the store is damaged, or other users can write it.
     """
     file = _store()
     try:
@@ -252,7 +250,7 @@ def _read_store() -> dict[str, str]:
 
 
 def _write_store(known: Mapping[str, str]) -> None:
-    """Replace the store at once, so that no other process reads half of it."""
+    """Replace the store atomically, so that no other process reads half of it."""
     import tempfile
 
     file = _store()

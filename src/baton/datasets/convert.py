@@ -1,4 +1,4 @@
-"""Datasets from one dialect to another, and all that gets lost on the way."""
+"""Convert datasets from one dialect to another, and list everything that is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TARGETS: dict[Target, Writer] = {
 
 
 class Difference(NamedTuple):
-    """A value of a case that is another one, or none, in the other case."""
+    """A value of a case that is different or missing in the other case."""
 
     path: Path
     before: Any
@@ -48,12 +48,12 @@ class Difference(NamedTuple):
 
     @property
     def is_added(self) -> bool:
-        """Whether the first case said nothing here; an empty list may well say something."""
+        """Whether the first case states nothing here; an empty list may be a statement."""
         return self.before is None or (self.before in ([], {}) and self.after is not None)
 
 
 def differences(before: Case, after: Case) -> list[Difference]:
-    """Return where two cases differ, however deep; where they stand does not count."""
+    """Return all differences of two cases, at any depth; their places in files do not count."""
     bare = msgspec.structs.replace(before, where=None)
     return list(_differences(bare, msgspec.structs.replace(after, where=None), ()))
 
@@ -81,7 +81,7 @@ def _of_lists(before: list[Any], after: list[Any], path: Path) -> Iterator[Diffe
 
 
 def _positions(before: list[Any], after: list[Any]) -> set[int] | None:
-    """Return the places of ``before`` that make up ``after``; ``None`` when it holds others."""
+    """Return the indices of ``before`` that make up ``after``; ``None`` when it has other items."""
     texts = [_json(item) for item in before]
     places, at = set(), 0
     for item in map(_json, after):
@@ -99,7 +99,7 @@ def _are_structs(value: Any) -> bool:
 
 
 def _json(value: Any) -> bytes:
-    """Spell a value as a content hash does, which tells 1 from 1.0 and from true."""
+    """Spell a value as for a content hash, which distinguishes 1, 1.0 and true."""
     return msgspec.json.encode(value, order="deterministic")
 
 
@@ -109,11 +109,11 @@ NO_HEAD = "nothing of that kind exists beside the cases"
 
 
 class Loss(NamedTuple):
-    """Something that the converted file does not say as the source did.
+    """Something that the converted file does not state as the source does.
 
-    ``case`` is empty for what a file says beside its cases. ``field`` is a path in our case, or
-    in the source's where no case of ours holds it. ``is_added``: the source did not say it, and
-    the dialect can't help saying it.
+    ``case`` is empty for what a file states beside its cases. ``field`` is a path in Baton's case,
+    or in the source's if Baton's case does not hold it. ``is_added``: the source does not state it,
+    and the dialect cannot leave it out.
     """
 
     case: str
@@ -123,7 +123,7 @@ class Loss(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """A converted file: its text, how many cases it holds, what is lost, and notes."""
+    """A converted file: its text, the number of cases, the losses, and notes."""
 
     text: str
     written: int
@@ -132,7 +132,7 @@ class Converted(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A case, and what is to be written of it; ``None`` when it has no place."""
+    """A case, and the data to write for it; ``None`` when the dialect cannot hold it."""
 
     case: Case
     written: dict[str, Any] | None
@@ -150,12 +150,12 @@ def convert(
 ) -> Converted:
     """Write a dataset in another dialect, as text for the file ``out``: JSON, or YAML by suffix.
 
-    What is written is read again, and whatever then differs is a loss, so that nothing gets
-    lost unsaid. A case that is in the dialect already is carried over as it stands. Cases that
-    state no session and no state begin with those of ``start``.
+    The output is read again, and every difference is a loss, so that nothing is lost silently. A
+    case that is in the dialect already is copied unchanged. Cases that state no session and no
+    state start with those of ``start``.
 
     Raises:
-        InputError: no case has a place in the dialect, or ``out`` is neither JSON nor YAML.
+        InputError: the dialect can hold none of the cases, or ``out`` is neither JSON nor YAML.
     """
     if out.suffix not in (".json", ".yaml", ".yml"):
         raise InputError(f"{out}: write to a file that ends in .json, .yaml or .yml")
@@ -231,7 +231,7 @@ def _piece(
 def _whole(
     dataset: Dataset, to: Target, cases: list[dict[str, Any]], is_carried: bool, losses: list[Loss]
 ) -> Any:
-    """Put cases into a file; one that stays in its dialect keeps what stands beside them."""
+    """Put cases into a file; a file that stays in its dialect keeps the data beside its cases."""
     heads = [_head(FilePath(file)) for file in dataset.files]
     head = heads[0] if len(heads) == 1 else {}
     if is_carried and head is None and to == "strands":
@@ -250,7 +250,7 @@ def _whole(
 
 
 def _head(file: FilePath) -> dict[str, Any] | None:
-    """Return what a file says beside its cases; ``None`` when it is a list of them."""
+    """Return the data of a file beside its cases; ``None`` when it is a list of cases."""
     data = read_bytes(file)
     value = _parsed(str(file), without_comments(data), "json")
     if value is None:
@@ -262,7 +262,7 @@ def _head(file: FilePath) -> dict[str, Any] | None:
 
 
 def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
-    """Parse a file; ``None`` when it is something else, such as JSON lines."""
+    """Parse a file; ``None`` when it is not JSON or YAML, such as JSON lines."""
     try:
         return Document(file, data, kind).value()
     except InputError:
@@ -270,7 +270,7 @@ def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
 
 
 def _reason(difference: Difference, writer: Writer) -> str:
-    """Find why a dialect has no place for a value, by the longest path that it explains."""
+    """Return why a dialect cannot hold a value, by the longest path that has a reason."""
     names = [step for step in difference.path if isinstance(step, str)]
     for sign in ("+", "") if difference.is_added else ("",):
         for length in range(len(names), 0, -1):
@@ -309,9 +309,9 @@ _OPEN = {"session_input", "usage_metadata"}
 
 
 def kept_as_written(value: Any, source: Dialect | None, to: Target) -> dict[str, Any] | None:
-    """Return a case as it stands where the target has the same dialect, else ``None``.
+    """Return a case unchanged if the target has the same dialect, else ``None``.
 
-    Keys of eval sets are put in snake_case; what ADK or judge-llm cannot do without is added.
+    Keys of eval sets become snake_case; fields that ADK or judge-llm require are added.
     """
     if not isinstance(value, dict):
         return None
@@ -326,7 +326,7 @@ def kept_as_written(value: Any, source: Dialect | None, to: Target) -> dict[str,
 
 
 def blobs(value: Any) -> dict[str, dict[str, Any]]:
-    """Collect attachments that are written with their bytes, by their SHA-256."""
+    """Collect attachments that contain their bytes, by their SHA-256."""
     by_hash: dict[str, dict[str, Any]] = {}
     stack = [value]
     while stack:
@@ -351,7 +351,7 @@ def _data(turn: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_adk(case: dict[str, Any]) -> bool:
-    """Tell whether ADK takes a case: it refuses unknown keys and judge-llm's records."""
+    """Tell whether ADK accepts a case: it refuses unknown keys and judge-llm's records."""
     unknown = prune(case, EvalCase)[1]
     if any(len(key.path) > 1 and not _OPEN & set(key.path) for key in unknown):
         return False
@@ -365,7 +365,7 @@ def _is_adk(case: dict[str, Any]) -> bool:
 
 
 def _is_judge_llm(case: dict[str, Any]) -> bool:
-    """Tell whether judge-llm knows all that a case says."""
+    """Tell whether judge-llm knows every field of a case."""
     return (
         "conversation" in case
         and _said(case) <= _JUDGE_LLM[""]
@@ -423,14 +423,14 @@ def _name_session(session: dict[str, Any] | None, app: str, user: str) -> None:
 BOOKKEEPING = frozenset(
     {"creation_timestamp", "from_agent", "id", "invocation_id", "role", "session_id"}
 )
-"""What a tool makes anew or says twice, where it says nothing that a case holds."""
+"""Fields that a tool generates or repeats, and that hold nothing a case states."""
 
 
 def unread(value: Any, parse: Callable[[Any], Case]) -> list[Path]:
-    """Return the paths of a case, as plain data, that can be changed without changing the case.
+    """Return the paths of plain data that can be changed without changing the case.
 
-    Each leaf is changed in turn and the case read again, so that this is true of any dialect
-    whatever its reader does. Branches of which nothing is read are returned as one path.
+    Each leaf is changed in turn and the case is read again, so this holds for any dialect, whatever
+    its reader does. A branch that is not read at all is returned as one path.
     """
     before = parse(value).content_hash()
 
@@ -446,7 +446,7 @@ def unread(value: Any, parse: Callable[[Any], Case]) -> list[Path]:
 def _unread(
     node: Any, path: Path, whole: Any, is_read: Callable[[Any], bool]
 ) -> tuple[list[Path], bool]:
-    """Return the unread paths below a node, and whether nothing of it is read."""
+    """Return the unread paths below a node, and whether the whole node is unread."""
     children = list(_children(node))
     if not children:
         if node in (None, "", [], {}) or (path and snake(str(path[-1])) in BOOKKEEPING):
@@ -478,7 +478,7 @@ def _changed(leaf: Any) -> Any:
 
 
 def _with(node: Any, path: Path, leaf: Any) -> Any:
-    """Copy plain data with another leaf."""
+    """Copy plain data with one leaf replaced."""
     if not path:
         return leaf
     step, *rest = path

@@ -11,7 +11,7 @@
     call: {from: desk, to: refunds, prompt: Refund order 4411.}
     expect: {to: [refunds]}
 
-A case that was drafted from a recording has ``record`` and ``at`` in place of these parts.
+A case that was drafted from a recording has ``record`` and ``at`` instead.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .recorded_dispatches import CONTEXT_TURNS, no_dispatch, part_of, read_recor
 
 
 class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of the parts of a dispatch case: a key that is not known stops the run."""
+    """Base of the parts of a dispatch case: an unknown key stops the run."""
 
 
 class CallSpec(Part, kw_only=True):
@@ -63,7 +63,7 @@ class CallSpec(Part, kw_only=True):
 
 
 class MessageSpec(Part, kw_only=True):
-    """What the ``user`` said, or what an ``agent`` ``said`` and which tools it called then."""
+    """A message of the ``user``, or what an ``agent`` ``said`` and the tools it called then."""
 
     user: str | None = None
     agent: str | None = None
@@ -78,7 +78,7 @@ class MessageSpec(Part, kw_only=True):
 
 
 class MadeSpec(Part, kw_only=True):
-    """The call that handed work on, as it was made, and what came back."""
+    """The call that made the dispatch, and its result."""
 
     sender: str | None = msgspec.field(default=None, name="from")
     to: str
@@ -96,7 +96,7 @@ class MadeSpec(Part, kw_only=True):
 
 
 class RunSpec(Part, kw_only=True):
-    """The whole run of the agent that work was handed to."""
+    """The whole run of the receiving agent."""
 
     said: list[MessageSpec] = msgspec.field(default_factory=list)
     given: list[str] | None = None
@@ -108,7 +108,7 @@ class RunSpec(Part, kw_only=True):
 
 
 class HandlingSpec(Part, kw_only=True):
-    """What should come of it; ``to: []`` says that nothing should be handed on."""
+    """The expected result; ``to: []`` says that no dispatch should be made."""
 
     to: list[str] | str | None = None
     prompt_contains: list[str] | str | None = None
@@ -126,10 +126,10 @@ class OriginSpec(Part, kw_only=True):
 
 
 class DispatchCaseSpec(Part, kw_only=True):
-    """A dispatch as a case of its own, played as a decision, a child or an integration.
+    """A single dispatch as a case, played as a decision, a child or an integration.
 
-    Of a recorded one, ``record`` is the part of the recording that tells of it, and ``at`` its id
-    there; of any other, ``context``, ``call``, ``child`` and ``next`` are written out.
+    If it was recorded, ``record`` is the part of the recording about it, and ``at`` its id there;
+    otherwise ``context``, ``call``, ``child`` and ``next`` are written out.
     """
 
     form: Form = "decision"
@@ -175,18 +175,17 @@ def dispatch_case(
     versions: Mapping[str, str] | None = None,
     id: str | None = None,
 ) -> Case:
-    """Make a case of one dispatch of a trace.
+    """Make a case from one dispatch of a trace.
 
     Args:
-        trace: the recording; secrets that it has are in the case as well, so redact it before.
+        trace: the recording; the case contains its secrets, so redact it first.
         dispatch_id: the dispatch, by its id in the trace.
         form: how the case is played.
-        context_turns: of how many turns before the dispatch, and after it, the case holds all
-            that agents did; of others it holds what the user said and what was answered.
-        expected: what should come of it; nothing is stated when left out.
-        failure_modes: tags for what went wrong.
-        versions: hashes of texts that the trace does not hold, the ``set`` of cases for instance.
-        id: the id of the case; that of the trace with that of the dispatch when left out.
+        context_turns: the number of turns before and after the dispatch that the case holds in
+            full; of other turns it holds the user's message and the answer. expected: the expected
+            result; nothing is stated when left out. failure_modes: tags for what went wrong.
+            versions: hashes of texts that the trace does not hold, such as the ``set`` of cases.
+            id: the id of the case; that of the trace with that of the dispatch when left out.
 
     Raises:
         InputError: the trace has no such dispatch.
@@ -267,7 +266,7 @@ def _written_out(spec: DispatchCaseSpec) -> DispatchCase:
 
 
 def dispatch_data(case: DispatchCase) -> dict[str, Any]:
-    """Write a dispatch case as its file has it, in as few words as it needs."""
+    """Write a dispatch case as in its file, in the shortest form."""
     spec = DispatchCaseSpec(
         form=case.form,
         expect=HandlingSpec(**msgspec.structs.asdict(case.expected)),
@@ -307,7 +306,7 @@ def _parts(case: DispatchCase) -> dict[str, Any]:
 
 
 def turns_of(dispatch: DispatchCase) -> list[ExpectedTurn]:
-    """Return the one turn that a dispatch case is, with what is expected of it in its form."""
+    """Return the single turn of a dispatch case, with the expectations of its form."""
     expected, call = dispatch.expected, dispatch.call
     shares_history = call.prompt is None and call.kind == "transfer"
     if dispatch.form == "child" and not shares_history:
@@ -325,9 +324,9 @@ def turns_of(dispatch: DispatchCase) -> list[ExpectedTurn]:
 
 
 def answers_of(dispatch: DispatchCase) -> StandIns:
-    """Return the stand-ins that a dispatch case is played with: every answer it holds.
+    """Return the stand-ins for playing a dispatch case: every answer it holds.
 
-    Tools that the recording does not answer are refused.
+    Tools without a recorded answer are refused.
     """
     child = dispatch.child.said if dispatch.child is not None else []
     calls = [
@@ -362,9 +361,9 @@ def answers_of(dispatch: DispatchCase) -> StandIns:
 
 
 def _made_before(dispatch: DispatchCase) -> list[RecordedAnswer]:
-    """Return the answers to what the sender had handed on before, as far as it is recorded.
+    """Return the recorded answers to earlier dispatches of the sender.
 
-    A plain function begins anew and hands that on again: it is answered then.
+    A plain function starts again and makes those dispatches again: these are the answers.
     """
     if dispatch.record is None or dispatch.at is None:
         return []

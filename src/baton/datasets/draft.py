@@ -1,4 +1,4 @@
-"""A good run as a case: what it did is what is expected from now on."""
+"""Turn a good run into a case that expects what the run did."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_INPUT = "not recorded: write the user's message here"
 
 
 def draft_yaml(traces: list[Trace]) -> str:
-    """Write a dataset of Baton with one case a trace; cases of one id get a number each."""
+    """Write a Baton dataset with one case per trace; cases with the same id get a number."""
     cases: dict[str, dict[str, Any]] = {}
     for trace in traces:
         case = draft_case(trace)
@@ -31,7 +31,7 @@ def draft_yaml(traces: list[Trace]) -> str:
 
 
 def draft_case(trace: Trace) -> dict[str, Any]:
-    """Turn a trace into a case, in Baton's own words; what is not known is left out."""
+    """Turn a trace into a case, with Baton's own keys; unknown values are left out."""
     case: dict[str, Any] = {"id": trace.case or trace.id}
     begins = trace.attributes.get(SESSION) or {}
     session = {name: begins[name] for name in ("app", "user") if begins.get(name)}
@@ -46,10 +46,10 @@ def draft_case(trace: Trace) -> dict[str, Any]:
 
 
 def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
-    """Turn a turn into one of a case; ``asked`` are the facts that the user stated so far."""
+    """Convert a turn to one of a case; ``asked`` are the facts that the user has stated so far."""
     said = turn.input.plain() if turn.input is not None else ""
     spec: dict[str, Any] = {"input": said or _NO_INPUT}
-    # An answer without any word, as a mask in place of it is (`***`), tells nothing.
+    # An answer without any word says nothing, such as a mask (`***`).
     answer = turn.output.text if turn.output is not None else None
     if answer is not None and (not answer or _WORD.search(answer)):
         spec["response"] = answer
@@ -60,7 +60,7 @@ def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
     if agents:
         spec["agents"] = agents
     named = {run.id: known(trace, run, "agent") for run in turn.runs}
-    # Of one that only the order of runs tells, no later run can be held to.
+    # If only the order of runs shows a dispatch, no later run can be expected to repeat it.
     dispatches = [
         dispatch
         for dispatch in turn.dispatches
@@ -69,10 +69,10 @@ def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
     if dispatches:
         spec["dispatches"] = [_dispatch(dispatch, asked) for dispatch in dispatches]
     owners = {step.id: run.agent for run in turn.runs for step in run.steps if named[run.id]}
-    # Calls of a delegate are found by its name alone.
+    # Calls of a delegate can only be found by its name.
     outside = {step.id for node in turn_tree(trace, turn) for step in node.run.steps}
-    # An agent that a delegate handed over to looks in a case like one that is seen from outside,
-    # and its calls are none of those that ADK would see.
+    # In a case, an agent that a delegate transferred to looks like an agent of the main
+    # conversation, but ADK would not see its calls.
     started = {d.to_agent for d in turn.dispatches if d.kind == "delegate"}
     taken_over = {d.to_agent for d in turn.dispatches if d.kind not in ("delegate", "return")}
     delegates = started - taken_over
@@ -101,12 +101,11 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 
 
 # Facts that a draft proposes are literal and stable. Literal: a word with a digit in it, or an
-# address, which stands in both texts in the same spelling (`R-1001`, `19.99`, `kim@acme.example`);
-# of other words nobody can tell whether the next run says them again, and one digit is found in
-# anything. Stable: what the user stated is the same in each run of the case. What a tool returned
-# is taken to be the same as well, apart from what is mostly made anew each time: times and dates
-# (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs and hashes, and numbers of ten and more digits
-# (`1767225600`).
+# address, with the same spelling in both texts (`R-1001`, `19.99`, `kim@acme.example`). Other words
+# may differ in the next run, and a single digit occurs in any text. Stable: what the user stated is
+# the same in each run of the case. What a tool returned is assumed to be stable too, except for
+# what usually changes each time: times and dates (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs
+# and hashes, and numbers of ten and more digits (`1767225600`).
 _MOST = 5
 _LONGEST = 60
 _WORD = re.compile(r"[^\W_]")
@@ -119,17 +118,18 @@ _MADE_ANEW = re.compile(
 
 def _facts(text: str) -> list[str]:
     pieces = (piece.strip(".:-_/,#") for piece in _PIECE.findall(text))
-    # What is longer is data, such as an image, and no fact that somebody says again.
+    # Anything longer is data, such as an image, and not a fact that an agent repeats.
     facts = (piece for piece in pieces if len(piece) <= _LONGEST and _FACT.fullmatch(piece))
     return list(dict.fromkeys(facts))
 
 
 def _of_results(trace: Trace, turn: Turn) -> list[str]:
-    """Return the facts of what tools and other agents returned, without those made anew."""
+    """Return the facts in the results of tools and other agents, without the unstable ones."""
     calls = tool_calls(turn, dispatches="include")
     results = [c.result for c in calls if c.status == "ok" and known(trace, c, "result")]
     results += [d.result for d in turn.dispatches if d.status == "completed"]
-    # What a step of a graph or pipeline leaves for the next one is a result that did not come back.
+    # The output of a step for the next step of a graph or pipeline is a result that did not come
+    # back.
     left = {d.from_run for d in turn.dispatches if d.kind == "sequence"}
     results += [r.output for r in turn.runs if r.id in left and known(trace, r, "output")]
     facts = (fact for result in results if result for fact in _facts(result.plain()))

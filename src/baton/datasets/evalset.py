@@ -44,7 +44,7 @@ W = TypeVar("W")
 
 
 def eval_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
-    """Read one case of an eval set; raises InputError with every fault it has."""
+    """Read one case of an eval set; raises InputError that lists every problem."""
     wire = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
     refuse_misspelt(document, extra_keys)
     if (wire.conversation is None) == (wire.conversation_scenario is None):
@@ -60,7 +60,7 @@ def eval_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
         if scenario
         else None,
         session=Session(
-            # judge-llm cannot do without the names; empty ones name nothing.
+            # judge-llm requires the names; empty ones mean no name.
             app=session.app_name or None,
             user=session.user_id or None,
             id=session.session_id or None,
@@ -93,10 +93,10 @@ def initial_session(document: Document) -> tuple[Session, dict[str, Any]]:
     """Read the file of a session that cases start from: app, user, and the state.
 
     It is the ``initial_session_file`` of ADK's ``migrate_eval_data_to_new_schema``, or a session
-    that ADK saved. Its id is left out: many cases may start from it, each in a session of its own.
+    that ADK saved. Its id is left out: many cases may start from it, each in a new session.
 
     Raises:
-        InputError: it is no object, or holds none of the three.
+        InputError: it is not an object, or has none of the three.
     """
     value = document.value()
     inner = value.get("session") if isinstance(value, dict) else None
@@ -118,7 +118,7 @@ def legacy_flat(document: Document, extra_keys: list[ExtraKey], case_id: str) ->
 def _turns(
     document: Document, path: Path, wires: Sequence[W], turn: Callable[[W], ExpectedTurn]
 ) -> list[ExpectedTurn]:
-    """Read all turns, then say of all of them what is wrong."""
+    """Read all turns, then report all their problems together."""
     turns, problems = [], []
     for index, wire in enumerate(wires):
         try:
@@ -150,7 +150,7 @@ def _input(wire: WireContent | str | None) -> Content:
 
 
 def _content(wire: WireContent | str | None) -> Content | None:
-    """Return a text; ``""`` where a part states it, ``None`` where nothing is stated."""
+    """Return a text; ``""`` if a part states it, ``None`` if nothing is stated."""
     if isinstance(wire, WireContent):
         stated = any(part.text is not None and not part.thought for part in wire.parts or ())
         wire = wire.text() or ("" if stated else None)
@@ -206,11 +206,11 @@ def _legacy_turn(wire: LegacyTurn) -> ExpectedTurn:
 
 
 BEGINNING = 0.0
-"""A time of creation that is the same whenever a file is written."""
+"""A constant creation time, so that writing a file twice gives the same bytes."""
 
 
 def user_content(content: Content, blobs: Blobs) -> dict[str, Any]:
-    """Write a message of the user, with those attachments whose bytes or address are known."""
+    """Write a message of the user, with the attachments that have known bytes or addresses."""
     text = text_of(content)
     files = [_attachment(part, blobs) for part in content.parts or ()]
     parts = [] if text is None else [{"text": text}]
@@ -231,22 +231,22 @@ def _attachment(part: Part, blobs: Blobs) -> dict[str, Any] | None:
 
 
 def plain_chain(turn: ExpectedTurn) -> list[str] | None:
-    """Return the agents of a turn where they have one order and names."""
+    """Return the agents of a turn if they have one order and names."""
     names = [stage for stage in turn.agents or () if isinstance(stage, str) and stage]
     return names if names and len(names) == len(turn.agents or ()) else None
 
 
 def spoken(turn: ExpectedTurn) -> list[ExpectedVisit]:
-    """Return the visits that say something; those that do not cannot be written."""
+    """Return the visits with a text; others cannot be written."""
     return [visit for visit in turn.interactions or () if any(visit.says or ())]
 
 
 def by_agent(
     turn: ExpectedTurn, chain: Sequence[str] | None
 ) -> list[tuple[str, list[ExpectedVisit]]] | None:
-    """Return the agents of a chain, each with the visits that say something after it.
+    """Return the agents of a chain, each with the visits after it that have a text.
 
-    ``None`` where there is nothing to write: no chain, or one that transfers say already.
+    ``None`` if there is nothing to write: no chain, or one that the transfers already state.
     """
     visits = spoken(turn)
     if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
@@ -264,14 +264,14 @@ def pair(agent: str, texts: Sequence[str] | None = ()) -> list[Any]:
 
 
 def transfers(calls: Sequence[ExpectedToolCall]) -> list[str] | None:
-    """Return the agents that calls of the transfer tool name; ``None`` when one names nobody."""
+    """Return the agents named by calls of the transfer tool; ``None`` if a call names none."""
     targets = [_target(call) for call in calls if call.name == TRANSFER_TOOL]
     named = [target for target in targets if target]
     return named if len(named) == len(targets) else None
 
 
 def nameable(calls: Sequence[ExpectedToolCall]) -> list[ExpectedToolCall]:
-    """Leave out transfers that do not say to whom, which no reader takes."""
+    """Leave out transfers without a target, which no reader accepts."""
     return [call for call in calls if call.name != TRANSFER_TOOL or _target(call)]
 
 
@@ -281,7 +281,7 @@ def _target(call: ExpectedToolCall) -> str | None:
 
 
 def case_extras(case: Case) -> dict[str, Any]:
-    """Write what both keep beside the conversation."""
+    """Write the fields beside the conversation that both dialects have."""
     return stated({"evaluator_config": case.evaluators or None, "metadata": case.metadata or None})
 
 
@@ -297,7 +297,7 @@ def whole_set(head: Head, cases: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 APP, USER = "app", "user"
-"""Names where a session has none: ADK runs no session without."""
+"""Default names of a session: ADK requires them."""
 
 
 def _case(case: Case, blobs: Blobs) -> dict[str, Any]:
@@ -351,7 +351,7 @@ def _turn_data(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
 
 
 def _as_adk_sees_it(turn: ExpectedTurn) -> ExpectedTurn:
-    """Leave out what delegates call: ADK runs an agent that is a tool in a session of its own."""
+    """Leave out calls of delegates: ADK runs an agent tool in a separate session."""
     started = {d.to for d in turn.dispatches or () if d.kind == "delegate"}
     takes_over = {d.to for d in turn.dispatches or () if d.kind != "delegate"}
     delegates = started - takes_over - set((plain_chain(turn) or [])[:1])
@@ -362,7 +362,7 @@ def _as_adk_sees_it(turn: ExpectedTurn) -> ExpectedTurn:
 
 
 def _events(turn: ExpectedTurn) -> dict[str, Any] | None:
-    """Write calls with who made them, which only events tell; they hold no visits."""
+    """Write calls with their agents, which only events can state; events hold no visits."""
     chain, calls = _chain(turn), turn.tool_calls
     if chain is None or not calls or turn.interactions or "user" in {c.agent for c in calls}:
         return None
@@ -389,7 +389,7 @@ def _data(
     responses: list[Any] | None,
     written: Callable[[int, ExpectedToolCall], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write calls and what agents say in between; ``written`` takes a call and its number."""
+    """Write calls and the texts between them; ``written`` takes a call and its number."""
     calls = turn.tool_calls
     if calls is not None and not responses:
         calls = nameable(calls)
@@ -404,7 +404,7 @@ def _data(
 
 
 def _responses(turn: ExpectedTurn) -> list[Any] | None:
-    """State agents as authors, with what they say where the visits follow the chain."""
+    """State agents as authors, with their texts if the visits follow the chain."""
     speakers = by_agent(turn, _chain(turn))
     if speakers is None:
         return None
@@ -417,7 +417,7 @@ def _responses(turn: ExpectedTurn) -> list[Any] | None:
 
 
 def _chain(turn: ExpectedTurn) -> list[str] | None:
-    """Return the agents where authors can state them."""
+    """Return the agents if authors can state them."""
     chain = plain_chain(turn)
     if chain is None or "user" in chain or any(a == b for a, b in pairwise(chain)):
         return None
@@ -458,7 +458,7 @@ _REASONS = {
     "labels": "a case has no labels",
     "tags": "a case has no tags",
 }
-"""What neither of the two tools can hold."""
+"""Fields that neither tool can hold."""
 ADK = Writer(
     case=_case,
     file=whole_set,
@@ -509,12 +509,12 @@ def _judge_llm_turn(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, 
 
 
 def _judge_llm_call(number: int, call: ExpectedToolCall) -> dict[str, Any]:
-    """Write a call with the id and the arguments that judge-llm cannot do without."""
+    """Write a call with the id and arguments that judge-llm requires."""
     return {"id": f"call-{number}", "name": call.name, "args": call.arguments or {}}
 
 
 def _judge_llm_responses(turn: ExpectedTurn) -> list[Any] | None:
-    """State agents by name; what they say follows as ADK writes it, which judge-llm passes over."""
+    """State agents by name; their texts follow in ADK's form, which judge-llm ignores."""
     speakers = by_agent(turn, plain_chain(turn))
     if speakers is None:
         return None

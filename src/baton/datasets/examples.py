@@ -1,12 +1,12 @@
-"""A choice of cases as examples for an agent: from files to the text that is handed over.
+"""A selection of cases as examples for an agent: from files to the text that the agent gets.
 
-A choice is written as any dataset is, ``FILE`` or ``FILE:case1,case2``, or as a file of its own::
+A selection is written like any dataset, ``FILE`` or ``FILE:case1,case2``, or as a separate file::
 
     from: cases.yaml
     ids: [refund-1, refund-2]   # in this order; all cases where it is left out
     number: 1                   # the first ones only
 
-Where it is handed over it is one text, a JSON list with an example a line.
+The agent gets one text: a JSON list with one example per line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .load import load_dataset
 
 
 class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A file that chooses cases: ``from`` is a dataset beside it."""
+    """A file that selects cases: ``from`` is a dataset beside it."""
 
     from_: str = msgspec.field(name="from")
     ids: list[str] | None = None
@@ -32,14 +32,14 @@ class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def chosen_cases(choice: str, folder: Path = Path()) -> list[Case]:
-    """Return the cases of a choice, in its order.
+    """Return the cases of a selection, in its order.
 
     Args:
         choice: ``FILE``, ``FILE:case1,case2``, or a file with ``from``.
-        folder: where paths start.
+        folder: what paths are relative to.
 
     Raises:
-        InputError: a file that is not there or has faults, a case that it does not have.
+        InputError: a file is missing or has errors, or does not have a case.
     """
     file, ids, number = folder / choice, None, None
     if (stated := _stated(file)) is not None:
@@ -75,7 +75,7 @@ def chosen_cases(choice: str, folder: Path = Path()) -> list[Case]:
 
 
 def _stated(file: Path) -> tuple[Document, Choice] | None:
-    """Read a file that chooses cases; ``None`` for any other."""
+    """Read a file that selects cases; ``None`` for any other."""
     if file.suffix not in (".yaml", ".yml", ".json") or not file.is_file():
         return None
     document = Document(str(file), read_bytes(file), "json" if file.suffix == ".json" else "yaml")
@@ -86,11 +86,11 @@ def _stated(file: Path) -> tuple[Document, Choice] | None:
 
 
 def as_text(cases: Iterable[Case]) -> str:
-    """Return cases as the text of a choice.
+    """Return cases as the text of a selection.
 
     Raises:
-        InputError: a case that says nothing of what should happen shows nothing, and two with one
-            id cannot be told apart.
+        InputError: a case states no expectations, so it shows nothing, or two cases have the same
+            id.
     """
     examples = [_example(case) for case in cases]
     ids = [each.id for each in examples]
@@ -129,7 +129,7 @@ def _about(case: Case, why: str) -> Problem:
 
 
 def _receivers(turn: ExpectedTurn) -> list[str] | None:
-    """Return whom work is handed to: of a chain all but the agent that opens it."""
+    """Return the receivers: all agents of a chain except the first."""
     if turn.dispatches is not None:
         return [each.to for each in turn.dispatches]
     if turn.agents is None:

@@ -1,4 +1,4 @@
-"""One dataset file: what dialect it is in, and its cases, all of them checked."""
+"""One dataset file: its dialect, and its cases, all checked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Parse = Callable[[Document], Case]
 
 
 class CaseSequence(Sequence[Case]):
-    """A sequence of cases; subclasses say how one is got."""
+    """A sequence of cases; subclasses say how to get one."""
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -57,21 +57,21 @@ class CaseSequence(Sequence[Case]):
 
     @abstractmethod
     def source(self, index: int) -> Source:
-        """Return what a case is read from."""
+        """Return the source of a case."""
 
 
 class Source(NamedTuple):
-    """The text of a case, and what reads one of its dialect."""
+    """The text of a case, and the function that reads its dialect."""
 
     document: Document
     parse: Parse
 
 
 class LazyCases(CaseSequence):
-    """Cases of one file, each decoded from its text when it is asked for.
+    """Cases of one file, each decoded from its text on access.
 
-    ``checked`` holds those that are decoded already. Each is given away once, since whoever asks
-    may change it: most runs ask once for each case.
+    ``checked`` holds those that are decoded already. Each is returned only once, since the caller
+    may change it: most runs access each case once.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class LazyCases(CaseSequence):
         return self._count
 
     def document(self, index: int) -> Document:
-        """Return the text of one case, which knows its lines."""
+        """Return the text of one case, with its line numbers."""
         return self._document(index)
 
     def source(self, index: int) -> Source:
-        """Return what a case is read from."""
+        """Return the source of a case."""
         return Source(self._document(index), self._parse)
 
     def _case(self, index: int) -> Case:
@@ -108,14 +108,14 @@ class LazyCases(CaseSequence):
 
 
 class Place(NamedTuple):
-    """Where one case of a joined dataset is got from."""
+    """The file and index of one case of a joined dataset."""
 
     cases: LazyCases
     position: int
 
 
 class JoinedCases(CaseSequence):
-    """Cases of several files one after the other, or a choice of one file's."""
+    """Cases of several files in sequence, or a selection from one file."""
 
     def __init__(self, places: Sequence[Place], ids: Sequence[str]) -> None:
         self._places, self._ids = places, ids
@@ -130,15 +130,15 @@ class JoinedCases(CaseSequence):
         return case
 
     def source(self, index: int) -> Source:
-        """Return what a case is read from; its id there may be another one."""
+        """Return the source of a case; its id there may be different."""
         place = self._places[index]
         return place.cases.source(place.position)
 
 
 def line_documents(file: str, data: bytes | None = None) -> tuple[int, Callable[[int], Document]]:
-    """Count the lines of a JSON-lines file that are not blank, and give their documents.
+    """Count the non-blank lines of a JSON-lines file, and return their documents.
 
-    ``data`` is what is in it, where that was read already: a small file is opened once.
+    ``data`` is its content, if it was read already: a small file is opened once.
     """
     offsets, lines = array("Q"), array("L")
     at = 0
@@ -164,16 +164,16 @@ _OWN_KEYS = frozenset(
 
 
 def dialect_of_mapping(value: Mapping[Any, Any]) -> tuple[Dialect, str | None] | None:
-    """Tell the dialect of a file that is a mapping, and the key its cases stand under.
+    """Detect the dialect of a file that is a mapping, and the key that holds its cases.
 
-    The key is ``None`` when the mapping is one case. ``None`` instead of both: no dataset.
+    The key is ``None`` when the mapping is one case. Returns ``None`` if it is no dataset.
     Values may be JSON text.
     """
     names = {snake(str(key)): str(key) for key in value}
     if "eval_cases" in names:
         return "evalset", names["eval_cases"]
     if "test_passes" in names:
-        return None  # a report of Strands: its cases have been played
+        return None  # a report of Strands: its cases were run already
     if "cases" in names:
         first = _first(value[names["cases"]])
         dialect = None if first is None else dialect_of_case(first)
@@ -187,7 +187,7 @@ def dialect_of_mapping(value: Mapping[Any, Any]) -> tuple[Dialect, str | None] |
 
 
 def dialect_of_case(keys: Any) -> Dialect | None:
-    """Tell the dialect of one case (or of one turn of a flat file) by its keys."""
+    """Detect the dialect of one case (or of one turn of a flat file) by its keys."""
     names = {snake(str(key)) for key in keys}
     if "eval_id" in names and names & {"conversation", "conversation_scenario"}:
         return "evalset"
@@ -205,7 +205,7 @@ def dialect_of_case(keys: Any) -> Dialect | None:
 
 
 def _first(cases: Any) -> dict[str, Any] | None:
-    """Return the first of some cases, if it is an object."""
+    """Return the first case, if it is an object."""
     if isinstance(cases, msgspec.Raw):
         try:
             cases = msgspec.json.decode(cases, type=list[msgspec.Raw])
@@ -216,7 +216,8 @@ def _first(cases: Any) -> dict[str, Any] | None:
     return first if isinstance(first, dict) else None
 
 
-_NAMED = 20  # Keys that a note names; a file of another tool has a handful that Baton ignores.
+# The most keys that a note names; a file of another tool has a handful that Baton ignores.
+_NAMED = 20
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
 
 
@@ -235,9 +236,9 @@ class FileCases(NamedTuple):
 def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
     """List the files below a folder that may hold cases.
 
-    Hidden folders and installed packages are left out, and so is what Baton itself wrote. So are
-    links that lead out of the folder, which ``links`` takes: a dataset of others may so name any
-    file of the user.
+    Hidden folders, installed packages and Baton's own output are left out. So are links that lead
+    out of the folder (they are added to ``links``): otherwise another person's dataset could name
+    any file of the user.
     """
     files = sorted(
         path
@@ -254,9 +255,9 @@ def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
 
 
 class About(NamedTuple):
-    """What is known of a file beforehand: a short name for it, and definitions of agents.
+    """What is known about a file beforehand: a short name, and definitions of agents.
 
-    The name is that of the one case of a flat test file, which has no id.
+    The name becomes the id of the case of a flat test file, which has none.
     """
 
     label: str
@@ -267,7 +268,7 @@ def read_file(path: Path, about: About) -> FileCases | None:
     """Read and check one file; ``None`` when it is readable but holds no cases.
 
     Raises:
-        InputError: with every problem of the file.
+        InputError: lists every problem of the file.
     """
     file = str(path)
     data = read_small(path) if path.is_file() else None
@@ -278,14 +279,14 @@ def read_file(path: Path, about: About) -> FileCases | None:
 
 
 _LEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t\r\n]|//[^\n]*+|\#[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
-"""What may stand before the first bracket of JSON: blanks and comments."""
+"""What may come before the first bracket of JSON: blanks and comments."""
 
 
 def read_data(file: str, data: bytes, about: About) -> FileCases | None:
-    """Read and check what a file says that has no JSON lines; ``file`` is only its name.
+    """Read and check the content of a file that is not JSON lines; ``file`` is only its name.
 
     Raises:
-        InputError: with every problem there is.
+        InputError: lists every problem.
     """
     lead = _LEAD.match(data)
     start = lead.end() if lead else 0
@@ -335,7 +336,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _is_flow_yaml(file: str, data: bytes) -> bool:
-    """Tell what is not JSON, for its quotes perhaps, and is YAML anyway."""
+    """Tell whether a text that is not valid JSON, perhaps because of its quotes, is YAML."""
     with suppress(InputError):
         return not _is_json(data) and isinstance(Document(file, data, "yaml").value(), dict | list)
     return False
@@ -375,7 +376,7 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
 
 
 class _Head(NamedTuple):
-    """What stands beside the cases of a file."""
+    """The data of a file beside its cases."""
 
     name: str | None = None
     stand_ins: StandIns | None = None
@@ -385,7 +386,7 @@ _NO_HEAD = _Head()
 
 
 def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> _Head:
-    """Check what stands beside the cases."""
+    """Check the data beside the cases."""
     plain = {
         key: Document(document.file, bytes(value), "json").value()
         if isinstance(value, msgspec.Raw)
@@ -433,7 +434,8 @@ def _checked(
         if room <= _KEPT:
             checked[index] = case
         elif room > _MANY_TIMES * _KEPT:
-            checked.clear()  # they are few of all: the memory is worth more than their time
+            # they are few: saving memory matters more than the time to decode them again
+            checked.clear()
         scenarios += case.scenario is not None
         if format_ == "adk" and (case.evaluators or case.metadata):
             format_ = "judge-llm"
@@ -463,8 +465,9 @@ _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps"
 
 
 _KEPT, _MANY_TIMES = 8 << 20, 4
-"""Bytes of text whose cases stay decoded in memory, where they take about three times that; none
-do where there is several times as much text."""
+"""The most bytes of text whose cases stay decoded in memory (they take about three times that). If
+there is several times as much text, no case stays decoded.
+"""
 
 
 def _parser(
@@ -482,12 +485,12 @@ def _parser(
 
 
 def _json_lines_dialect(path: Path, data: bytes | None) -> Dialect | None:
-    """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none.
+    """Detect the dialect of a JSON-lines file by its first line; ``None`` when it is not one.
 
-    ``data`` is what is in it, where that was read already.
+    ``data`` is its content, if it was read already.
     """
     if data is None and not path.is_file():
-        return None  # A pipe can be read only once.
+        return None  # A pipe can only be read once.
     first = first_of_lines(path) if data is None else first_of_lines_in(data)
     if first is None or is_too_deep(first):
         return None

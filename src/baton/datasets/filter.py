@@ -1,4 +1,4 @@
-"""Choosing some cases of a dataset: by id, tag, label or metadata, and at most so many."""
+"""Selecting cases of a dataset by id, tag, label or metadata, and limiting their number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choose(
     limit: int | None = None,
     keyword: str | None = None,
 ) -> Dataset:
-    """Return the cases that meet every filter, at most ``limit`` of them, in their order.
+    """Return the cases that match every filter, at most ``limit``, in their order.
 
     A filter is a glob over ids (``refund_*``), ``tag:NAME`` or ``metadata.KEY=VALUE``, or another
     term of :mod:`baton.model.filter` over these fields (``tag:!slow``); labels count as metadata,
@@ -51,11 +51,11 @@ def choose(
 
 
 FIELDS: Fields = {"id": TEXT, "tag": TEXT, _METADATA: TEXT}
-"""What a case may be filtered by; labels count as metadata."""
+"""Fields for filtering cases; labels count as metadata."""
 
 
 def keep_of(keyword: str | None, ids: Sequence[str] | None) -> Keep | None:
-    """Return what keeps cases that an expression fits and whose id is listed; ``None`` for all.
+    """Return a test for cases that match an expression and have a listed id; ``None`` for all.
 
     Raises:
         InputError: the expression is malformed.
@@ -69,7 +69,7 @@ def keep_of(keyword: str | None, ids: Sequence[str] | None) -> Keep | None:
 
 def _filter(text: str) -> Keep:
     if text.startswith(_METADATA):
-        # A key may hold a colon, and the value be empty.
+        # A key may contain a colon, and the value may be empty.
         key, equals, wanted = text.removeprefix(_METADATA).partition("=")
         if equals and key:
             return lambda case: _metadata(case, key) == wanted
@@ -102,11 +102,12 @@ _DEEPEST = 50
 
 
 def matching(expression: str) -> Keep:
-    """Return what an expression keeps, as ``-k`` of pytest does: ``refund and not (slow or vip)``.
+    """Return a test for an expression like pytest's ``-k``: ``refund and not (slow or vip)``.
 
-    A word is met where it is part of the id or of a tag, in capitals or not; ``tag:NAME`` and
-    ``metadata.KEY=VALUE`` are as in a filter. ``not`` binds closer than ``and``, and that closer
-    than ``or``. Quotes hold a text with spaces or parentheses together, and make ``"and"`` a word.
+    A word matches if it is part of the id or of a tag, in any case; ``tag:NAME`` and
+    ``metadata.KEY=VALUE`` are as in a filter. ``not`` binds tighter than ``and``, which binds
+    tighter than ``or``. Quotes keep a text with spaces or parentheses together, and make ``"and"``
+    a word.
 
     Raises:
         InputError: the expression is malformed.

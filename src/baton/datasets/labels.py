@@ -1,4 +1,4 @@
-"""What people say of single dispatches: one JSON object a line, or `labels` of cases."""
+"""People's labels of single dispatches: one JSON object per line, or `labels` of cases."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from baton.model import Dataset, InputError, Location, Problem, suggestion
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one person says of one thing: a line of a file, or a row of a server.
+    """One person's label of one thing: a line of a file, or a row of a server.
 
     ``subject`` is the id of a dispatch, turn, run or tool call of the trace with the id ``trace``;
     without one, the whole trace is meant. ``value`` is a label of the rubric (or ``passed`` or
-    ``failed``), or a score. ``by`` says who labelled, ``at`` when (RFC 3339), ``origin`` how it
-    came to be (``baton label``, ``api``).
+    ``failed``), or a score. ``by`` says who labelled, ``at`` when (RFC 3339), ``origin`` with what
+    (``baton label``, ``api``).
 
-    Labels of a dataset have the ``case`` instead of the trace; their ``subject`` may also be the
-    agent a dispatch goes to, and is ``None`` where the trace has only one thing to judge; a score
-    stands as text in their ``value``. ``where`` is set when they are read, and never written.
+    Labels of a dataset have the ``case`` instead of the trace. Their ``subject`` may also be the
+    receiver of a dispatch, and is ``None`` if the trace has only one thing to judge. Their
+    ``value`` holds a score as text. ``where`` is set by reading, and never written.
     """
 
     trace: str | None = None
@@ -38,22 +38,22 @@ class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def what(self) -> str | None:
-        """The id of what it is about: the trace, where it is about all of it."""
+        """The id of the labelled thing: the trace's, if the label is about all of it."""
         return self.subject or self.trace
 
     @property
     def said(self) -> str:
-        """What it says, for messages."""
+        """The label in words, for messages."""
         return f"`{self.value}`" if isinstance(self.value, str) else f"{self.value:g}"
 
     def problem(self, message: str) -> Problem:
-        """Word a problem of this label."""
+        """Return a problem of this label, with its place."""
         where = self.where or Location(file=self.origin or "labels")
         return Problem(file=where.file, line=where.line, message=message)
 
 
 class LabelLine(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A label as it stands in a file or a request.
+    """A label as written in a file or a request.
 
     Files of Baton 0.1 have ``dispatch`` instead of ``subject``, and ``label`` or ``score`` instead
     of ``value``.
@@ -97,8 +97,8 @@ def read_labels(path: Path) -> list[Label]:
     """Read a file of labels.
 
     Raises:
-        InputError: every line that is wrong, with what to write instead; one person said two
-            things of the same.
+        InputError: lists every wrong line, with what to write instead; also if one person gave two
+            labels to the same thing.
     """
     problems: list[Problem] = []
     labels = list(label_lines(path, problems))
@@ -120,7 +120,7 @@ def read_labels(path: Path) -> list[Label]:
 
 
 def label_lines(path: Path, problems: list[Problem]) -> Iterator[Label]:
-    """Yield the labels of a file; faults go to ``problems``."""
+    """Yield the labels of a file; errors are added to ``problems``."""
     for number, raw in enumerate(read_bytes(path).splitlines(), 1):
         if not raw.strip():
             continue
@@ -153,7 +153,7 @@ def of_rubric(labels: Iterable[Label], names: Iterable[str]) -> list[Label]:
     """Return the labels of a rubric, by any of its names.
 
     Raises:
-        InputError: there is none; with the rubrics there are labels of.
+        InputError: there is none; names the rubrics that have labels.
     """
     wanted = list(names)
     there = list(labels)
@@ -167,11 +167,11 @@ def of_rubric(labels: Iterable[Label], names: Iterable[str]) -> list[Label]:
 class LabelFile:
     """Adds labels at the end of a file, and takes the last one back.
 
-    What is added is out of this process at once.
+    A new label is written to the file at once.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what is there; raises InputError for each line that is wrong."""
+        """Read the existing labels; raises InputError that lists each wrong line."""
         self.path = path
         self._lines: list[Label] = []
         if path.exists():
@@ -181,7 +181,8 @@ class LabelFile:
                 raise InputError(problems)
 
     def labelled(self, rubric: str, by: str | None) -> list[tuple[str, str]]:
-        """Return the ids of traces, and of what in them this person labelled by a rubric."""
+        """Return ids of traces, and the subjects in them that this person labelled by a rubric.
+        """
         return [
             (str(line.trace), str(line.what))
             for line in self._lines
@@ -200,7 +201,8 @@ class LabelFile:
         self._lines.append(line)
 
     def take_back(self, rubric: str, by: str | None) -> Label | None:
-        """Remove the last line and return it; ``None`` when it is of somebody or something else."""
+        """Remove the last line and return it; ``None`` if the label is a different one.
+        """
         if not self._lines or (self._lines[-1].rubric, self._lines[-1].by) != (rubric, by):
             return None
         data = self.path.read_bytes().rstrip()

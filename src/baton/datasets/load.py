@@ -28,14 +28,14 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
     which.
 
     Raises:
-        InputError: with every problem of every file; nothing is loaded then.
+        InputError: lists every problem of every file; nothing is loaded then.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     problems: list[Problem] = []
     parts: list[FileCases] = []
     notes: list[str] = []
     wanted: dict[str, list[str]] = {}
-    # What to read, each with the cases chosen of it: several choices of a file add up.
+    # Files to read, each with the selected cases: several selections of a file add up.
     targets: dict[Path, list[str]] = {}
     for item in paths:
         spec = os.fspath(item)
@@ -59,7 +59,7 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
         except InputError as error:
             problems += error.problems
     if not problems:
-        # Ids may not stand twice in one file; two files may well use the same one.
+        # An id may not occur twice in one file; two files may use the same id.
         for part in parts:
             first: dict[str, int] = {}
             lines = part.lookup.lines
@@ -128,7 +128,7 @@ def _read(
     return parts
 
 
-_CRITERIA = "test_config.json"  # lies beside cases of ADK, and says how to score them
+_CRITERIA = "test_config.json"  # is beside ADK's cases, and says how to score them
 
 
 _NOT_A_DATASET = (
@@ -141,7 +141,7 @@ _NOT_A_DATASET = (
 def _chosen(
     parts: list[FileCases], wanted: dict[str, list[str]], notes: list[str]
 ) -> tuple[CaseSequence, CaseIndex]:
-    """Line the chosen cases up; an id that files share gets the file's label before it."""
+    """Join the selected cases; an id that several files use gets the file's label as prefix."""
     places = [
         (part, position, case_id)
         for part in parts

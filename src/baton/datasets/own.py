@@ -36,7 +36,7 @@ from baton.model.stand_ins import merged
 
 
 class Own(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of the parts of Baton's own files: a key that is not known stops the run."""
+    """Base of the parts of Baton's own files: an unknown key stops the run."""
 
 
 class DispatchSpec(Own, kw_only=True):
@@ -58,7 +58,7 @@ class ToolSpec(Own, kw_only=True):
 
 
 class VisitSpec(Own, kw_only=True):
-    """An agent that should have its say, after whom, and in which words."""
+    """An agent that should speak, after which agent, and what it should say."""
 
     agent: str
     after: str | list[str] | None = None
@@ -82,7 +82,7 @@ class SessionSpec(Own, kw_only=True):
 
 
 class Expectations(Own, kw_only=True):
-    """What should come of a user message; whatever is left out is not checked."""
+    """The expected result of a user message; what is left out is not checked."""
 
     response: str | None = None
     response_contains: str | list[str] | None = None
@@ -105,9 +105,9 @@ class Expectations(Own, kw_only=True):
 
 
 class TurnSpec(Expectations, kw_only=True):
-    """A user message and what should come of it.
+    """A user message and the expected result.
 
-    ``restart`` and ``new_session`` say what happens before it is sent.
+    ``restart`` and ``new_session`` are done before it is sent.
     """
 
     input: str
@@ -158,16 +158,16 @@ class DatasetSpec(Own, kw_only=True):
     stand_ins: StandIns | None = None
 
 
-# Rubrics of a case that has turns are those of the whole conversation.
+# Rubrics of a case with turns apply to the whole conversation.
 _TURN_FIELDS = ["input", *(n for n in Expectations.__struct_fields__ if n != "rubrics")]
 
 
 def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
-    """Read one case of a file with these stand-ins; raises InputError with every fault it has."""
+    """Read one case of a file with these stand-ins; raises InputError that lists every problem."""
     spec = document.decode(CaseSpec)
     spec.stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
     case = to_case(spec, stand_ins)
-    # A recorded one is scored as recorded too: as a decision, unless somebody chose a form.
+    # A recorded one can be scored as recorded too: as a decision, unless a form is given.
     moment = case.dispatch
     if moment is not None and moment.lacks and (moment.record is None or moment.form != "decision"):
         at = ("dispatch", "call") if moment.record is None else ("dispatch",)
@@ -283,7 +283,7 @@ Texts = str | list[str]
 
 
 class StepSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A message of the user, what happens before it is sent, and what its answer has to hold."""
+    """A message of the user, what to do before sending it, and what its answer has to contain."""
 
     input: str
     new_session: bool = False
@@ -293,7 +293,7 @@ class StepSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepsSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A case; its first step opens a session whatever it says of one."""
+    """A case; its first step always opens a session."""
 
     test_case: str
     steps: list[StepSpec]
@@ -302,11 +302,11 @@ class StepsSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
-    """Read one case; raises InputError with every fault it has."""
+    """Read one case; raises InputError that lists every problem."""
     unknown: list[ExtraKey] = []
     spec = document.decode(StepsSpec, extra_keys=unknown)
     refuse_misspelt(document, unknown)
-    # A case must not pass by leaving out what is expected and not known.
+    # A case must not pass because an unknown expectation was ignored.
     problems = [
         document.problem_at(extra_key.path, "unknown expectation; it would not be checked")
         for extra_key in unknown
@@ -336,14 +336,14 @@ def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
 
 
 def own_yaml(cases: Sequence[Case]) -> str:
-    """Write cases that have turns, or are a dispatch each, as a dataset."""
+    """Write cases, each with turns or a dispatch, as a dataset."""
     from baton.formats.yaml import dump_yaml  # not needed to read JSON
 
     return dump_yaml({"cases": [_case_data(case, {}) for case in cases]}, lines=True)
 
 
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
-    """Write a case in as few words as it needs; one turn alone stands in the case itself."""
+    """Write a case in the shortest form; a single turn is written in the case itself."""
     if case.scenario is not None or not case.turns:
         return None
     if case.dispatch is not None:
@@ -360,10 +360,10 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
 
 
 def _rest(case: Case) -> dict[str, Any]:
-    """Write what a case states beside its turns, or the dispatch that it is."""
+    """Write what a case states beside its turns, or its dispatch."""
     own = case.stand_ins
     if own is not None and case.dispatch is not None:
-        # What the case holds of the recording is not written twice.
+        # What the recording already holds is not written twice.
         of_recording = answers_of(case.dispatch)
         own = None if own == of_recording else structs.replace(own, recorded=[])
     return stated(

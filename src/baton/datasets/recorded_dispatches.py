@@ -1,8 +1,8 @@
-"""From a recorded dispatch to a case of its own, and from such a case back to the record.
+"""From a recorded dispatch to a dispatch case, and from such a case back to the record.
 
-The case holds a part of the recording, in the words of the record: the turn of the dispatch and
-those around it. What is played (context, call, child, next) is read from that part, so that
-nothing is written twice, and the evaluators of dispatches see what they saw of the whole.
+The case holds a part of the recording, in the form of the record: the turn of the dispatch and
+those around it. What is played (context, call, child, next) is read from that part, so nothing is
+written twice, and dispatch evaluators get the same data as from the whole recording.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from baton.model.views import (
 )
 
 CONTEXT_TURNS = 3
-"""Turns before a dispatch, and after it, of which a case holds more than the words."""
+"""The number of turns before and after a dispatch that a case holds in full."""
 
 
 def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
-    """Say that traces have no dispatch with this id, and which was probably meant."""
+    """Return the message that traces have no dispatch with this id, with similar ids."""
     ids = [d.id for trace in traces for turn in trace.turns for d in turn.dispatches]
     if not ids:
         return f"no dispatch `{dispatch_id}`: the recording has no dispatch at all"
@@ -66,7 +66,7 @@ def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
 
 
 def find_dispatch(asked: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]:
-    """Find the one dispatch that is meant: by its id, or by ``TRACE/ID`` where several have that.
+    """Find one dispatch by its id, or by ``TRACE/ID`` if several traces have the id.
 
     Raises:
         InputError: there is none, or several.
@@ -87,15 +87,15 @@ def find_dispatch(asked: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]
 
 
 def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:
-    """State what a dispatch did as what should come of it: its target and the tools it allowed.
+    """Make a dispatch's target and allowed tools its expected result.
 
-    Dispatches that were issued together are one decision: all their targets are expected, and of
-    several nothing is said about tools, as these are stated for all.
+    Dispatches that were issued together are one decision: all their targets are expected. With
+    several, no tools are stated, as these would apply to all.
     """
     together = group_of(trace, dispatch)
     targets = list(dict.fromkeys(each.to_agent for each in together))
     tools = dispatch.tools_allowed if len(together) == 1 else None
-    # What was offered is what happened to be there, and no scope that somebody chose.
+    # Offered tools are what the runtime had, not a scope that the sender chose.
     scoped = isinstance(tools, list) and dispatch.tools_source != "offered"
     return ExpectedHandling(
         to=targets if all(known(trace, each, "to_agent") for each in together) else None,
@@ -106,8 +106,8 @@ def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:
 def versions_of(trace: Trace, dispatch: Dispatch) -> dict[str, str]:
     """Hash the texts that a dispatch depends on, as far as the trace holds them.
 
-    These are the instructions of the sender and of the receiver, what routers read of the
-    receiver, and ``agents``: all definitions, where the trace has been given some.
+    These are the instructions of the sender and of the receiver, the receiver's description for
+    routers, and ``agents``: all definitions, if the trace has some.
     """
     versions = {}
     for name in (dispatch.from_agent, dispatch.to_agent):
@@ -125,7 +125,7 @@ def versions_of(trace: Trace, dispatch: Dispatch) -> dict[str, str]:
 
 
 def read_record(record: Trace, at: str, *, form: Form = "decision") -> DispatchCase:
-    """Read what led to a dispatch, the call, the child's run and what followed from a record.
+    """Read from a record what led to a dispatch, the call, the child's run and what followed.
 
     Raises:
         ValueError: the record has no dispatch ``at``.
@@ -151,9 +151,9 @@ def read_record(record: Trace, at: str, *, form: Form = "decision") -> DispatchC
 
 
 def part_of(trace: Trace, dispatch: Dispatch, around: int) -> Trace:
-    """Return the part of a trace that tells of a dispatch; the trace stays as it is.
+    """Return the part of a trace about a dispatch; the trace is not changed.
 
-    Of turns more than ``around`` away only what was said to the agents, and answered, is left.
+    Turns more than ``around`` away keep only the messages to the agents and the answers.
     """
     whole = msgspec.convert(msgspec.to_builtins(trace), Trace)
     with indexed(whole) as index:
@@ -186,7 +186,7 @@ def _gets_back(turn: Turn, group: set[str]) -> bool:
 
 
 def _words_of(turn: Turn) -> Turn:
-    """Return a turn with what was said to the agents and what they answered, and nothing else."""
+    """Return a turn with only the messages to the agents and their answers."""
     return Turn(
         id=turn.id,
         input=turn.input,
@@ -198,7 +198,7 @@ def _words_of(turn: Turn) -> Turn:
 
 
 def _let_go(turns: Sequence[Turn], sayings: Mapping[str, str]) -> None:
-    """Have nothing name what is not there any more: it is unknown, or a text in its place."""
+    """Remove references to removed objects: they become unknown, or a text."""
     runs = {run.id for turn in turns for run in turn.runs}
     dispatches = {d.id for turn in turns for d in turn.dispatches}
     steps = {step.id for turn in turns for run in turn.runs for step in run.steps}
@@ -254,7 +254,7 @@ def _context(
         sender is not None and known(record, sender, "context") and not sender.context
     )
     if sender is not None and starts and alone:
-        # It began with an empty history: what it was told is all that it had.
+        # It started with an empty history: its prompt is all that it had.
         told = sender.input or next((d.prompt for d in starts if d.prompt is not None), None)
         return [*_user(told), *before]
     earlier = record.turns[: record.turns.index(turn)]
@@ -294,10 +294,10 @@ def _user(content: Content | None) -> list[Message]:
 
 
 def _said(record: Trace, run: AgentRun, steps: Sequence[Step]) -> list[Message]:
-    """Return steps as messages: a text with the calls that follow it, calls made at once together.
+    """Return steps as messages: a text with the calls that follow it; parallel calls are together.
 
-    Whether two calls were made by one answer of the model shows in their times, or in that they
-    hand on work together; of others nobody can tell, and each is a message of its own.
+    Two calls are from one answer of the model if their times show it, or if their dispatches have
+    one group; in all other cases this is unknown, and each call becomes a separate message.
     """
     made = index_of(record).dispatches
     messages: list[Message] = []
@@ -326,7 +326,7 @@ def _at_once(made: Mapping[str, Dispatch], first: ToolCall, second: ToolCall) ->
 
 
 def _call(record: Trace, call: ToolCall) -> MadeCall:
-    """Return a call with its answer; the answer of one that hands on work is on its dispatch."""
+    """Return a call with its answer; the answer of a dispatching call is on the dispatch."""
     dispatch = index_of(record).dispatches.get(call.dispatch or "")
     unknown = _unknown(record, call, "arguments", "result", "status")
     result, error, status = call.result, call.error, call.status
@@ -378,10 +378,11 @@ def _made(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> MadeDis
 
 
 def _result(record: Trace, dispatch: Dispatch) -> Content | None:
-    """Return what came back of a dispatch.
+    """Return the result of a dispatch.
 
-    Where agents share the history, a receiver that hands back says its answer to all of them, and
-    the transfer carries nothing: "We only write invoices." with `transfer_to_agent` (Google ADK).
+    If agents share the history, a receiver that transfers back gives its answer to all of them, and
+    the transfer itself carries nothing: "We only write invoices." with `transfer_to_agent` (Google
+    ADK).
     """
     trip = round_trip(record, dispatch)
     if trip.result is not None or dispatch.kind != "transfer" or not trip.after:
@@ -391,7 +392,7 @@ def _result(record: Trace, dispatch: Dispatch) -> Content | None:
 
 
 def _child(record: Trace, dispatch: Dispatch) -> MadeRun | None:
-    """Return the run of the receiver, with those that it set to work in turn."""
+    """Return the run of the receiver, with the runs that it started in turn."""
     first = next((index_of(record).runs[id_] for id_ in dispatch.runs), None)
     if first is None:
         return None
@@ -415,7 +416,7 @@ def _given(record: Trace, run: AgentRun) -> Iterator[str]:
 
 
 def _text_of(said: Content | Step) -> str:
-    """Return what a reference of ``AgentRun.context`` stands for as text."""
+    """Return the text that a reference of ``AgentRun.context`` points to."""
     if isinstance(said, Content):
         return said.plain()
     if isinstance(said, Said):
@@ -429,7 +430,7 @@ def _text_of(said: Content | Step) -> str:
 
 
 def _next(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[Message] | None:
-    """Return what the sender did once the answer was there; ``None`` where that is not known."""
+    """Return what the sender did after the answer; ``None`` if unknown."""
     if sender is None or not known(record, sender, "steps"):
         return None
     after = {step.id for step in round_trip(record, dispatch).after}
@@ -448,17 +449,17 @@ def _unknown(record: Trace, obj: AgentRun | Dispatch | ToolCall, *fields: str) -
 
 
 WRITTEN_OUT = "written-dispatch"
-"""The id of the dispatch in the record of a case that is written out."""
+"""The id of the dispatch in the record of a written-out case."""
 
 
 def recorded_trace(case: Case) -> Trace:
-    """Return the record of what a case of a dispatch holds; it is named after the case.
+    """Return the record that a dispatch case holds; its id is the case's.
 
-    A case that is written out, and not drafted from a recording, tells of the dispatch, the
-    child's run and what the sender said and called; all else is unknown.
+    A written-out case, not drafted from a recording, states the dispatch, the child's run and what
+    the sender said and called; everything else is unknown.
 
     Raises:
-        ValueError: the case is not a dispatch.
+        ValueError: the case is not a dispatch case.
     """
     moment = case.dispatch
     if moment is None:
@@ -476,7 +477,7 @@ def recorded_trace(case: Case) -> Trace:
 
 
 class _Written:
-    """Makes a record of the messages of a case; ids count up."""
+    """Builds a record from the messages of a case; ids count up."""
 
     def __init__(self, moment: DispatchCase) -> None:
         self.moment = moment
@@ -484,7 +485,7 @@ class _Written:
         self.runs = 0
 
     def turns(self) -> list[Turn]:
-        """Return the turns: each begins with a message of the user."""
+        """Return the turns: each starts with a message of the user."""
         turns: list[Turn] = []
         for message in self.moment.context:
             if message.role == "user":
@@ -501,7 +502,7 @@ class _Written:
 
     def _turn(self, number: int, message: Message) -> Turn:
         said = None if message.text is None else Content(text=message.text)
-        # Whether other agents were at work as well, the messages of one do not tell.
+        # The messages of one agent do not show whether others were at work as well.
         return Turn(id=f"turn{number}", input=said, unknown=["dispatches", "state"])
 
     def _run(self, turn: Turn, agent: str, *unknown: str) -> AgentRun:
@@ -541,7 +542,7 @@ class _Written:
             )
 
     def _dispatch(self, turn: Turn) -> None:
-        """Add the dispatch, the child's run, and what the sender did then."""
+        """Add the dispatch, the child's run, and what the sender did next."""
         call, child = self.moment.call, self.moment.child
         unknown = [name for name in call.unknown if name != "call"]
         made = Dispatch(
@@ -559,7 +560,7 @@ class _Written:
             mode="unknown",
             unknown=list(dict.fromkeys([*unknown, "description", "continues"])),
         )
-        # Who writes a case leaves out what does not matter to it: it is unknown, and not empty.
+        # Authors of a case leave out what does not matter: it is unknown, not empty.
         left_out = {"prompt": call.prompt, "tools_allowed": call.tools}
         if call.status == "completed":
             left_out["result"] = call.result
@@ -623,7 +624,7 @@ class _Written:
             run.unknown.remove("output")
 
     def _after(self, turn: Turn, sender: AgentRun | None, made: Dispatch) -> None:
-        """Say what followed; where that is not written, the turn is not known to its end."""
+        """Add what followed; if that is not written, the end of the turn is unknown."""
         came = made.result is not None or made.status in ("completed", "failed", "refused")
         if sender is not None and made.kind == "delegate" and came:
             sender.steps.append(GotBack(id=self._id("back"), dispatch=made.id))

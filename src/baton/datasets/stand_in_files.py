@@ -1,7 +1,7 @@
 """Stand-ins in files of other tools: Strands' chaos effects, ADK's environment simulation.
 
-A case, a dataset or a config names such a file by ``from`` of ``stand_ins:``; what it says itself
-goes over the file. Chaos cases of Strands have their effects themselves, and need no other file.
+A case, a dataset or a config names such a file by ``from`` of ``stand_ins:``; its own settings
+override the file's. Chaos cases of Strands contain their effects, and need no other file.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from baton.model.stand_ins import Fault, Fixture, StandIn, merged
 
 
 def with_file(stand_ins: StandIns | None, document: Document, at: Steps) -> StandIns | None:
-    """Put what the file says that stand-ins name below them.
+    """Merge the file that stand-ins name; their own settings override it.
 
     Args:
-        stand_ins: as the document has them.
-        document: where they are; the path of the file starts in its folder.
-        at: where they are in the document.
+        stand_ins: as in the document.
+        document: the file that contains them; the path is relative to its folder.
+        at: their place in the document.
 
     Raises:
-        InputError: the file is not there, lies elsewhere, or has faults.
+        InputError: the file is missing, is outside the folder, or has errors.
     """
     if stand_ins is None or stand_ins.from_ is None:
         return stand_ins
     folder = Path(document.file).parent
     file = folder / stand_ins.from_
-    # Data names no folders: a dataset that was found somewhere must not have other files read.
+    # Data must not name folders: a downloaded dataset must not make Baton read other files.
     if not file.resolve().is_relative_to(folder.resolve()):
         message = f"`{stand_ins.from_}` is outside the folder of this file: copy it there"
         raise InputError(document.problem_at((*at, "from"), message))
@@ -76,13 +76,14 @@ _ERRORS = {
     "execution_error": "Tool execution failed",
     "validation_error": "Tool input validation failed",
 }
-"""What the agent is told where an effect states no message, as Strands words it."""
+"""The message to the agent if an effect states none; Strands' wording."""
 _LENGTH, _RATIO = 10, 0.5
-"""What Strands takes where an effect states no length or ratio."""
+"""Strands' default if an effect states no length or ratio."""
 
 
 def chaos(effects: ChaosEffects) -> StandIns:
-    """Read the effects of a chaos case of Strands: the tools run, and that happens to them."""
+    """Read the effects of a chaos case of Strands: they are applied to tools that run.
+    """
     return StandIns(
         tools={
             name: StandIn(mode="live", faults=[_fault(each) for each in some])
@@ -108,7 +109,7 @@ def _fault(effect: ChaosEffect) -> Fault:
 
 
 _CALLS = 1_000
-"""Calls of a tool in one play for which chance is drawn beforehand: more than any play has."""
+"""The calls of a tool in one play that get a random draw beforehand: more than any play has."""
 
 
 def simulation(file: EnvironmentSimulation) -> StandIns:
@@ -129,7 +130,7 @@ def _simulated(tool: ToolSimulation) -> StandIn:
             Fixture(
                 when=each.match_args or None,
                 call=calls[place] if calls is not None else None,
-                # ADK has the tool return its error: it does not raise one.
+                # In ADK, the tool returns its error and does not raise it.
                 result=each.injected_response
                 if error is None
                 else {
@@ -145,9 +146,9 @@ def _simulated(tool: ToolSimulation) -> StandIn:
 
 
 def _drawn(tool: ToolSimulation) -> list[list[int]] | None:
-    """Return the calls that each injection answers; ``None`` where none is left to chance.
+    """Return the calls that each injection answers; ``None`` if none is random.
 
-    Without a seed it is 0, so that a case is the same each time it is played.
+    The default seed is 0, so that a case is the same in each play.
     """
     if all(each.injection_probability == 1 for each in tool.injection_configs):
         return None

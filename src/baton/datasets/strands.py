@@ -26,7 +26,7 @@ from baton.model import (
 
 
 class Known:
-    """The names that tell a trajectory of agents from one of tools."""
+    """The names that distinguish a trajectory of agents from one of tools."""
 
     def __init__(self, cards: Mapping[str, AgentCard] | None = None) -> None:
         self.agents: set[str] = set()
@@ -37,11 +37,11 @@ class Known:
             self.tools |= set(card.tools) if isinstance(card.tools, list) else set()
 
     def are_agents(self, names: Collection[str]) -> bool:
-        """Tell whether all of these are agents, and none of them is a tool."""
+        """Tell whether all of these are agents, and none is a tool."""
         return bool(self.agents) and set(names) <= self.agents - self.tools
 
     def add_nodes(self, case: Any) -> None:
-        """Take the nodes that the interactions of a case name, which are agents."""
+        """Add the nodes named by the interactions of a case, which are agents."""
         if not isinstance(case, dict):
             return
         interactions = case.get("expected_interactions", case.get("expectedInteractions"))
@@ -63,7 +63,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
         or None,
     )
     fields = wire.expected_output if isinstance(wire.expected_output, dict) else None
-    if isinstance(wire.expected_output, str):  # it may be an object that is written as JSON text
+    if isinstance(wire.expected_output, str):  # it may be an object in JSON text
         try:
             fields = msgspec.json.decode(wire.expected_output, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -107,7 +107,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
             message = 'has to be a JSON object as text, such as "{\\"key\\": 1}"'
             raise InputError(document.problem_at(("state",), message)) from None
     name = wire.name
-    if not name:  # it is named by what it says
+    if not name:  # its text is its name
         said = msgspec.json.encode(document.value(), order="deterministic")
         name = f"case-{hashlib.sha256(said).hexdigest()[:8]}"
     return Case(
@@ -121,7 +121,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
 
 
 def _says(wire: ExpectedInteraction) -> list[str] | None:
-    """Return the texts of messages, which the SDK writes as a list and the accelerator as one."""
+    """Return the texts of messages: the SDK writes a list, the accelerator a single text."""
     messages = [wire.messages] if isinstance(wire.messages, str) else wire.messages or []
     texts = [text for message in messages for text in _texts(message)]
     return [text for text in texts if text.strip()] or None
@@ -138,14 +138,14 @@ def _texts(message: Any) -> list[str]:
 
 
 def _content(value: Any) -> Content:
-    """Take a text without its last line break, which printed answers of Strands end with."""
+    """Remove the last line break of a text: printed answers of Strands end with one."""
     if isinstance(value, str):
         return Content(text=value.removesuffix("\n"))
     return Content(data=value)
 
 
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
-    """Write the first message of a case, and what should come of it."""
+    """Write the first message of a case, and the expected result."""
     if case.scenario is not None or not case.turns:
         return None
     turn, ends = case.turns[0], len(case.turns) == 1

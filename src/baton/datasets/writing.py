@@ -1,4 +1,4 @@
-"""What writes cases in another dialect offers, and is written from."""
+"""The interface of writers of dialects, and their inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Blobs = Mapping[str, dict[str, Any]]
 
 
 class Head(NamedTuple):
-    """What a file says beside its cases."""
+    """The data of a file beside its cases."""
 
     name: str
     description: str | None = None
@@ -21,11 +21,11 @@ class Head(NamedTuple):
 class Writer(NamedTuple):
     """One dialect.
 
-    ``case`` writes a case as plain data, as far as the dialect can hold it; ``None`` when it
-    cannot at all. ``file`` puts such cases under a head. ``reasons`` say why a field of a case
-    reads back differently, by its path without places (``turns.tool_calls.agent``; a path covers
-    what is below it); with a ``+`` before it, why a field says something that the case did not.
-    ``notes`` by suffix of a file say who cannot read it.
+    ``case`` writes a case as plain data, as far as the dialect can hold it; ``None`` if it cannot
+    hold it at all. ``file`` adds a head to such cases. ``reasons`` say why a field reads back
+    differently, by its path without indices (``turns.tool_calls.agent``; a path covers everything
+    below it); with a ``+`` as prefix, why a field states something that the case did not.
+    ``notes``, by file suffix, say which tools cannot read the file.
     """
 
     case: Callable[[Case, Blobs], dict[str, Any] | None]
@@ -35,22 +35,22 @@ class Writer(NamedTuple):
 
 
 def stated(fields: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is ``None``."""
+    """Leave out keys that are ``None``."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def text_of(content: Content | None) -> str | None:
-    """Return what a content says in words, data as JSON; ``None`` when it says nothing."""
+    """Return a content as text, data as JSON; ``None`` when it is empty."""
     if content is None or (content.text is None and content.data is None):
         return None
     return content.plain()
 
 
 def placed(chain: Sequence[str], names: Sequence[str]) -> list[list[int]] | None:
-    """Share names out over a chain of agents, in order; ``None`` when they do not fit in.
+    """Distribute names over a chain of agents, in order; ``None`` when they do not fit.
 
-    The answer has, for each place of the chain, the positions of the names that go there. The
-    user belongs to no place, and goes wherever the others stand.
+    The result has, for each place of the chain, the indices of its names. The user belongs to no
+    place, and is added to a neighbour's.
     """
     places: list[list[int]] = [[] for _ in chain]
     at = 0

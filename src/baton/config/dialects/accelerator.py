@@ -1,4 +1,5 @@
-"""``evaluatorConfig`` of AWS's agentic-chatbot accelerator, in a config of its own or in ours."""
+"""``evaluatorConfig`` of AWS's agentic-chatbot accelerator, in its own config or Baton's.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class EvaluatorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Translated(NamedTuple):
-    """A config in our words, what of it is not used, and the models that go by a label."""
+    """A config in Baton's terms, the keys that are not used, and models by their labels."""
 
     value: dict[str, Any]
     notes: list[str]
@@ -36,14 +37,14 @@ class Translated(NamedTuple):
 
 
 def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) -> Translated:
-    """Say in our words what ``evaluatorConfig`` says.
+    """Translate ``evaluatorConfig`` into Baton's terms.
 
-    ``ours`` are the keys of our configs. The other sections of the accelerator's own config are
-    about deploying it: they are left, and named in a note.
+    ``ours`` are the keys of Baton's configs. The other sections of the accelerator's config are
+    about deployment: they are ignored, and a note names them.
 
     Raises:
-        InputError: the section has faults, says twice when a case passes, or a judge is a label
-            that is not there or a model without its region.
+        InputError: the section has errors or two pass thresholds, or a judge is an unknown label or
+            a model without its region.
     """
     key = next((str(key) for key in value if snake(str(key)) == snake(KEY)), None)
     if key is None:
@@ -91,8 +92,8 @@ _ALIKE = 0.75
 def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
     """Tell whether a key is a section of the accelerator.
 
-    In a file that has no key of ours all are. Beside ours, their keys are `prefix` and those
-    written like `toolRegistry`; `failFsat` is ours, misspelt.
+    In a file without any key of Baton, all keys are. Beside Baton's keys, theirs are `prefix` and
+    those in camel case like `toolRegistry`; `failFsat` is Baton's key, misspelt.
     """
     if alone:
         return True
@@ -102,7 +103,9 @@ def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
 
 
 _REGION = "[REGION-PREFIX]"
-"""Stands in the accelerator's guide for a part of a model's name that its deployment fills in."""
+"""The placeholder in the accelerator's guide for a part of a model's name that a deployment fills
+in.
+"""
 _MODEL_KEYS = ("model", "models", "fallback")
 
 
@@ -115,10 +118,10 @@ def _no_region(label: str, model: str) -> str:
 
 
 def model_of_label(name: str, models: Mapping[str, str]) -> str:
-    """Return the model that a label of ``supportedModels`` stands for; any other name as it is.
+    """Return the model of a label in ``supportedModels``; any other name is returned unchanged.
 
     Raises:
-        InputError: no label and no model either, or a model without its region.
+        InputError: neither a label nor a model, or a model without its region.
     """
     model = models.get(name, name)
     if _REGION in model:
@@ -137,7 +140,7 @@ def _labelled(
     path: tuple[str | int, ...],
     problems: list[Problem],
 ) -> Any:
-    """Put models for their labels, wherever a judge is named."""
+    """Replace labels by models wherever a judge is named."""
     if isinstance(value, dict):
         return {
             key: _labelled(document, item, models, (*path, key), problems)
@@ -161,7 +164,7 @@ def _labelled(
 def _with_rubrics(
     value: dict[str, Any], rubrics: Mapping[str, str], notes: list[str]
 ) -> dict[str, Any]:
-    """Give evaluators that ask a judge, and state no rubric, the default one for their class."""
+    """Give judged evaluators without a rubric the default rubric of their class."""
     listed = value.get("evaluators")
     if not rubrics or not isinstance(listed, list):
         if rubrics:

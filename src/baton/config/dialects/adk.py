@@ -1,4 +1,4 @@
-"""Criteria of ADK: `test_config.json` beside eval sets, or a file of another name."""
+"""Criteria of ADK: `test_config.json` beside eval sets, or a file with another name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADK_JUDGED = frozenset(
         "safety_v1",
     }
 )
-"""Of Google ADK: metrics of a ``test_config.json``."""
+"""Google ADK: metrics of a ``test_config.json``."""
 
 _RUBRICS = (
     "rubric_based_final_response_quality_v1",
@@ -49,7 +49,7 @@ _ONE_ANSWER = {
     ],
     "safety_v1": ["request", "history", "answers"],
 }  # fmt: skip
-"""What those that look at the answer are shown, with all that was said on the way."""
+"""What the evaluators of the answer get when intermediate messages are included."""
 
 _JUDGED_OPTIONS = ("threshold", "include_intermediate_responses_in_final", "judge_model_options")
 _MORE = {
@@ -63,7 +63,7 @@ _RUBRIC = ("rubric_id", "rubric_content", "description", "type")
 
 
 def judged_options(name: str, criterion: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options for a criterion that is an object, its threshold apart.
+    """Return options for a criterion that is an object, without its threshold.
 
     Raises:
         InputError: a key or a value that ADK does not have, or that Baton cannot follow.
@@ -144,7 +144,7 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 class Criteria(NamedTuple):
-    """What a file of criteria asks for, what of it needs trust, and what is wrong with the rest."""
+    """The content of a file of criteria: evaluators, what needs trust, and problems."""
 
     specs: list[EvaluatorSpec]
     problems: list[Problem]
@@ -153,10 +153,10 @@ class Criteria(NamedTuple):
 
 
 def read_criteria(path: Path, *, own_code: bool = True) -> list[EvaluatorSpec]:
-    """Read a file of criteria that the user named; every metric is a spec under its own name.
+    """Read a file of criteria that the user named; each metric becomes a spec with its name.
 
-    The functions of custom metrics are imported, to see that they are there, unless ``own_code``
-    is false.
+    The functions of custom metrics are imported, to check that they exist, unless ``own_code`` is
+    false.
 
     Raises:
         InputError: the file is missing or broken, or asks for a metric that Baton cannot score.
@@ -168,10 +168,10 @@ def read_criteria(path: Path, *, own_code: bool = True) -> list[EvaluatorSpec]:
 
 
 def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[EvaluatorSpec]:
-    """Read a file of criteria that nobody named, such as the one beside an eval set.
+    """Read a file of criteria that was found, not named, such as the one beside an eval set.
 
     Raises:
-        InputError: as for :func:`read_criteria`, and where custom metrics are not trusted.
+        InputError: as for :func:`read_criteria`, and if custom metrics are not trusted.
     """
     criteria = _read(path, own_code=False)
     if criteria.claims and own_code and not criteria.problems:
@@ -180,7 +180,7 @@ def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[E
         criteria = _read(path, own_code=True, data=criteria.data)
     if criteria.problems:
         raise InputError(criteria.problems)
-    # The functions were trusted just now; all else in the file stays data.
+    # Only the functions were trusted; everything else in the file is still data.
     return [
         spec if spec.type == _CUSTOM_TYPE else DataSpec(**msgspec.structs.asdict(spec))
         for spec in criteria.specs
@@ -188,10 +188,10 @@ def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[E
 
 
 def sent_criteria(name: str, data: bytes) -> bytes:
-    """Return criteria that somebody else sent, without the judges that they choose.
+    """Return criteria that a client sent, without the judges that they choose.
 
     Raises:
-        InputError: the file called ``name`` has faults, or names functions: none of them are run.
+        InputError: the file called ``name`` has errors, or names functions, which are never run.
     """
     criteria = _read(Path(name), own_code=False, data=data)
     refused = [
@@ -215,7 +215,7 @@ _WHICH_JUDGE = ("judge_model", "judge_model_config")
 
 
 def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
-    """Return what a file of criteria asks for and has no faults, custom metrics apart.
+    """Return the valid criteria of a file, without custom metrics.
 
     Raises:
         InputError: the file is missing, or is not JSON.
@@ -287,7 +287,7 @@ def _object(value: Any) -> dict[Any, Any]:
 
 
 def default_criteria() -> list[EvaluatorSpec]:
-    """Return what ADK scores when nobody says what to."""
+    """Return ADK's default criteria."""
     return [
         EvaluatorSpec(type=name, config={"threshold": threshold})
         for name, threshold in DEFAULT_CRITERIA.items()
@@ -325,7 +325,7 @@ def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) ->
 
 
 def _threshold(criterion: Any) -> float:
-    """Return the threshold of a criterion that is a number, or an object of whatever kind."""
+    """Return the threshold of a criterion: a number, or an object of any kind."""
     if not isinstance(criterion, dict):
         return _number(criterion)
     plain = {snake(str(key)): item for key, item in criterion.items()}

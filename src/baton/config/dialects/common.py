@@ -1,4 +1,4 @@
-"""What the dialects share: names of judge models, and problems worded for their file."""
+"""What the dialects share: names of judge models, and messages for their files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_START = (
 
 
 def judge_model(name: str) -> str:
-    """Return a model as Baton names it: ``gemini-2.5-flash`` is ``google:gemini-2.5-flash``.
+    """Return Baton's name of a model: ``gemini-2.5-flash`` is ``google:gemini-2.5-flash``.
 
     Raises:
         InputError: its provider is not clear from the name.
@@ -40,6 +40,6 @@ def judge_model(name: str) -> str:
 
 
 def worded(problem: Problem) -> str:
-    """Return the message with the name of the option, which a plan has as a path of its own."""
+    """Return the message with the name of the option; a plan keeps it apart, as a path."""
     option = problem.path.removeprefix("evaluators[0]").lstrip(".").removeprefix("config.")
     return f"`{option}`: {problem.message}" if option else problem.message

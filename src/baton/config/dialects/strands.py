@@ -1,4 +1,4 @@
-"""Evaluators of an experiment of Strands, which stand in the file of its cases."""
+"""Evaluators of a Strands experiment, which are in the same file as its cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 from .common import judge_model, worded
 
 _TYPES = {"TrajectoryEvaluator": "trajectory"}
-"""Names that another evaluator of Baton has as well."""
+"""Names that another evaluator of Baton uses as well."""
 
 _JUDGED_UNUSED = (
     "include_inputs",
@@ -29,19 +29,19 @@ _BEDROCK_PARTS = 2
 
 
 def rubric_type(kind: str) -> str:
-    """Return the name of the rubric that stands for an evaluator of Strands.
+    """Return the rubric that is used for an evaluator of Strands.
 
     Raises:
-        InputError: Baton has none for it.
+        InputError: there is none.
     """
     return evaluator_entry(_TYPES.get(kind, kind)).type
 
 
 def judged_spec(kind: str, name: str | None, arguments: Mapping[str, Any]) -> EvaluatorSpec:
-    """Return an evaluator with the arguments of its class; what changes nothing is left out.
+    """Return an evaluator with the arguments of its class; arguments without effect are left out.
 
     Raises:
-        InputError: Baton has no rubric that stands for it.
+        InputError: Baton has no rubric for it.
     """
     rubric_type(kind)
     options = {key: value for key, value in arguments.items() if key not in _JUDGED_UNUSED}
@@ -56,7 +56,7 @@ def judged_spec(kind: str, name: str | None, arguments: Mapping[str, Any]) -> Ev
 
 
 def strands_model(name: str) -> str:
-    """Return a model as Baton names it; a plain id is one of Bedrock, as in Strands.
+    """Return a model by the name that Baton uses; a plain id is a Bedrock model, as in Strands.
 
     ``us.anthropic.claude-sonnet-4-20250514-v1:0`` is ``bedrock:us.anthropic...``.
     """
@@ -64,7 +64,7 @@ def strands_model(name: str) -> str:
     return f"bedrock:{name}" if dotted else judge_model(name)
 
 
-_KEYED_BY_NAME = "StateEquals"  # its name is that of the state it looks at
+_KEYED_BY_NAME = "StateEquals"  # its name is that of the state it checks
 _UNUSED = (
     "include_inputs",
     "model",
@@ -75,11 +75,11 @@ _UNUSED = (
 
 
 def read_experiment(path: Path) -> list[DataSpec] | None:
-    """Read the evaluators of an experiment; ``None`` when the file holds cases alone.
+    """Read the evaluators of an experiment; ``None`` when the file has only cases.
 
     Raises:
-        InputError: an evaluator is not known, names code or an address, or has wrong arguments;
-            with all.
+        InputError: an evaluator is unknown, names code or an address, or has wrong arguments; the
+            message lists every problem.
     """
     data = read_bytes(path)
     json = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
