@@ -120,14 +120,14 @@ def label_command(
 
 
 class _Walk:
-    """Shows what is to be labelled, one after the other, and takes keys."""
+    """Shows one dispatch after another, and reads the keys of labels."""
 
     def __init__(self, labelling: Labelling) -> None:
         self._labelling = labelling
         self._choices = dict(zip("123456789", labelling.choices, strict=False))
 
     def go(self) -> None:
-        """Ask until all is done or ``q`` is pressed."""
+        """Ask until everything is labelled or ``q`` is pressed."""
         labelling, total = self._labelling, len(self._labelling.things)
         if total > labelling.left:
             print(f"{total - labelling.left} of {total} are labelled already")
@@ -141,7 +141,7 @@ class _Walk:
         print(f"\n{total - labelling.left} of {total} are labelled{left}: {path}")
 
     def _takes_back(self) -> bool:
-        """Offer to take the last label back, as everything is labelled."""
+        """Offer to undo the last label, since everything is labelled."""
         print("\nall are labelled: u takes the last one back, any other key ends", flush=True)
         if read_key() == "u":
             self._undo()
@@ -172,7 +172,7 @@ class _Walk:
         print("  v view all   s skip   u undo   q quit", flush=True)
 
     def _answer(self) -> bool:
-        """Do what one key says; false when it ends the walk."""
+        """Handle one key; false when it ends the session."""
         while True:
             key = read_key()
             if key in ("q", *ENDS):
@@ -195,7 +195,7 @@ class _Walk:
                 return True
 
     def _number(self, first: str) -> float | None:
-        """Read a number that begins with this key; ``None`` when it is none of the scale."""
+        """Read a number that starts with this key; ``None`` when it is not on the scale."""
         typed, key = "", first
         while key not in (*ENTER, *ENDS):
             if key in ("\x7f", "\b"):
@@ -213,7 +213,7 @@ class _Walk:
         return score
 
     def _undo(self) -> None:
-        """Take the last label back and show again what it was about."""
+        """Undo the last label and show its subject again."""
         taken = self._labelling.take_back()
         if taken is None:
             print("nothing to undo")

@@ -37,7 +37,7 @@ def list_command(*names: str) -> int:
     known = [name for _, entries in kinds for entry in entries for name in entry.names]
     for name in names:
         if name not in known:
-            # There are about two hundred names: nobody reads them in an error message.
+            # There are about two hundred names: too many for an error message.
             hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all"
             raise InputError(f"nothing is called `{name}`; {hint}")
     console = console_for(sys.stdout)
@@ -64,7 +64,7 @@ def list_command(*names: str) -> int:
 
 
 def _options(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    """Yield each option with its default, and what it means where that is stated."""
+    """Yield each option with its default, and its description if there is one."""
     for field in msgspec.structs.fields(struct):
         if field.name != "type":
             described = inspect.type_info(field.type)

@@ -1,4 +1,4 @@
-"""What a command says beside its result, and of a command line that is wrong."""
+"""Notes that a command prints beside its result, and messages for wrong command lines."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from baton.model.secrets import mask
 from baton.model.visible import visible_line
 
 DEBUG = "--debug"
-"""The option of all commands that shows the traceback of a fault of Baton."""
+"""The option of all commands that shows the traceback of a bug in Baton."""
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 """Whether it was given."""
 quieting: ContextVar[bool] = ContextVar("quieting", default=False)
-"""Whether only the verdict is to be printed (`-q`): notes are left out then."""
+"""Whether only the verdict is printed (`-q`), without notes."""
 
 
 def note(text: str) -> None:
-    """Say something on standard error, which is never part of a report."""
+    """Print a note on standard error, which is never part of a report."""
     if not quieting.get():
         say(f"note: {text}")
 
 
 def say(text: str) -> None:
-    """Print one line on standard error; that nobody reads it any more changes nothing else.
+    """Print one line on standard error; a closed pipe is ignored.
 
-    A newline in an id or a file name is shown as an escape: it starts no line of its own. A pipe
-    may be closed, and a terminal (then writing is an input/output error).
+    A newline in an id or a file name is printed as an escape, so that it cannot start a new line. A
+    terminal may be closed as well (then writing is an input/output error).
     """
     with suppress(OSError):
         print(visible_line(mask(text)), file=sys.stderr, flush=True)
@@ -59,7 +59,7 @@ _FLAGS = {
 
 
 def flag(name: str, value: Any = ...) -> str:
-    """Name an option of a function as the command line has it: ``--max-cost``, ``--jobs 1``."""
+    """Return the command line's name for an option of a function: ``--max-cost``, ``--jobs 1``."""
     plain = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is ... or value is True:
         return plain
@@ -93,7 +93,7 @@ _OTHER_COMMANDS = {
     "fetch": "pull",
     "html": "report",
 }
-"""What other tools call a command, which is not near in spelling to Baton's."""
+"""Other tools' names for commands that are not similar to Baton's."""
 _OTHER_OPTIONS = {
     "--output": "`--html FILE`, `--junit FILE` and the like write reports",
     "-o": "`--html FILE`, `--junit FILE` and the like write reports",
@@ -101,11 +101,11 @@ _OTHER_OPTIONS = {
     "--threshold": "thresholds are options of evaluators, in a config",
     "--model": "`--judge PROVIDER:NAME` is the model of judges; agents have their own",
 }
-"""Options that `score` and `eval` do not have, and what does it instead."""
+"""Options that `score` and `eval` do not have, and what to use instead."""
 
 
 def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
-    """Word what is wrong with a command line, with the nearest names or what is missing."""
+    """Say what is wrong with a command line, with similar names or what is missing."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         word = error.unused_tokens[0]
         below = error.app is not None and bool(error.command_chain)
@@ -146,7 +146,7 @@ def _missing(error: MissingArgumentError, argument: Argument) -> str:
 
 
 def _wanted(argument: Argument) -> str:
-    """Say what an option takes: one of its choices, or a number; empty for anything else."""
+    """Say what an option expects: one of its choices, or a number; empty for anything else."""
     kinds = (argument.hint, *get_args(argument.hint))
     number = "a whole number" if int in kinds else "a number" if float in kinds else ""
     return _choices(argument) or number
@@ -162,7 +162,7 @@ def _choices(argument: Argument) -> str:
 
 
 def exit_code_of(unreadable: Sequence[str]) -> int:
-    """Name the files that could not be read, and return how a command ends that went on without."""
+    """Name the files that could not be read, and return the exit code of the command."""
     for problem in unreadable:
         say(f"! {problem}")
     if unreadable:

@@ -21,12 +21,12 @@ from .messages import note, quieting, say
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
-    """Read a whole number; left to itself, cyclopts rounds what is none."""
+    """Read a whole number; by default, cyclopts rounds fractions."""
     return int(tokens[0].value)
 
 
 MORE = Group("More options", sort_key=2)
-"""What few need at first: the help shows it after the options that most do."""
+"""The group of rarely needed options: the help shows it last."""
 LATER = Parameter(group=MORE)
 FEW = Group("Options", sort_key=1)
 FIRST = Parameter(group=FEW)
@@ -47,7 +47,7 @@ OUT = STORED
 
 
 def trust_in(folders: Sequence[Path]) -> Trust:
-    """Return the trust in files that are found; a person at a terminal is asked."""
+    """Return the trust in found files; asks the user at a terminal."""
 
     def ask(question: str) -> bool:
         *lines, last = question.splitlines()
@@ -64,7 +64,7 @@ def trust_in(folders: Sequence[Path]) -> Trust:
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class JudgeOptions:
-    """How to judge; what is given here goes before `judge:` of the config.
+    """How to judge; these options override `judge:` of the config.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class JudgeOptions:
     max_judge_calls: Whole | None = None
 
     def flags(self, *, rehearsal: bool = False) -> JudgeFlags:
-        """Check them together; raises InputError for what contradicts itself."""
+        """Check them together; raises InputError for contradictions."""
         return judge_flags(**asdict(self), rehearsal=rehearsal)
 
 
@@ -97,7 +97,7 @@ AS_JUDGED = JudgeOptions()
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Redacting:
-    """What gets a tag in its place; what is given here goes before `redact:` of the config.
+    """What to replace with tags; these options override `redact:` of the config.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ class Redacting:
 
     @property
     def asked(self) -> Redaction | None:
-        """What to redact where the options say so; ``None`` leaves it to a folder."""
+        """What to redact according to the options; ``None`` if they do not say."""
         return None if self == AS_CONFIGURED else self.over(ON)
 
     def over(self, configured: Redaction) -> Redaction:
-        """Put the options over what a config says; raises InputError for contradictions."""
+        """Override a config's settings with the options; raises InputError for contradictions."""
         return redaction_with(configured, self.redact, self.redact_kind)
 
 
@@ -128,7 +128,7 @@ AS_CONFIGURED = Redacting()
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Scoring:
-    """What every command that scores takes of how to score.
+    """Options for scoring that all commands that score have.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Playing:
     app: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return those that are given, as options of a function of ``session``."""
+        """Return the given ones as options of a function of ``session``."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -194,7 +194,7 @@ AS_PLAYED = Playing()
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Proposing(JudgeOptions):
-    """How to judge and propose; what is given here goes before `judge:` of the config.
+    """How to judge and propose; these options override `judge:` of the config.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ PROPOSING = Proposing()
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Improving(Scoring):
-    """What scores and proposes.
+    """Models that score and propose.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ AS_IMPROVED = Improving()
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Workers:
-    """Where the work is done; what is given here goes before `backend:` of the config.
+    """Where the work is done; these options override `backend:` of the config.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class Showing:
     show: Annotated[Whole, LATER] = 10
 
     def begin(self) -> None:
-        """Leave notes out from now on, where only the verdict is asked for.
+        """Print no notes from now on if only the verdict is requested.
 
         Raises:
             InputError: options that contradict each other.

@@ -1,4 +1,4 @@
-"""What ``score``, ``eval`` and ``report`` print and write of an evaluation."""
+"""What ``score``, ``eval`` and ``report`` print and write about an evaluation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNDELIVERED = 3
 
 @contextmanager
 def readers_may_leave() -> Iterator[None]:
-    """Let whoever reads standard output stop (``| head``): the verdict stays what it is."""
+    """Let the reader of standard output stop (``| head``) without an effect on the verdict."""
     try:
         with naming("standard output"):
             yield
@@ -45,9 +45,9 @@ def report(
     showing: Showing = SHORT,
     reports: Reports = NONE,
 ) -> int:
-    """Print the report, write those that are asked for, and return the exit code.
+    """Print the report, write the requested files, and return the exit code.
 
-    ``reports`` are those beside the config's.
+    ``reports`` are in addition to the config's.
     """
     config = written.config
     evaluation = read_evaluation(
@@ -66,10 +66,10 @@ def report(
             print_short_or_long(evaluation, showing)
     write_reports(evaluation, reporters, reports.files())
     if sys.stdout.isatty() and not (showing.json or showing.quiet):
-        # For people at a terminal; logs of CI stay as they are.
+        # For people at a terminal; CI logs are not changed.
         note(f"in the browser: baton view {shlex.quote(str(written.folder))}")
     if github:
-        # Annotations go where GitHub reads what is printed.
+        # Annotations go to the output that GitHub parses.
         annotations = command_output(sys.stderr if showing.json else sys.stdout)
         report_entry("github").target(evaluation, annotations)
     undelivered = deliver(evaluation, reporters)
@@ -99,7 +99,7 @@ def verdict_line(evaluation: StoredEvaluation) -> str:
 
 
 def print_estimate(estimate: JudgingEstimate | None, *, json: bool) -> int:
-    """Print what judging would take (``--dry-run``); return the exit code."""
+    """Print the estimate for judging (``--dry-run``); return the exit code."""
     lines: Sequence[str]
     if estimate is None:
         lines = ["dry run: no evaluator asks a judge"]

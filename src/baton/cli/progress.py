@@ -1,4 +1,4 @@
-"""How far an evaluation is: a bar on a terminal, a line now and then anywhere else."""
+"""Progress of an evaluation: a bar on a terminal, otherwise an occasional line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LINES = 10
 
 
 class Counter:
-    """Counts results and words how many there are of each status."""
+    """Counts results, and describes how many have each status."""
 
     def __init__(self) -> None:
         self._counts: dict[Status, int] = dict.fromkeys(STATUSES, 0)
 
     def add(self, status: Status) -> int:
-        """Count one; return how many there are in all."""
+        """Count one; return the total."""
         self._counts[status] += 1
         return sum(self._counts.values())
 
@@ -31,7 +31,7 @@ class Counter:
 
 
 class Bar:
-    """A bar that is drawn over and over."""
+    """A bar that is redrawn."""
 
     def __init__(self, total: int, console: Console) -> None:
         self._counter = Counter()
@@ -45,17 +45,17 @@ class Bar:
         )
         self._task = self._progress.add_task("", total=total)
         self._progress.start()
-        # Rich prints above the bar what others print now; it is made visible before that.
+        # Rich prints other output above the bar; control characters are escaped before that.
         sys.stdout, sys.stderr = safe_around(sys.stdout), safe_around(sys.stderr)
 
     def add(self, result: CaseResult) -> None:
         """Take one more result."""
         self._counter.add(result.status)
-        with suppress(OSError):  # a terminal that was closed: the results are written anyway
+        with suppress(OSError):  # the terminal was closed: results are written anyway
             self._progress.update(self._task, advance=1, description=str(self._counter))
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         with suppress(OSError):
             self._progress.stop()
 
@@ -72,11 +72,11 @@ class Lines:
         """Take one more result."""
         done = self._counter.add(result.status)
         if done % self._step == 0 or done == self._total:
-            with suppress(OSError):  # that nobody reads along changes nothing
+            with suppress(OSError):  # a closed pipe changes nothing
                 print(f"{done} of {self._total}: {self._counter}", file=self._out, flush=True)
 
     def close(self) -> None:
-        """Do nothing: every line is there."""
+        """Do nothing: all lines are printed."""
 
 
 def progress(total: int, out: IO[str] | Any = None) -> Bar | Lines:

@@ -42,7 +42,7 @@ def pull_command(
     Parameters
     ----------
     store
-        Where the traces are.
+        The store of the traces.
     url
         Address of the store; without it `PHOENIX_COLLECTOR_ENDPOINT` (or else
         http://localhost:6006), or `LANGFUSE_BASE_URL`.
@@ -61,7 +61,7 @@ def pull_command(
     timeout
         Seconds to wait for an answer.
     retry_attempts
-        How often a request is tried.
+        How often a request is attempted.
     retry_delay
         Seconds before the second attempt; doubled for each further one.
     max_answer_mib

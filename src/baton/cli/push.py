@@ -11,9 +11,9 @@ from .messages import note
 
 
 def push_command(*files: Path, server: str | None = None, project: str | None = None) -> int:
-    """Send recordings to a server, which keeps and scores them like what agents send by themselves.
+    """Send recordings to a server, which stores and scores them like other conversations.
 
-    A transcript of Claude Code goes with its sub-agents. What is sent twice is kept once.
+    A transcript of Claude Code is sent with its sub-agents. Sending it twice stores it once.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def record_command(
 ) -> int:
     """Run a program and record what its agents do, without changing its code.
 
-    `baton record -- python app.py`. All that its Python processes do goes to a file that every
-    command reads, or to a server, and nowhere else. The exit code is the program's.
+    `baton record -- python app.py`. What its Python processes do is written to a file that every
+    command reads, or sent to a server, and nowhere else. The exit code is the program's.
 
     Parameters
     ----------

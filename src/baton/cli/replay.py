@@ -59,7 +59,7 @@ def replay_command(
 
     `baton replay [AGENT|CONFIG] RECORDING...` plays each dispatch of recordings again,
     `baton replay [AGENT|CONFIG] CASES...` dispatch cases. Tools are answered from the recording:
-    none runs, but those of --live-tools. The exit code is 1 when a case fails in what was asked for
+    none runs except those of --live-tools. The exit code is 1 when a case fails its expectation
     (with --with: with the change), 3 when a play broke, and 0 otherwise.
 
     Parameters
@@ -77,7 +77,7 @@ def replay_command(
         (`child`); the sender with the recorded result (`integration`); or all messages of a
         recording (`conversation`). A case says it itself; for recordings it is the decision.
     changes
-        Play also with a text of the agents changed: NAME=FILE, as in agent:desk=new.md; NAME is one
+        Also play with a changed text of the agents: NAME=FILE, as in agent:desk=new.md; NAME is one
         of `baton components`, and of examples FILE may be cases.yaml:id1,id2. May be given several
         times.
     repeat
@@ -94,7 +94,7 @@ def replay_command(
     show
         How many cases are printed.
     output
-        Keep both plays as evaluations in this new folder, for `baton view`, `show` and `compare`.
+        Store both plays as evaluations in this new folder, for `baton view`, `show` and `compare`.
     max_agent_cost
         The most that the agents may cost in all plays, in USD; cases after that are errors.
     name
@@ -123,7 +123,7 @@ def replay_command(
     )
     note_ignored_interrupts()
     target, moments = target_and_moments(words)
-    with redirect_stdout(sys.stderr):  # what agents print is no part of the report
+    with redirect_stdout(sys.stderr):  # what agents print is not part of the report
         replayed = replay(
             moments,
             target,

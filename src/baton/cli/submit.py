@@ -101,8 +101,7 @@ def submit_command(
 
 
 def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Reports = NONE) -> int:
-    """Print an evaluation's report from a server, write the requested files, return the exit code.
-    """
+    """Print a server's report of an evaluation, write requested files, return the exit code."""
     if job.state in ("waiting", "running"):
         say(f"evaluation {job.id} is {job.state}")
         return 3

@@ -434,8 +434,7 @@ BELOW = {
 
 
 def examples_text(examples: tuple[Example, ...]) -> str:
-    """Return examples as the help shows them: each below a line that says what it is for.
-    """
+    """Return examples as the help shows them: each below a line that says what it is for."""
     lines = []
     for example in examples:
         lines += [f"    # {example.what}"] if example.what else []

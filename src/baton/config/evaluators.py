@@ -142,8 +142,7 @@ def choose_evaluators(
     trust: Trust = NOBODY,
     own_code: bool = True,
 ) -> Plan:
-    """Return the plan with its evaluators: those given, else the config's, else those for the
-    cases.
+    """Return the plan with its evaluators: those given, else the config's, else the cases'.
 
     Args:
         dataset: the cases; without any, only evaluators that need none are used.
@@ -153,7 +152,8 @@ def choose_evaluators(
         criteria: criteria of ADK that are given.
         criteria_found: whether data named the criteria, so that code in them needs trust.
         by_cases: choose by what cases state. Otherwise this applies only to files that name
-            evaluators, and all others get ``agent_chain``. trust: for criteria that were found.
+            evaluators, and all others get ``agent_chain``.
+        trust: for criteria that were found.
         own_code: import the user's code.
 
     Raises:

@@ -111,8 +111,7 @@ def _head(repository: _Repository) -> str | None:
 
 
 def _text(file: Path, most: int = _SMALL) -> str:
-    """Read a small file; raises OSError if it is not regular, such as a pipe that never ends.
-    """
+    """Read a small file; raises OSError if it is not regular, such as a pipe that never ends."""
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as opened:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -368,9 +368,7 @@ def _located(document: Document, path: tuple[str | int, ...], error: InputError)
 def _dataset_paths(
     document: Document, spec: str | list[str] | DatasetSpec | None, folder: Path
 ) -> list[str]:
-    """Return paths relative to the current folder; raises InputError for a pattern that matches
-    nothing.
-    """
+    """Return paths seen from here; raises InputError for a pattern that matches nothing."""
     if spec is None:
         return []
     if not isinstance(spec, DatasetSpec):

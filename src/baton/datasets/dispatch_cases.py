@@ -182,10 +182,11 @@ def dispatch_case(
         dispatch_id: the dispatch, by its id in the trace.
         form: how the case is played.
         context_turns: the number of turns before and after the dispatch that the case holds in
-            full; of other turns it holds the user's message and the answer. expected: the expected
-            result; nothing is stated when left out. failure_modes: tags for what went wrong.
-            versions: hashes of texts that the trace does not hold, such as the ``set`` of cases.
-            id: the id of the case; that of the trace with that of the dispatch when left out.
+            full; of other turns it holds the user's message and the answer.
+        expected: the expected result; nothing is stated when left out.
+        failure_modes: tags for what went wrong.
+        versions: hashes of texts that the trace does not hold, such as the ``set`` of cases.
+        id: the id of the case; that of the trace with that of the dispatch when left out.
 
     Raises:
         InputError: the trace has no such dispatch.

@@ -181,8 +181,7 @@ class LabelFile:
                 raise InputError(problems)
 
     def labelled(self, rubric: str, by: str | None) -> list[tuple[str, str]]:
-        """Return ids of traces, and the subjects in them that this person labelled by a rubric.
-        """
+        """Return ids of traces, and the subjects in them that this person labelled by a rubric."""
         return [
             (str(line.trace), str(line.what))
             for line in self._lines
@@ -201,8 +200,7 @@ class LabelFile:
         self._lines.append(line)
 
     def take_back(self, rubric: str, by: str | None) -> Label | None:
-        """Remove the last line and return it; ``None`` if the label is a different one.
-        """
+        """Remove the last line and return it; ``None`` if the label is a different one."""
         if not self._lines or (self._lines[-1].rubric, self._lines[-1].by) != (rubric, by):
             return None
         data = self.path.read_bytes().rstrip()

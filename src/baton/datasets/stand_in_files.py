@@ -82,8 +82,7 @@ _LENGTH, _RATIO = 10, 0.5
 
 
 def chaos(effects: ChaosEffects) -> StandIns:
-    """Read the effects of a chaos case of Strands: they are applied to tools that run.
-    """
+    """Read the effects of a chaos case of Strands: they are applied to tools that run."""
     return StandIns(
         tools={
             name: StandIn(mode="live", faults=[_fault(each) for each in some])

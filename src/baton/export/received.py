@@ -1,4 +1,4 @@
-"""Spans and log records that were received, as OTLP JSON: reading it gives the same ones."""
+"""Received spans and log records as OTLP JSON; reading it gives the same ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .wire_json import Json
 def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
     """Write spans and log records as one export, with their resources and scopes.
 
-    What an earlier reader left out (bytes, of which length and hash are known; the kind of a span)
-    is not there any more.
+    What an earlier reader left out is lost (bytes, of which only length and hash were kept; the
+    kind of a span).
     """
     message: Json = {}
     if spans:
@@ -46,7 +46,7 @@ def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
 
 
 def _together(items: Iterable[tuple[dict[str, Any], str, Any]]) -> list[tuple[Any, str, list[Any]]]:
-    """Put together what has one resource (the same object) and one scope, in the order it comes."""
+    """Group items with the same resource (the same object) and scope, in their order."""
     groups: dict[tuple[int, str], tuple[Any, str, list[Any]]] = {}
     for resource, scope, item in items:
         groups.setdefault((id(resource), scope), (resource, scope, []))[2].append(item)
@@ -105,7 +105,7 @@ def _attributes(values: Mapping[str, Any]) -> list[Json]:
 
 
 def _value(value: Any) -> Json:
-    """Write a value. Unlike where Baton names attributes itself, objects stay objects."""
+    """Write a value. Objects stay objects, unlike in attributes that Baton itself makes."""
     if value is None:
         return {}
     if isinstance(value, str):
@@ -122,4 +122,4 @@ def _value(value: Any) -> Json:
 
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-"""As the JSON of protobuf writes them."""
+"""As written in protobuf's JSON."""

@@ -1,7 +1,7 @@
 """Scores as ``gen_ai.evaluation.result`` events of OpenTelemetry's GenAI conventions.
 
-An error has ``error.type`` and neither value nor label; a score that was skipped has the label
-``skipped`` and no value. Nothing that is no verdict looks like one.
+An error has ``error.type`` and neither value nor label; a skipped score has the label ``skipped``
+and no value. So nothing but a verdict looks like a verdict.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _CALL_IDS = (".call.id", ".use_id", ".tool_call_id", "tool.id", "tool_call.id")
 
 
 class SpanIds(NamedTuple):
-    """Where a span is: lower-case hex."""
+    """The ids of a span: lower-case hex."""
 
     trace_id: str
     span_id: str
 
 
 class Written:
-    """The spans that Baton writes of a record."""
+    """The spans that Baton writes for a record."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = spans.trace_id(trace)
@@ -50,13 +50,13 @@ class Written:
                 self._places[dispatch.id] = ("dispatch", dispatch.id)
 
     def of(self, subject: Sequence[str]) -> SpanIds:
-        """Return the span of the first object that has one, else that of the conversation."""
+        """Return the span of the first object that has one, else the conversation's."""
         place = next((self._places[id_] for id_ in subject if id_ in self._places), ROOT)
         return SpanIds(self._trace, spans.span_id(self._trace, *place))
 
 
 class _Spans:
-    """The spans of one conversation: what each is in, and the calls they are of."""
+    """The spans of one conversation: their parents, and their calls."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.ids: dict[str, SpanIds] = {}
@@ -116,7 +116,7 @@ class Read:
 
 
 class Originals:
-    """The spans in some files, by the id of their conversation; those Baton wrote do not count."""
+    """The spans in some files, by the id of their conversation, without those written by Baton."""
 
     def __init__(self, paths: Sequence[Path], exclude: Sequence[Path] = ()) -> None:
         left_out = {path.resolve() for path in exclude}
@@ -133,11 +133,11 @@ class Originals:
                 if others.spans:
                     by_conversation[conversation.id] = _Spans(others.spans)
         except InputError:
-            pass  # what is whole was read; what is broken was said when the traces were
+            pass  # complete files were read; broken ones were reported when the traces were read
         self._spans: Mapping[str, _Spans] = by_conversation
 
     def of(self, trace: Trace) -> Read | None:
-        """Return the spans a record was read from; ``None`` when it was read from none."""
+        """Return the spans that a record was read from; ``None`` if there are none."""
         spans = self._spans.get(trace.id) if trace.source.format == "otlp" else None
         return Read(trace, spans) if spans is not None else None
 
@@ -146,7 +146,7 @@ EVENT = "gen_ai.evaluation.result"
 _INFO, _ERROR = 9, 17
 _LABELS = {"passed": "pass", "failed": "fail", "skipped": "skipped"}
 _OTHER = "_OTHER"
-"""What OpenTelemetry writes for an error that has no class."""
+"""OpenTelemetry's value for an error without a class."""
 Json = dict[str, Any]
 
 
@@ -193,7 +193,7 @@ def events_of(
 def event_of(
     score: Score, span: SpanIds | None, at: float | None, observed: float, more: Json
 ) -> LogRecord:
-    """Return the event of a score; ``more`` are attributes of what was scored."""
+    """Return the event of a score; ``more`` are attributes of the scored object."""
     attributes = {
         "gen_ai.evaluation.name": score.evaluator,
         "gen_ai.evaluation.score.value": score.value,

@@ -1,4 +1,4 @@
-"""Recordings and evaluations, one after the other, to where they are to go."""
+"""Export recordings and evaluations, one after the other, to a file or an endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _as_recorded(trace: Trace) -> Trace:
 
 
 class Exported(msgspec.Struct):
-    """How much was written; ``unread`` are recordings, or parts of them, that cannot be read."""
+    """How much was written; ``unread`` are recordings, or parts of them, that could not be read."""
 
     traces: int = 0
     spans: int = 0
@@ -50,15 +50,15 @@ def export(
     on_note: Say,
     redact: Redaction | None = None,
 ) -> Exported:
-    """Write the spans of recordings, and the results of evaluation folders, each when it is read.
+    """Write the spans of recordings, and the results of evaluation folders, as they are read.
 
-    ``redact`` says what is taken out of them: secrets by default, or what a folder says.
-    ``traces`` are the recordings that evaluations were made from, where these are not believed.
-    ``priced`` fills in what they cost.
+    ``redact`` says what to replace in them: secrets by default, or what a folder says. ``traces``
+    are the recordings that evaluations were made from, if the stored paths are not used. ``priced``
+    fills in costs.
 
     Raises:
-        InputError: a path is no recording, or the sink does not take what it is given.
-        NotDelivered: an endpoint did not.
+        InputError: a path is not a recording, or the sink does not accept the data.
+        NotDelivered: an endpoint did not accept it.
     """
     done = Exported()
     folders = [path for path in paths if is_evaluation(path)]
@@ -117,7 +117,7 @@ def export_evaluation(
 def _without(
     traces: Iterator[Trace], originals: Originals, folder: Path, on_note: Say
 ) -> Iterator[Trace]:
-    """Leave out what was read from spans: these are where the results belong."""
+    """Leave out traces that were read from spans: results belong to those spans."""
     skipped = 0
     for trace in traces:
         if originals.of(trace) is None:
@@ -130,7 +130,7 @@ def _without(
 
 
 def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:
-    """Yield the traces that an evaluation keeps, or that it judged where they lie."""
+    """Yield the traces that an evaluation stores, or the recordings that it scored."""
     recordings = recordings_of(evaluation)
     if recordings.refused is None:
         yield from iter_traces(
@@ -151,7 +151,7 @@ def _spans(traces: Iterator[Trace], sink: Sink, done: Exported, priced: Price) -
 
 
 def write_json_lines(evaluation: StoredEvaluation, out: IO[str]) -> None:
-    """Write JSON lines: events of the results, and the spans of what was not read from spans."""
+    """Write JSON lines: events of results, and spans of traces that were not read from spans."""
     export_evaluation(evaluation, _Text(out), Exported())
 
 
@@ -159,17 +159,17 @@ def endpoint_of(address: str, headers_from: str | None) -> Sink:
     """Open the endpoint that a config names; nothing is sent yet.
 
     Raises:
-        InputError: the address is none, or the variable with the headers is not set.
+        InputError: the address is not valid, or the variable with the headers is not set.
     """
     headers = headers_of(headers_from) if headers_from is not None else {}
     return open_endpoint(address, encoding=None, headers=headers, limits=Limits())
 
 
 def send_otlp(evaluation: StoredEvaluation, address: str, headers_from: str | None) -> None:
-    """Send what :func:`write_json_lines` writes.
+    """Send what :func:`write_json_lines` would write.
 
     Raises:
-        InputError: the endpoint wants other headers, or takes no such data.
+        InputError: the endpoint needs other headers, or does not accept this data.
         NotDelivered: it could not be sent.
     """
     sink = endpoint_of(address, headers_from)

@@ -23,7 +23,7 @@ from .spans import nanos, spans_of
 
 
 def sdk_spans(trace: Trace, made_by: Resource) -> Iterator[ReadableSpan]:
-    """Yield what :func:`spans_of` writes of a record; ``made_by`` tells the program."""
+    """Yield the spans that :func:`spans_of` makes of a record; ``made_by`` names the program."""
     for span in spans_of(trace):
         is_dispatch = span.attributes[own.KIND] == "dispatch"
         yield ReadableSpan(

@@ -23,19 +23,19 @@ from baton.readers.otlp.span import Span
 from .wire_json import LogRecord, Signal, encode_json, rejected_of
 
 _BUSY = (429, 502, 503, 504)
-"""What OTLP says may be sent again."""
+"""Statuses that OTLP allows to retry."""
 _LONGEST_WAIT = 120.0
-"""Seconds that an endpoint may ask to wait."""
+"""The longest wait that an endpoint may ask for, in seconds."""
 _ANSWER_SECONDS = 600.0
-"""Seconds for one request in all: 2 MiB are sent, and a few bytes come back."""
+"""Seconds for one whole request: 2 MiB are sent, and a few bytes come back."""
 _FIXED = ("max_answer_mib", "max_seconds")
-"""Limits without an option: nobody needs more of an answer that holds two numbers."""
+"""Limits without an option: an answer that holds two numbers is short."""
 _MEDIA = {"json": "application/json", "protobuf": "application/x-protobuf"}
 _PATHS: dict[Signal, str] = {"traces": "/v1/traces", "logs": "/v1/logs"}
 
 
 class NotDelivered(BatonError):  # noqa: N818 - says what happened
-    """An endpoint that did not take what it was sent."""
+    """An endpoint that did not accept the data."""
 
 
 class Limits(NamedTuple):
@@ -55,7 +55,7 @@ class Endpoint:
         """Open no connection yet.
 
         Raises:
-            InputError: the address is none, or holds credentials.
+            InputError: the address is not valid, or holds credentials.
         """
         text = url.strip().rstrip("/")
         for path in _PATHS.values():
@@ -88,7 +88,7 @@ class Endpoint:
         """Send one export and return the answer.
 
         Raises:
-            InputError: the endpoint wants other credentials, or none of such data.
+            InputError: the endpoint needs other credentials, or does not accept this data.
             NotDelivered: no connection, no answer in time, or a refusal, after all attempts.
         """
         if self._open is None:
@@ -124,20 +124,20 @@ def _refusal(url: str, error: Refused) -> BatonError:
 
 Encoding = Literal["json", "protobuf"]
 AT_ONCE = 512
-"""Spans or records in one request: an OpenTelemetry SDK sends as many."""
+"""Spans or records in one request: as many as an OpenTelemetry SDK sends."""
 LARGE = 2 << 20
-"""Characters of attributes in one request, beyond which the next one starts."""
+"""Characters of attributes after which a new request starts."""
 Items = Sequence[Span | LogRecord]
 
 
 class Sink(Protocol):
-    """What takes spans and log records."""
+    """Accepts spans and log records."""
 
     def add(self, items: Items) -> None:
-        """Take spans or log records, not both."""
+        """Add spans or log records, not both."""
 
     def finish(self) -> None:
-        """Be complete."""
+        """Complete the output."""
 
     def close(self) -> None:
         """Release everything; an incomplete file is removed."""
@@ -150,11 +150,11 @@ def _is_address(target: str) -> bool:
 def open_sink(
     target: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
 ) -> Sink:
-    """Open a file or an endpoint, by how the target is written.
+    """Open a file or an endpoint, depending on the target.
 
     Raises:
-        InputError: the file cannot be written, its suffix says no format, the address is none, or
-            protobuf lacks its library.
+        InputError: the file cannot be written, its suffix is no known format, the address is not
+            valid, or the protobuf library is missing.
     """
     if _is_address(target):
         return open_endpoint(target, encoding=encoding, headers=headers, limits=limits)
@@ -171,7 +171,7 @@ def open_sink(
 def open_endpoint(
     address: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
 ) -> Sink:
-    """Open an endpoint, which is sent nothing yet; raises as :func:`open_sink` does."""
+    """Open an endpoint without sending anything; raises like :func:`open_sink`."""
     chosen = encoding or ("protobuf" if is_installed("opentelemetry.proto") else "json")
     if chosen == "protobuf":
         _need_proto()
@@ -191,14 +191,14 @@ def batches(items: Items) -> Iterator[Items]:
 
 
 class _File:
-    """A file that is there when all is written, and that an export that fails leaves as it was."""
+    """A file that is replaced when everything is written: a failed export does not change it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._draft = path.with_name(f"{path.name}.part")
         try:
             make_folder(self._draft.parent)
-            self._draft.unlink(missing_ok=True)  # left by a crash, or a link that leads elsewhere
+            self._draft.unlink(missing_ok=True)  # left by a crash, or a link to another place
             self._file: IO[bytes] | None = open_own(self._draft, "xb")
         except OSError as error:
             message = f"cannot be written: {error.strerror}"
@@ -230,16 +230,16 @@ class JsonFile(_File, ABC):
     """A file of exports as OTLP JSON."""
 
     def add(self, items: Items) -> None:
-        """Take spans or log records, not both."""
+        """Add spans or log records, not both."""
         self.add_encoded(encode_json(items))
 
     @abstractmethod
     def add_encoded(self, data: bytes) -> None:
-        """Take an export that is JSON already, on one line."""
+        """Add an export that is JSON already, on one line."""
 
 
 class _Lines(JsonFile):
-    """A line for each record, as the file exporter of an OpenTelemetry Collector has them."""
+    """A line for each export, like the file exporter of an OpenTelemetry Collector."""
 
     def add_encoded(self, data: bytes) -> None:
         self.write(data + b"\n")
@@ -260,7 +260,7 @@ class _OneJson(JsonFile):
 
 
 class _Pb(_File):
-    """Serialised exports one after the other, which is one export."""
+    """Serialised exports one after the other, which together are one export."""
 
     _kind: type | None = None
 
@@ -277,7 +277,7 @@ class _Pb(_File):
 
 
 class _ToEndpoint:
-    """Requests to an endpoint; what it refuses of one is an error."""
+    """Requests to an endpoint; a partial refusal is an error."""
 
     def __init__(
         self, url: str, encoding: Encoding, headers: Mapping[str, str], limits: Limits
@@ -311,7 +311,7 @@ class _ToEndpoint:
 
                 count, reason = proto_rejected_of(signal, answer)
         except (ValueError, TypeError):
-            return  # delivered, says the status; many stores answer with words of their own
+            return  # the status says delivered; many stores answer with other text
         if count:
             what = "spans" if signal == "traces" else "results"
             said = f": {reason}" if reason else ""
@@ -327,7 +327,7 @@ _ENDPOINT, _HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS
 
 
 def is_endpoint(target: str) -> bool:
-    """Tell an address, or the `env` that stands for one, from a file."""
+    """Tell whether a target is an address, or `env`, and not a file."""
     return target == "env" or _is_address(target)
 
 
@@ -335,7 +335,7 @@ def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]
     """Return a file or an address, and headers; ``env`` is what OpenTelemetry's variables say.
 
     Raises:
-        InputError: a variable that is asked for is not set, or holds no headers.
+        InputError: a variable that is needed is not set, or holds no headers.
     """
     if otlp != "env":
         return otlp, headers_of(headers_from) if headers_from is not None else {}

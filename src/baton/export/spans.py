@@ -24,21 +24,21 @@ Place = tuple[str, str]
 
 
 class Nesting(NamedTuple):
-    """For each object the one it is in; the trace is in none."""
+    """The parent of each object; the trace has none."""
 
     parents: dict[Place, Place]
 
     def parent(self, place: Place) -> Place:
-        """Return what an object is in."""
+        """Return the parent of an object."""
         return self.parents.get(place, ROOT)
 
 
 def nest(trace: Trace) -> Nesting:
-    """Find what every object is in.
+    """Find the parent of every object.
 
-    A delegate, and what it sets to work, is in the run that made it, in the call where one
-    did. Control that moves on stays on its level: what a transfer, a sequence or a return starts
-    is beside the run that had control before, so that a long relay is no deep tree.
+    A delegate and the runs that it starts are inside the run that made it, or inside its tool call
+    if there is one. When control moves on, the level stays: the target of a transfer, a sequence or
+    a return is a sibling of the run that had control before, so a long relay is not a deep tree.
     """
     made = {d.id: d for turn in trace.turns for d in turn.dispatches}
     calls = {step.id for turn in trace.turns for run in turn.runs for step in run.steps}
@@ -63,7 +63,7 @@ def nest(trace: Trace) -> Nesting:
     for turn in trace.turns:
         for run in turn.runs:
             first = made.get(run.started_by[0]) if run.started_by else None
-            # What a run is in that a dispatch started; `None` where that is its turn.
+            # The parent of a run that a dispatch started; `None` if that is its turn.
             inside: Place | None = None
             if first is not None and (first.kind == "delegate" or first.to_kind == "workflow"):
                 inside = ("dispatch", first.id)
@@ -75,7 +75,7 @@ def nest(trace: Trace) -> Nesting:
 
 
 def _is_below(parents: dict[Place, Place], place: Place, above: Place) -> bool:
-    """Tell whether ``place`` is, or is inside of, ``above``: a circle would have no root."""
+    """Tell whether ``place`` is ``above`` or inside it: a cycle would have no root."""
     while place != above:
         if place == ROOT:
             return False
@@ -87,9 +87,9 @@ _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
 
 def trace_id(trace: Trace) -> str:
-    """Return 32 hex digits made of the id of a record and what happened in it.
+    """Return 32 hex digits, a hash of the id of a record and its events.
 
-    Where it was read, which case it met and what is known of its agents do not count.
+    Its location, its case and its agent cards are not included.
     """
     return sha256(_ENCODE([trace.id, trace.turns])).hexdigest()[:32]
 
@@ -105,17 +105,17 @@ Named = tuple[str, float | None]
 
 
 def nanos(at: float) -> int:
-    """Return the nearest nanosecond that OTLP can write; reading it gives the same double."""
+    """Return the nearest nanosecond in OTLP; reading it gives the same float."""
     numerator, denominator = at.as_integer_ratio()
     whole = (2 * numerator * 10**9 + denominator) // (2 * denominator)
     return min(max(whole, 0), _MOST)
 
 
 def span_times(times: Sequence[Named], fallback: float) -> tuple[float, float, Attributes]:
-    """Return start and end of a span, and in attributes what they do not tell of the record.
+    """Return start and end of a span, and attributes for what they cannot express.
 
-    A span has to have both: what the record does not know is named, and ``fallback`` stands for
-    the start.
+    A span must have both: unknown ones are named in an attribute, and ``fallback`` is used as the
+    start.
     """
     known = [at for _, at in times]
     start = fallback if known[0] is None else known[0]
@@ -124,7 +124,7 @@ def span_times(times: Sequence[Named], fallback: float) -> tuple[float, float, A
 
 
 def event_time(times: Sequence[Named], fallback: float) -> tuple[float, Attributes]:
-    """Return the time of an event, and in attributes what it does not tell of the record."""
+    """Return the time of an event, and attributes for what it cannot express."""
     at = fallback if times[0][1] is None else times[0][1]
     return at, _exceptions(times, (at,))
 
@@ -145,7 +145,7 @@ _SUMMED = "claude_agent.subagent.aggregated_"
 
 
 def of_trace(trace: Trace) -> Attributes:
-    """Return what the whole conversation spent, as its source says, or else as its runs do."""
+    """Return the usage of the whole conversation: the source's, or else summed over runs."""
     runs = [run.usage for turn in trace.turns for run in turn.runs]
     total = trace.usage if trace.usage is not None else sum_usage(runs)
     spent = _attributes(total)
@@ -160,14 +160,14 @@ def of_runs(runs: Sequence[AgentRun]) -> Attributes:
 
 
 def of_run(trace: Trace, run: AgentRun, made: Sequence[Dispatch]) -> Attributes:
-    """Add up a run and all below it; ``made`` are the dispatches it made."""
+    """Add up a run and everything below it; ``made`` are the dispatches it made."""
     delegates = [dispatch for dispatch in made if dispatch.kind == "delegate"]
     below = dispatched_runs(trace, delegates) if delegates else []
     return of_runs([run, *(each for each in below if each.id != run.id)])
 
 
 def of_dispatch(trace: Trace, dispatch: Dispatch) -> Attributes:
-    """Add up all that a dispatch set to work, also by the names that traceAI has for it."""
+    """Add up all runs that a dispatch started, also under traceAI's attribute names."""
     total = dispatch_usage(trace, dispatch).with_children
     spent = _attributes(total)
     names = {
@@ -179,7 +179,7 @@ def of_dispatch(trace: Trace, dispatch: Dispatch) -> Attributes:
 
 
 def _attributes(total: Usage | None) -> Attributes:
-    """Write a sum; tokens of GenAI's input have the cached ones in them."""
+    """Write a total; GenAI's input tokens include cached ones."""
     if total is None:
         return {}
     counts = (total.input_tokens, total.cache_read_tokens, total.cache_write_tokens)
@@ -196,9 +196,9 @@ def _attributes(total: Usage | None) -> Attributes:
 
 
 def _supervisor(trace: Trace) -> Attributes:
-    """Return what the agent that opens the conversation is told, and the tools that it has.
+    """Return the instructions and tools of the agent that opens the conversation.
 
-    They have the names of traceAI's conversation span.
+    They have the attribute names of traceAI's conversation span.
     """
     first = next((run for turn in trace.turns for run in turn.runs), None)
     if first is None:
@@ -223,7 +223,8 @@ _FAILED = ("failed", "refused")
 def spans_of(trace: Trace, priced: Trace | None = None) -> list[Span]:
     """Write a record as the spans of one trace, parents first.
 
-    ``priced`` is the same with its costs: ids are those of ``trace``, so that prices change none.
+    ``priced`` is the same trace with costs: ids come from ``trace``, so that prices do not change
+    them.
     """
     return _Writer(trace_id(trace), priced or trace).spans()
 
@@ -256,7 +257,7 @@ class _Writer:
             self._starts[place] = at
 
     def _start(self, place: Place) -> float:
-        """Return when something starts, or else the nearest thing around it."""
+        """Return the start of an object, or else of the nearest object around it."""
         while place not in self._starts:
             place = self._nesting.parent(place)
         return self._starts[place]
@@ -385,7 +386,7 @@ class _Writer:
             attributes[_SUB + "prompt"] = dispatch.prompt.plain()
         if dispatch.tools_allowed is not None:
             attributes[_SUB + "tools"] = own.as_json(dispatch.tools_allowed)
-        # The call that set to work the agent that made this dispatch.
+        # The call that started the agent that made this dispatch.
         sender = self._runs.get(dispatch.from_run or "")
         started_by = sender.started_by if sender is not None else []
         outer = next((self._calls[id_] for id_ in started_by if id_ in self._calls), None)
@@ -397,7 +398,7 @@ class _Writer:
         return span
 
     def _decision(self, index: int, decision: Mapping[str, Any]) -> Span:
-        """Write what a guard decided as guards themselves do, for stores that know no records."""
+        """Write a guard's decision as guards do, for stores that do not know records."""
         at = self._starts[ROOT]
         named = {name: decision.get(name) for name in OF_DECISIONS}
         return Span(

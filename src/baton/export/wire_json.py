@@ -19,7 +19,7 @@ _INTERNAL, _CLIENT = 1, 3
 
 
 class LogRecord(msgspec.Struct, kw_only=True):
-    """An event beside spans: ids are lower-case hex, ``at`` seconds, if known."""
+    """An event beside spans: ids are lower-case hex, ``at`` is in seconds, if known."""
 
     name: str
     at: float | None
@@ -81,12 +81,12 @@ def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
 
 
 def resource() -> Attributes:
-    """Return what stands for Baton in every export."""
+    """Return the resource of Baton in every export."""
     return {"service.name": SCOPE}
 
 
 def span_kind(span: Span) -> int:
-    """Return OTLP's kind: asking an agent is that of a client, all else is internal."""
+    """Return OTLP's span kind: client for a call of an agent, else internal."""
     return _CLIENT if span.attributes[KIND] == "dispatch" else _INTERNAL
 
 
@@ -98,7 +98,7 @@ def _resource(scopes: str, key: str, items: list[Json]) -> Json:
 
 
 def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
-    """Return how many spans or records a JSON answer says were refused, and why.
+    """Return the number of spans or records that were rejected according to a JSON answer, and why.
 
     Raises:
         ValueError: the answer is not a JSON object.

@@ -1,4 +1,4 @@
-"""Spans and log records as OTLP protobuf; the library for it is not always installed."""
+"""Spans and log records as OTLP protobuf; its library is optional."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def encode_proto(items: Sequence[Span | LogRecord]) -> bytes:
 
 
 def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
-    """Return how many spans or records an answer says were refused, and why.
+    """Return the number of spans or records that were rejected, and why.
 
     Raises:
-        ValueError: the answer is no such message.
+        ValueError: the answer is not such a message.
     """
     try:
         if signal == "traces":

@@ -1,1 +1,1 @@
-"""What decides whether an evaluation passes: rules, cases that must, and a baseline."""
+"""Decides whether an evaluation passes: rules, cases that must pass, and a baseline."""

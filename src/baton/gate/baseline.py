@@ -1,4 +1,4 @@
-"""Baselines: evaluations to compare with, without traces, small enough to be committed."""
+"""Baselines: evaluations to compare with, without traces, small enough to commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baton.store import IndexRow, Reportable, read_evaluation
 
 
 class AxisValues(msgspec.Struct, array_like=True):
-    """The values of one axis, one a repeat that has any."""
+    """The values of one axis, one for each repeat that has any."""
 
     name: str
     agent: str | None
@@ -26,7 +26,7 @@ class CaseSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One case: its values, and the dispatches of a repeat.
 
     ``errors`` and ``skipped`` count repeats without a verdict. ``route`` is that of the first
-    repeat that passed, ``worst`` that of the first that did not, where there is such a one.
+    repeat that passed, ``worst`` that of the first that did not, if any.
     """
 
     id: str
@@ -37,7 +37,7 @@ class CaseSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     worst: list[Hop] | None = None
 
     def values(self) -> CaseValues:
-        """Return the values as they are compared."""
+        """Return the values for the comparison."""
         values = {Axis(each.name, each.agent): each.values for each in self.axes}
         return CaseValues(values=values, errors=self.errors)
 
@@ -47,7 +47,7 @@ class CaseSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An evaluation without its traces; ``spent`` has means a case, ``made`` is its start."""
+    """An evaluation without its traces; ``spent`` has means per case, ``made`` is its start."""
 
     id: str
     name: str
@@ -61,7 +61,7 @@ class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def failures(self) -> str:
-        """How many cases did not pass in every repeat, in words."""
+        """Say how many cases did not pass in every repeat."""
         verdicts = [case.of(Axis(PASSED)) for case in self.cases]
         failing = sum(bool(each) and min(each) < 1 for each in verdicts)
         return f"{failing} of {counted(len(self.cases), 'case')} did not always pass"
@@ -76,13 +76,13 @@ class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class SnapshotBuilder:
-    """Puts the rows of an index together, case by case."""
+    """Groups the rows of an index by case."""
 
     def __init__(self) -> None:
         self._cases: dict[str, CaseSnapshot] = {}
 
     def add(self, row: IndexRow) -> None:
-        """Take one result."""
+        """Add one result."""
         case = self._cases.get(row.case_id)
         if case is None:
             case = self._cases[row.case_id] = CaseSnapshot(id=row.case_id, axes=[])
@@ -108,7 +108,7 @@ class SnapshotBuilder:
 
 
 def snapshot_of(evaluation: Reportable) -> Snapshot:
-    """Return what is compared of an evaluation."""
+    """Return the data of an evaluation for comparison."""
     header = evaluation.header
     builder, sums = SnapshotBuilder(), EfficiencySums()
     costs: list[float] = []
@@ -162,7 +162,7 @@ def baseline_file(name: str, folder: Path = Path()) -> Path:
 
 
 def write_baseline(snapshot: Snapshot, file: Path) -> None:
-    """Write a baseline, a case to a line, so that a change of it reads well.
+    """Write a baseline, one case per line, so that its diffs are readable.
 
     Raises:
         InputError: it cannot be written.
@@ -181,7 +181,7 @@ def write_baseline(snapshot: Snapshot, file: Path) -> None:
 
 
 def read_baseline(file: Path) -> Snapshot:
-    """Read a baseline; raises InputError when there is none, or the file is none."""
+    """Read a baseline; raises InputError when there is none, or the file is not one."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Snapshot)
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def read_baseline(file: Path) -> Snapshot:
 
 
 def open_side(name: str, folder: Path = Path()) -> Snapshot:
-    """Open what is compared: an evaluation folder, or a baseline by name or path.
+    """Open one side of a comparison: an evaluation folder, or a baseline by name or path.
 
     Raises:
         InputError: it is neither.
@@ -210,9 +210,9 @@ def open_side(name: str, folder: Path = Path()) -> Snapshot:
 
 
 def lacks_baseline(name: str, folder: Path = Path()) -> str:
-    """Say that there is no such baseline or evaluation yet, and how to keep one; empty: there is.
+    """Say that no such baseline or evaluation exists yet, and how to save one; empty if it exists.
 
-    What is there and cannot be read is no first use: :func:`open_side` says what is wrong with it.
+    An existing file that cannot be read is not a first use: :func:`open_side` reports its problem.
     """
     file = baseline_file(name, folder)
     if (folder / name).exists() or file.exists():

@@ -1,4 +1,4 @@
-"""Two evaluations compared: what got worse, what is unclear, and why."""
+"""Compares two evaluations: what got worse, what is unclear, and why."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Outcome = Literal["worse", "unclear", "same", "better", "error"]
 class WorseCase(msgspec.Struct, frozen=True, kw_only=True):
     """A case that got worse, and the first dispatch that differs.
 
-    ``parted`` tells that routes differ at all; ``before`` or ``after`` is ``None`` where that
-    route had ended.
+    ``parted`` says whether routes differ at all; ``before`` or ``after`` is ``None`` if that route
+    had ended.
     """
 
     change: CaseChange
@@ -29,11 +29,11 @@ class WorseCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison, and what of both sides differs.
+    """A comparison, and what differs between both sides.
 
-    ``refused`` is what keeps them from being compared, ``changed`` what may be the reason.
-    ``missing`` are cases with a verdict before and none now, or not in every repeat: they are no
-    passes.
+    ``refused`` says why they cannot be compared, ``changed`` what may explain a difference.
+    ``missing`` are cases with a verdict before and none now, or not in every repeat: they do not
+    count as passed.
     """
 
     before: Snapshot
@@ -46,15 +46,15 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def itself(self) -> bool:
-        """Whether both sides are one evaluation, so that nothing is compared."""
+        """Whether both sides are the same evaluation, so that nothing is compared."""
         return bool(self.after.id) and self.before.id == self.after.id
 
     @property
     def open(self) -> list[AxisChange]:
         """The axes on which a drop cannot be ruled out.
 
-        Those of one sub-agent are among them when it did worse: it may have few cases, and they
-        count for the evaluator as a whole anyway.
+        Axes of one sub-agent are included only when it did worse: it may have few cases, and they
+        count for the whole evaluator anyway.
         """
         lower = {*self.before.provenance.lower, *self.after.provenance.lower}
         return [
@@ -66,7 +66,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """What it comes to: an error outranks all; what is unclear is neither good nor bad."""
+        """The result: an error outranks everything; what is unclear is neither good nor bad."""
         if self.missing or not self.comparison.axes:
             return "error"
         if self.comparison.regressions:
@@ -80,7 +80,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     before: Snapshot, after: Snapshot, *, confidence: float = 0.95, min_effect: float = 0.05
 ) -> Compared:
-    """Compare two evaluations; what only one of them has is listed."""
+    """Compare two evaluations; cases that only one of them has are listed."""
     old, new = before.provenance, after.provenance
     lower = frozenset({*old.lower, *new.lower})
     comparison = compare_all(
@@ -91,7 +91,7 @@ def compare(
         lower_is_better=lower,
     )
     old_cases, new_cases = before.by_id(), after.by_id()
-    # Cases that had a verdict and have none, or not in every repeat: they are no passes.
+    # Cases that had a verdict and have none now, or not in every repeat, do not count as passed.
     missing = [
         name
         for name, case in old_cases.items()
@@ -123,7 +123,7 @@ def compare(
 
 
 def missing_line(compared: Compared) -> str:
-    """Say which cases had a verdict and have none now, or not in every repeat, and why."""
+    """Say which cases lost their verdict, or have none in some repeat, and why."""
     after = compared.after.by_id()
     errors = [name for name in compared.missing if name in after and after[name].errors]
     some = ", ".join(compared.missing[:5])

@@ -1,4 +1,4 @@
-"""What a gate comes to, from the index of an evaluation in one pass."""
+"""Decides a gate from the index of an evaluation in one pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MUST_PASS = "must_pass"
 
 
 def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None = None) -> Decision:
-    """Decide every rule, those by agent once for each agent; without verdicts it is an error."""
+    """Decide every rule, those by agent once per agent; a rule without verdicts is an error."""
     if not gate:
         return NOTHING
     provenance = provenance or Provenance()
@@ -40,14 +40,14 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
     ]
     for figure in figures:
         decided = figure.results()
-        # A rule of which no agent has enough data would pass by accident: that is an error.
+        # A rule for which no agent has enough data would pass by accident: that is an error.
         if all(result.status == "unclear" for result in decided):
             decided = [msgspec.structs.replace(result, status="error") for result in decided]
         results += decided
     results += must_pass.results()
     on_cases, asked = gate.on_cases, gate.regression
     if asked is not None and (lacking := lacks_baseline(asked.baseline, gate.folder)):
-        # The first use: it has to run before there can be a baseline. Single failures decide.
+        # The first use: it has to run before there can be a baseline. Only single failures decide.
         rule = f"no regression from {asked.baseline}"
         results.append(
             GateResult(rule=rule, evaluator="regression", status="unclear", reason=lacking)
@@ -59,7 +59,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
 
 
 def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
-    """Say what is not of the version that thresholds are for; of some ``names``, or of all."""
+    """Return what lacks the version that thresholds are for; of some ``names``, or of all."""
     for name in names or ("dataset", "recordings", "config", "agents", "prompts"):
         wanted = getattr(bound, name) if bound is not None else None
         if isinstance(wanted, str):
@@ -75,7 +75,7 @@ def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iter
 
 
 class _MustPass:
-    """Cases that must pass in every repeat; a pattern that no case meets is an error."""
+    """Cases that must pass in every repeat; a pattern that matches no case is an error."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._failing: dict[str, list[Low]] = {pattern: [] for pattern in patterns}
@@ -106,17 +106,17 @@ class _MustPass:
 
 
 class PartOfGate(NamedTuple):
-    """A gate for some of the cases, and what was left out of it."""
+    """A gate for some of the cases, and the rules that were left out."""
 
     gate: Gate
     left_out: list[str]
 
 
 def for_some_cases(gate: Gate, ids: Collection[str], tags: Collection[str]) -> PartOfGate:
-    """Leave out what needs cases that are not played: regressions, the dataset's version.
+    """Leave out rules that need cases that are not played: regressions, the dataset's version.
 
-    Rules stay, unless they are for a tag that no case here has. A pattern of ``must_pass`` stays
-    when a case here meets it.
+    Other rules stay, unless they are for a tag that no selected case has. A pattern of
+    ``must_pass`` stays if a selected case matches it.
     """
     rules = [rule for rule in gate.rules if rule.tag is None or rule.tag in tags]
     met = [

@@ -1,4 +1,4 @@
-"""The figures that thresholds are about: of evaluators, of cases, and of what cases took."""
+"""The figures that thresholds apply to: of evaluators, of cases, and of costs and times."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .rules import NAMED_CASES, GateRule, percentile
 
 
 class Figure(Protocol):
-    """Collects what one rule is about."""
+    """Collects the figure of one rule."""
 
     rule: GateRule
 
     def add(self, row: IndexRow) -> None:
-        """Take one result."""
+        """Add one result."""
 
     def results(self) -> list[GateResult]:
-        """Say what the rule comes to, for each agent where it asks for that."""
+        """Return the result of the rule, per agent if the rule says so."""
 
 
 def figure_of(rule: GateRule) -> Figure:
-    """Return what collects the figure of a rule."""
+    """Return the collector for the figure of a rule."""
     if rule.statistic is not None:
         return OfCounter(rule, rule.statistic)
     return OfEvaluator(rule) if rule.of_evaluator else OfCases(rule)
@@ -43,7 +43,7 @@ class OfEvaluator:
         self._counts = AgentCounts(frozenset({rule.evaluator} if rule.at_most else ()))
 
     def add(self, row: IndexRow) -> None:
-        """Take one result."""
+        """Add one result."""
         own = [one for one in row.by_agent if one.evaluator == self.rule.evaluator]
         self._counts.add(own, row.case_id, row.repeat)
 
@@ -72,7 +72,8 @@ class OfEvaluator:
 class OfCases:
     """The share of scored results that passed, or of all results that are errors.
 
-    An error is no failure: it has a rule of its own, and is an error of the evaluation without one.
+    An error is not a failure: it has a separate rule, and without one it is an error of the
+    evaluation.
     """
 
     def __init__(self, rule: GateRule) -> None:
@@ -81,7 +82,7 @@ class OfCases:
         self._others: list[Low] = []
 
     def add(self, row: IndexRow) -> None:
-        """Take one result."""
+        """Add one result."""
         of_errors = self.rule.evaluator == "error_rate"
         self._errors += row.status == "error"
         self._skipped += row.status == "skipped"
@@ -94,7 +95,7 @@ class OfCases:
             self._others.append(Low(case_id=row.case_id, repeat=row.repeat))
 
     def results(self) -> list[GateResult]:
-        """Decide by the share; without a result it is of, that is an error."""
+        """Decide by the share; without any result it is an error."""
         of_errors = self.rule.evaluator == "error_rate"
         if of_errors:
             left = ""
@@ -115,7 +116,7 @@ class OfCases:
 
 
 class OfCounter:
-    """A statistic of what cases took; those that could not be evaluated are left out."""
+    """A statistic of costs or times of cases, without those that could not be evaluated."""
 
     def __init__(self, rule: GateRule, statistic: str) -> None:
         self.rule = rule
@@ -125,7 +126,7 @@ class OfCounter:
         self._worst: list[Low] = []
 
     def add(self, row: IndexRow) -> None:
-        """Take one result."""
+        """Add one result."""
         if row.status == "error":
             return
         name, spent = self.rule.evaluator, row.efficiency
@@ -144,7 +145,7 @@ class OfCounter:
         ]
 
     def results(self) -> list[GateResult]:
-        """Decide by the statistic; what is not known of some cases decides nothing."""
+        """Decide by the statistic; if it is unknown for some cases, there is no decision."""
         rule, known = self.rule, len(self._values)
         if not known or self._unknown:
             reason = (

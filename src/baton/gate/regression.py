@@ -17,8 +17,7 @@ from .rules import NAMED_CASES, Regression
 class NoRegression:
     """Compares the results with a baseline.
 
-    It also keeps what proves the low verdicts of failed cases, which is named for those that got
-    worse.
+    It also keeps the evidence of low verdicts of failed cases, to show it for those that got worse.
     """
 
     def __init__(self, asked: Regression, folder: Path) -> None:
@@ -27,7 +26,7 @@ class NoRegression:
         self._lows: dict[str, list[tuple[str, str | None, Low]]] = {}
 
     def add(self, row: IndexRow) -> None:
-        """Take one row of the index."""
+        """Add one row of the index."""
         self._builder.add(row)
         if row.status == "failed":
             kept = self._lows.setdefault(row.case_id, [])
@@ -35,7 +34,7 @@ class NoRegression:
                 kept += [(scores.evaluator, scores.agent, low) for low in scores.worst]
 
     def results(self, provenance: Provenance) -> Iterator[GateResult]:
-        """Yield a result for each axis that got worse, or may have, else one that passed."""
+        """Yield a result for each axis that got worse or may have; else one that passed."""
         asked = self._asked
         now = Snapshot(id="", name="", status="", provenance=provenance)
         now.cases = self._builder.cases()
@@ -57,7 +56,7 @@ class NoRegression:
             yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
             if compared.refused:
                 return
-        # What is missing hides nothing of what is there: both are said.
+        # Missing cases do not hide regressions: both are reported.
         changes = [*compared.comparison.regressions, *compared.open]
         if not changes and not problem:
             count_all = compared.comparison.cases

@@ -1,4 +1,4 @@
-"""What a gate asks for, as it is written: thresholds, cases that must pass, a baseline."""
+"""The rules of a gate as written: thresholds, cases that must pass, a baseline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from baton.model.score import TOLERANCE, passes
 
 Sign = Literal[">=", "<=", "==", "<", ">"]
 CASES = ("pass_rate", "error_rate")
-"""Measures of cases: passes of those that were scored, errors of all there are."""
+"""Measures of cases: the share of scored cases that passed, the share of all cases with errors."""
 COUNTERS = ("cost_usd", "seconds", "tokens", "model_calls", "tool_calls", "dispatches")
-"""Measures of what a case took, each with a statistic: ``cost_usd.p95``."""
+"""Measures of cost and time of a case, each with a statistic: ``cost_usd.p95``."""
 STATISTICS = ("mean", "sum", "max", "min")
 NAMED_CASES = 3
-"""Cases that are named for each result of a gate: a report links to the rest."""
+"""The most cases that are named for each result of a gate: a report links to the rest."""
 _EXAMPLE = "write `EVALUATOR >= 0.85` or `... by agent >= 0.9`"
 _RULE = (
     r"\s*(?P<name>\S+)(?:\s+by\s+(?:(?P<agent>agent)|tag:(?P<tag>\S+)))*"
@@ -31,13 +31,13 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what a config may say."""
+    """Base of parts of a config."""
 
 
 class ThresholdSpec(_Strict, frozen=True, kw_only=True):
     """A threshold, written out: one of ``at_least``, ``at_most`` and ``equals``.
 
-    ``min`` is how many verdicts (cases) it takes to decide; with fewer it is not clear.
+    ``min`` is the number of verdicts (cases) needed to decide; with fewer the result is unclear.
     """
 
     measure: str
@@ -50,12 +50,12 @@ class ThresholdSpec(_Strict, frozen=True, kw_only=True):
 
 
 class Regression(_Strict, frozen=True, kw_only=True):
-    """Red when an axis is worse than in ``baseline`` (a name, or the path of a file or folder).
+    """Fails when an axis is worse than in ``baseline`` (a name, or the path of a file or folder).
 
-    A drop is real when chance alone would show one with a probability of at most
-    ``1 - confidence``, over all axes together; one of less than ``min_effect`` is none. Single
-    failures fail the evaluation as well, unless ``allow_failures``: then only the comparison
-    decides by them. Without a baseline yet nothing is compared, and single failures count.
+    A drop is real when the probability of one by chance is at most ``1 - confidence``, over all
+    axes together; a drop of less than ``min_effect`` is ignored. Single failures fail the
+    evaluation as well, unless ``allow_failures``: then only the comparison decides. If there is no
+    baseline yet, nothing is compared, and single failures count.
     """
 
     baseline: str = "default"
@@ -65,7 +65,7 @@ class Regression(_Strict, frozen=True, kw_only=True):
 
 
 class BoundTo(_Strict, frozen=True, kw_only=True):
-    """The versions that thresholds are for: hashes, of agents and prompts maybe one by one."""
+    """The versions that thresholds are for: hashes; for agents and prompts maybe one each."""
 
     dataset: str | None = None
     recordings: str | None = None
@@ -84,13 +84,13 @@ class GateSpec(_Strict, frozen=True, kw_only=True, rename={"bound": "for"}):
 
 
 class GateRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure has to be at least, at most or just ``limit``.
+    """A figure has to be at least, at most or exactly ``limit``.
 
-    The figure is the mean of all verdicts of ``evaluator``, or a measure of that name, of which
-    ``statistic`` may say more. With ``by_agent`` it holds for every sub-agent by itself, with
-    ``tag`` for cases that have it; fewer than ``least`` verdicts decide nothing. In the condition
-    of an alert the sign says what is wrong (``<`` or ``>``), and ``over`` how many of the last
-    verdicts its figure is made of.
+    The figure is the mean of all verdicts of ``evaluator``, or a measure with that name and a
+    ``statistic``. With ``by_agent`` the rule applies to each sub-agent separately, with ``tag`` to
+    cases that have it; fewer than ``least`` verdicts decide nothing. In the condition of an alert
+    the sign says what is wrong (``<`` or ``>``), and ``over`` is the number of latest verdicts that
+    the figure is computed from.
     """
 
     text: str
@@ -110,11 +110,11 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_evaluator(self) -> bool:
-        """Whether it is about an evaluator, not about cases or what they took."""
+        """Whether it is about an evaluator, not about cases or their cost and time."""
         return self.evaluator not in CASES and self.statistic is None
 
     def met_by(self, value: float) -> bool:
-        """Tell whether a figure meets it; rounding does not decide."""
+        """Tell whether a figure meets it, whatever the rounding errors."""
         # Ten costs of 0.1 add up to 0.9999999999999999, and `sum == 1` has to hold.
         if self.sign == "==":
             return abs(value - self.limit) <= TOLERANCE
@@ -122,7 +122,7 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """All that decides; ``folder`` is where the paths in it start."""
+    """All rules; ``folder`` is what their paths are relative to."""
 
     rules: tuple[GateRule, ...] = ()
     must_pass: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lower(self) -> frozenset[str]:
-        """The evaluators of which high values are the bad ones."""
+        """The evaluators for which high values are bad."""
         return frozenset(r.evaluator for r in self.rules if r.at_most and r.of_evaluator)
 
     @property
@@ -164,7 +164,7 @@ def read_gate(
     """Read rules like ``scope_fidelity by agent >= 0.9 (min 20)``, alone or in a mapping.
 
     Raises:
-        InputError: what is no rule; all of them.
+        InputError: lists every text that is not a rule.
     """
     if isinstance(stated, str):
         stated = [stated]
@@ -201,10 +201,10 @@ def read_gate(
 
 
 def named(gate: Gate, names: Mapping[str, str]) -> Gate:
-    """Return the gate with evaluators as they report; ``names`` has all that they go by.
+    """Return the gate with the evaluators' reported names; ``names`` maps all their names.
 
     Raises:
-        InputError: a rule is about an evaluator that is not asked for.
+        InputError: a rule is about an evaluator that is not part of the evaluation.
     """
     known = {*names, *CASES, *(f"{counter}.mean" for counter in COUNTERS)}
     problems = [
@@ -228,7 +228,7 @@ def named(gate: Gate, names: Mapping[str, str]) -> Gate:
 
 
 def percentile(statistic: str) -> float | None:
-    """Return the share that a percentile stands for; ``None`` for any other statistic."""
+    """Return the share of a percentile; ``None`` for any other statistic."""
     match = _PERCENTILE.fullmatch(statistic)
     return float(match[1]) / 100 if match else None
 
@@ -247,10 +247,10 @@ def _read(text: str) -> GateRule:
 def read_condition(text: str) -> GateRule:
     """Read when an alert opens: ``scope_fidelity by agent < 0.9 over 50``.
 
-    It is written as a rule of a gate, and says what is wrong instead of what has to hold.
+    It is written like a rule of a gate, but says what is wrong instead of what has to hold.
 
     Raises:
-        InputError: it is no condition, or about anything but an evaluator.
+        InputError: it is not a condition, or not about an evaluator.
     """
     example = "write `EVALUATOR < 0.9 over 50` or `... by agent < 0.9 over 50`"
     try:
@@ -331,14 +331,14 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
 
 
 BOUND = "for"
-"""What results are called that say whether a gate is for this version."""
+"""The names of results about whether a gate is for this version."""
 
 
 class Decision(NamedTuple):
-    """Results, and for which of a case's outcomes they decide in its place.
+    """Results, and the case outcomes that they override.
 
-    ``on_cases``: failed cases fail the evaluation only by the gate. ``on_errors``: likewise for
-    those that could not be evaluated.
+    ``on_cases``: failed cases fail the evaluation only through the gate. ``on_errors``: the same
+    for cases that could not be evaluated.
     """
 
     results: list[GateResult]

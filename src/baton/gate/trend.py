@@ -1,4 +1,4 @@
-"""An axis over evaluations: its value in each, with what these were made with."""
+"""An axis over evaluations: its value in each, with their versions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _BARS = "▁▂▃▄▅▆▇█"
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation: the mean of the axis over its cases with a 95 % interval.
 
-    ``value`` is ``None`` where no case has the axis. ``errors`` counts results without a verdict.
-    ``differs`` names what is not that of the newest, so that it does not compare: ``dataset``,
-    ``evaluators``, and ``recordings`` where other cases or traces were scored. ``same``: nothing.
+    ``value`` is ``None`` if no case has the axis. ``errors`` counts results without a verdict.
+    ``differs`` names what differs from the newest, so that they cannot be compared: ``dataset``,
+    ``evaluators``, and ``recordings`` if other cases or traces were scored. ``same``: nothing
+    differs.
     """
 
     id: str
@@ -112,7 +113,7 @@ def read_axis(text: str) -> Axis:
 
 
 def by_models(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """Return the points of each set of models, in the order they first came."""
+    """Return the points of each set of models, in order of first appearance."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(point.models, []).append(point)
@@ -120,7 +121,7 @@ def by_models(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Draw values between 0 and 1 (or the least and the highest of others) in a bar each."""
+    """Draw a bar for each value between 0 and 1 (or between the minimum and maximum)."""
     known = [value for value in values if value is not None]
     low, high = min(0.0, *known, 0.0), max(1.0, *known, 1.0)
     bars = []

@@ -1,5 +1,4 @@
-"""``evaluatorConfig`` of AWS's agentic-chatbot accelerator, in its own config or Baton's.
-"""
+"""``evaluatorConfig`` of AWS's agentic-chatbot accelerator, in its own config or Baton's."""
 
 from __future__ import annotations
 
