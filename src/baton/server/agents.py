@@ -28,7 +28,7 @@ from baton.session.server_rows import (
 )
 
 from .bodies import BodyGone
-from .conversations import record_of
+from .conversations import cards_of
 from .paging import at_of
 from .queries import dispatches
 from .schema import conversation, run, score
@@ -212,7 +212,7 @@ def _spread(
 def _card(store: Store, project: int, id_: int, agent: str) -> AgentCard | None:
     """Return what the record of a conversation says of an agent; ``None`` where that is nothing."""
     try:
-        card = record_of(store, project, id_).agents.get(agent)
+        card = cards_of(store, project, id_).get(agent)
     except BodyGone:
         return None
     return None if card == AgentCard() else card

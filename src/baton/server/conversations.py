@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import Connection, bindparam, select, update
 
 from baton import __version__
-from baton.model import Dropped, InputError, Problem, Trace
+from baton.model import AgentCard, Dropped, InputError, Problem, Trace
 from baton.model.redact import ON, Redaction
 from baton.readers.otlp.reader import traces_of
 from baton.readers.otlp.span import Conversation, Event, Span, tame
@@ -408,7 +408,14 @@ def encode(record: Trace) -> bytes:
         return msgspec.msgpack.encode(plain)
 
 
+class _Agents(msgspec.Struct):
+    """The agents of a record: all that its body has beside them is skipped."""
+
+    agents: dict[str, AgentCard] = {}
+
+
 _TRACE = msgspec.msgpack.Decoder(Trace)
+_CARDS = msgspec.msgpack.Decoder(_Agents)
 
 
 def decode(body: bytes) -> Trace:
@@ -504,6 +511,20 @@ def record_of(store: Store, project: int, conversation_id: int) -> Trace:
         KeyError: there is no such conversation.
         BodyGone: retention deleted it.
     """
+    return decode(_body_of(store, project, conversation_id))
+
+
+def cards_of(store: Store, project: int, conversation_id: int) -> dict[str, AgentCard]:
+    """Return what the record of a conversation says of its agents, without reading the rest of it.
+
+    Raises:
+        KeyError: there is no such conversation.
+        BodyGone: retention deleted it.
+    """
+    return _CARDS.decode(_body_of(store, project, conversation_id)).agents
+
+
+def _body_of(store: Store, project: int, conversation_id: int) -> bytes:
     query = select(conversation.c.day, conversation.c.place).where(
         conversation.c.project == project, conversation.c.id == conversation_id
     )
@@ -515,7 +536,7 @@ def record_of(store: Store, project: int, conversation_id: int) -> Trace:
             raise KeyError(conversation_id)
         place = Place(*row)
         try:
-            return decode(get_one(store.bodies, place))
+            return get_one(store.bodies, place)
         except BodyGone:
             # A worker may have written a new version between the two looks.
             if place == before:

@@ -233,11 +233,15 @@ def assume_many_rows(connection: Connection, tables: Iterable[Table]) -> None:
     looked one up by its number. `ANALYZE` could only count what is there: at the start, nothing.
     """
     ask = connection.exec_driver_sql
-    if ask("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'").first() is not None:
-        return
-    ask("ANALYZE")
+    known: set[str] = set()  # indexes that a later version added are told of as well
+    if ask("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'").first() is None:
+        ask("ANALYZE")
+    else:
+        known |= set(ask("SELECT idx FROM sqlite_stat1 WHERE idx IS NOT NULL").scalars())
     for table in tables:
         for _, index, unique, *_ in ask(f"PRAGMA index_list({table.name})").all():
+            if index in known:
+                continue
             left = [_ROWS]
             for _, _, column in ask(f"PRAGMA index_info({index})").all():
                 left.append(min(left[-1], _LEFT.get(column, _LEFT_OF_OTHERS)))
@@ -291,7 +295,7 @@ def refuse_without_project(statement: ClauseElement) -> None:
         return
     used: dict[str, Table] = {}
     named: set[str] = set()
-    for element, binds in _parts(statement, binds=True):
+    for element, binds in _parts(statement):
         if isinstance(element, Alias) and isinstance(element.element, Table):
             used[element.name] = element.element
         elif isinstance(element, Table):
@@ -307,16 +311,18 @@ def refuse_without_project(statement: ClauseElement) -> None:
             raise NoProject(f"a statement about `{name}` does not name its project")
 
 
-def _parts(element: Any, *, binds: bool) -> Iterator[tuple[Any, bool]]:
+def _parts(statement: Any) -> Iterator[tuple[Any, bool]]:
     """Yield the parts of a statement, each with whether a condition there holds for every row.
 
     One of several that are joined by `OR`, or one that is negated, does not. A statement within
     has conditions of its own.
     """
-    if isinstance(element, SelectBase):
-        binds = True
-    yield element, binds
-    either = isinstance(element, BooleanClauseList) and element.operator is operators.or_
-    negated = isinstance(element, UnaryExpression) and element.operator is operators.inv
-    for child in element.get_children():
-        yield from _parts(child, binds=binds and not either and not negated)
+    left = [(statement, True)]
+    while left:
+        element, binds = left.pop()
+        binds = binds or isinstance(element, SelectBase)
+        yield element, binds
+        either = isinstance(element, BooleanClauseList) and element.operator is operators.or_
+        negated = isinstance(element, UnaryExpression) and element.operator is operators.inv
+        holds = binds and not either and not negated
+        left += [(child, holds) for child in element.get_children()]

@@ -328,7 +328,8 @@ def _newest(
             query.where(*(each == value for each, value in zip(columns, values, strict=True)))
         ).mappings()
     ]
-    rows.sort(key=lambda row: [row[f"order_{n}"] for n in range(len(order))], reverse=True)
+    if len(wanted) > 1:
+        rows.sort(key=lambda row: [row[f"order_{n}"] for n in range(len(order))], reverse=True)
     return rows[:limit]
 
 
@@ -640,11 +641,11 @@ def dispatch_keys(
     Each is the number of a conversation and the id of a dispatch: what is walked through to find
     few of many. Where it goes on is ``None`` after the last ones.
     """
-    query = select(dispatch.c.conversation, dispatch.c.id).where(dispatch.c.project == project)
+    query = select().where(dispatch.c.project == project)  # what they are ordered by is all
     with store.read() as connection:
         rows = _newest_dispatches(connection, project, query, chosen, after, limit)
     last = [rows[-1][f"order_{n}"] for n in range(3)] if len(rows) == limit else None
-    return [(row["conversation"], row["id"]) for row in rows], last
+    return [(row["order_1"], row["order_2"]) for row in rows], last
 
 
 def _newest_dispatches(
@@ -657,7 +658,11 @@ def _newest_dispatches(
 ) -> list[RowMapping]:
     condition, terms = _of_dispatches(connection, project, chosen)
     drivers: list[tuple[ColumnElement[Any], list[str]]] = []
-    for names in (("from", "to"), ("verdict",)):
+    asked = {each.field for each in terms}
+    # There are indexes for each edge, each receiver, sender and verdict, and each receiver with a
+    # verdict: few of many dispatches to an agent fail.
+    both = ("to", "verdict") if "from" not in asked else ("from", "to")
+    for names in (both, ("verdict",)):
         for name in names if not drivers else ():
             own, _ = _split(terms, (name,))
             if own:

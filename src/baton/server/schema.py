@@ -206,6 +206,11 @@ run = Table(
     Column("tool_calls", Integer, nullable=False),
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("run_by_agent", "project", "agent", "started"),
+    # Has all that is read to see which versions an agent has: no row is looked up.
+    Index(
+        "run_by_version", "project", "agent", "agent_version", "model", "started", "conversation",
+        "cost_usd",
+    ),
 )
 
 dispatch = Table(
@@ -235,6 +240,7 @@ dispatch = Table(
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("dispatch_by_start", "project", "started"),
     Index("dispatch_by_target", "project", "to_agent", "started"),
+    Index("dispatch_by_target_verdict", "project", "to_agent", "verdict", "started"),
     Index("dispatch_by_sender", "project", "from_agent", "started"),
     Index("dispatch_by_edge", "project", "from_agent", "to_agent", "started"),
     Index("dispatch_by_verdict", "project", "verdict", "started"),
