@@ -99,6 +99,10 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
     start = 0
     while start < len(moves):
         found = 0
+        # Most hand-offs are no part of a way round: the next one has to start where this one led.
+        if start + 1 < len(moves) and moves[start + 1].from_run not in moves[start].runs:
+            start += 1
+            continue
         # The shortest period first: `a b a b a b a b` is four rounds of 2, and also two rounds of
         # 4.
         for period in range(2, min((len(moves) - start) // rounds, _LONGEST) + 1):

@@ -79,8 +79,13 @@ def get_one(bodies: Bodies, place: Place) -> bytes:
     """
     body = bodies.get([place]).get(place)
     if body is None:
-        raise BodyGone(f"what arrived on {place.day} was deleted by retention")
+        raise BodyGone(gone(place))
     return body
+
+
+def gone(place: Place) -> str:
+    """Say why there is no body."""
+    return f"what arrived on {place.day} was deleted by retention"
 
 
 class _Codec(threading.local):

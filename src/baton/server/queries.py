@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice, product
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from sqlalchemy import (
@@ -35,7 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import visitors
 
-from baton.model import InputError
+from baton.model import InputError, Trace
 from baton.model.filter import (
     NUMBER,
     SECONDS,
@@ -61,8 +61,8 @@ from baton.session.server_rows import (
     UnknownRule,
 )
 
-from .bodies import BodyGone, Place
-from .conversations import record_of
+from .bodies import Place, gone
+from .conversations import decode
 from .paging import at_of, cursor_after, cursor_of, read_cursor, row_as
 from .rows import CONVERSATION_FIGURES, DAY, NO_DAY, narrow
 from .schema import conversation, conversation_sum, deletion, dispatch, run, score
@@ -601,20 +601,51 @@ def _conversations(
     return select(conversation).where(conversation.c.project == project), condition, drivers
 
 
+class Stored(NamedTuple):
+    """A conversation whose record is read when it is needed.
+
+    ``key`` is another one when there is more of it, or its body was written anew. ``deleted`` says
+    why there is no record.
+    """
+
+    conversation: Conversation
+    key: tuple[Any, ...]
+    packed: Mapping[Place, bytes]
+    place: Place
+    deleted: str | None
+
+    def record(self) -> Trace | None:
+        """Read the record; ``None`` where retention deleted it."""
+        return decode(self.packed[self.place]) if self.deleted is None else None
+
+
+def stored_conversation(store: Store, project: int, id_: int) -> Stored | None:
+    """Return a conversation without reading its record; ``None`` where there is no such number."""
+    query = select(conversation).where(conversation.c.project == project, conversation.c.id == id_)
+    before: Place | None = None
+    while True:
+        with store.read() as connection:
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        place = Place(row["day"], row["place"])
+        packed = store.bodies.get([place])
+        deleted = None if place in packed else gone(place)
+        if deleted is None or place == before:
+            # A segment that is made again after retention numbers its bodies from 1 again.
+            key = (project, id_, row["version"], row["state"], row["read"], *place)
+            return Stored(conversation_of(row), key, packed, place, deleted)
+        before = place  # a worker may have written a new version between the two looks
+
+
 def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord | None:
     """Return a conversation with its record; ``None`` where there is none of this number."""
-    query = select(conversation).where(conversation.c.project == project, conversation.c.id == id_)
-    with store.read() as connection:
-        row = connection.execute(query).mappings().first()
-    if row is None:
+    there = stored_conversation(store, project, id_)
+    if there is None:
         return None
-    try:
-        record = record_of(store, project, id_)
-    except BodyGone as error:
-        return ConversationRecord(
-            conversation=conversation_of(row), record=None, deleted=str(error)
-        )
-    return ConversationRecord(conversation=conversation_of(row), record=record)
+    return ConversationRecord(
+        conversation=there.conversation, record=there.record(), deleted=there.deleted
+    )
 
 
 def dispatches(

@@ -208,7 +208,13 @@ run = Table(
     Index("run_by_agent", "project", "agent", "started"),
     # Has all that is read to see which versions an agent has: no row is looked up.
     Index(
-        "run_by_version", "project", "agent", "agent_version", "model", "started", "conversation",
+        "run_by_version",
+        "project",
+        "agent",
+        "agent_version",
+        "model",
+        "started",
+        "conversation",
         "cost_usd",
     ),
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+from weakref import WeakKeyDictionary
 
 import msgspec
 from markupsafe import Markup
@@ -24,8 +28,10 @@ from baton.runner.loop import run_anywhere
 from baton.server import queries
 from baton.server.access import Denied
 from baton.server.labels import add_label, agreement_with_people, labels_of
+from baton.server.queries import Stored
 from baton.server.rubrics import evaluator_of
-from baton.session.server_rows import Conversation, ConversationRecord, ScoreRow
+from baton.server.store import Store
+from baton.session.server_rows import Conversation, ScoreRow
 
 from .datasets import WAIT, folders, need_run
 from .frame import View, Visit, Web
@@ -42,6 +48,8 @@ _MOST = (20_000, 4_000, 1_000, 250, 60)
 _CALLS = 1_000
 """Tool calls whose texts a page loads: those of others come when they are opened."""
 _SCORES = 2_000
+_KEPT = 16 << 20
+"""Characters of drawn records that are kept in memory: 16 of 10,000 steps."""
 _NOTE = 10_000
 _RIGHT_BY = "dispatch_correctness"
 """The rubric that "right" and "wrong" are about where no other judge looked at a dispatch."""
@@ -62,9 +70,9 @@ def routes(web: Web) -> list[BaseRoute]:
     ]
 
 
-def _found(visit: Visit) -> ConversationRecord:
+def _stored(visit: Visit) -> Stored:
     id_ = visit.path["id"]
-    there = queries.one_conversation(visit.state.store, visit.caller.project, id_)
+    there = queries.stored_conversation(visit.state.store, visit.caller.project, id_)
     if there is None:
         raise Denied(
             404,
@@ -76,53 +84,113 @@ def _found(visit: Visit) -> ConversationRecord:
 
 
 def _record(visit: Visit) -> Trace:
-    there = _found(visit)
-    if there.record is None:
+    there = _stored(visit)
+    record = there.record()
+    if record is None:
         raise Denied(404, there.deleted or "its record is gone", "only its figures are kept")
-    return there.record
+    return record
 
 
 def _page(visit: Visit) -> View:
-    there = _found(visit)
+    there = _stored(visit)
+    rows = _rows(visit)
+    drawn = _DRAWN.get(visit, there, rows)
     data = None
-    if there.record is not None:
-        plain = _plain(visit, there.conversation, there.record)
-        data = Markup(json_in_page(plain))  # noqa: S704 - no text in it can end its element
+    if drawn is not None:
+        about = json_in_page(_about_scores(visit, there.conversation, rows, drawn.agents))
+        # Both are JSON in which no text can end the element that it is in.
+        data = Markup(f'{about[:-1]},"trace":{drawn.trace}}}')  # noqa: S704
     may_save = visit.may("run") and visit.state.live_settings().may_run
-    context = _about(visit, there) | {
-        "blamed": _blamed(visit, there),
+    context = _about(visit, there.conversation, there.deleted) | {
+        "blamed": drawn.blamed if drawn is not None else None,
         "data": data,
         "may_save": may_save,
         "folders": _datasets(visit) if may_save else [],
-        "name": there.record.case or there.record.id if there.record is not None else "",
+        "name": drawn.name if drawn is not None else "",
     }
     title = there.conversation.preview or there.conversation.key
     return View("conversation.html", context, title[:80])
 
 
-def _blamed(visit: Visit, there: ConversationRecord) -> Blame | None:
+class _Drawing(NamedTuple):
+    """What a page shows of a record: its trace as JSON in a page, and what else is read of it."""
+
+    trace: str
+    agents: list[str]
+    name: str
+    blamed: Blame | None
+
+
+class _Drawings:
+    """Records as they were drawn last: one of 10,000 steps takes 80 ms to read and to write down.
+
+    A record is never changed in its place: with more of it comes a new version. What scores found
+    at fault is part of how it is drawn. Whether a record is still kept is looked up each time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: WeakKeyDictionary[Store, OrderedDict[tuple[Any, ...], _Drawing]] = (
+            WeakKeyDictionary()
+        )
+
+    def get(self, visit: Visit, there: Stored, rows: Sequence[ScoreRow]) -> _Drawing | None:
+        """Return what a page shows; ``None`` where retention deleted the record."""
+        if there.deleted is not None:
+            return None
+        failed = frozenset(row.id for row in rows if row.status == "failed")
+        key = (*there.key, bool(there.conversation.failed), failed)
+        with self._lock:
+            kept = self._kept.setdefault(visit.state.store, OrderedDict())
+            if key in kept:
+                kept.move_to_end(key)
+                return kept[key]
+        record = there.record()
+        if record is None:
+            return None
+        made = _Drawing(
+            trace=json_in_page(_trace(record, rows)),
+            agents=sorted(_agents(record)),
+            name=record.case or record.id,
+            blamed=_blamed(there.conversation, record, rows),
+        )
+        with self._lock:
+            kept[key] = made
+            while sum(len(each.trace) for each in kept.values()) > _KEPT and len(kept) > 1:
+                kept.popitem(last=False)
+        return made
+
+
+_DRAWN = _Drawings()
+
+
+def _rows(visit: Visit) -> list[ScoreRow]:
+    """Return the scores of a conversation, the newest first."""
+    chosen = queries.score_filter(f"conversation_id:{visit.path['id']}")
+    store, project = visit.state.store, visit.caller.project
+    return queries.scores(store, project, chosen, limit=_SCORES).items
+
+
+def _blamed(one: Conversation, record: Trace, rows: Sequence[ScoreRow]) -> Blame | None:
     """Say what made a conversation fail, as far as the record proves it; ``None`` if none did."""
-    one, record = there.conversation, there.record
-    if not one.failed or record is None:
+    if not one.failed:
         return None
-    chosen = queries.score_filter(f"conversation_id:{one.id} verdict:failed")
-    rows = queries.scores(visit.state.store, visit.caller.project, chosen, limit=_SCORES).items
-    failures = failures_of(record, [_as_score(row) for row in rows])
-    return run_anywhere(blame(record, list(failures)))
+    failed = [_as_score(row) for row in rows if row.status == "failed"]
+    return run_anywhere(blame(record, list(failures_of(record, failed))))
 
 
 def _head(visit: Visit) -> View:
-    return View("conversation_head.html", _about(visit, _found(visit)))
+    there = _stored(visit)
+    return View("conversation_head.html", _about(visit, there.conversation, there.deleted))
 
 
-def _about(visit: Visit, there: ConversationRecord) -> Plain:
-    one = there.conversation
+def _about(visit: Visit, one: Conversation, deleted: str | None) -> Plain:
     path = f"/conversations/{one.id}"
     named = urlencode({"conversation": one.key})
     host = visit.request.url.netloc
     return {
         "one": one,
-        "deleted": there.deleted,
+        "deleted": deleted,
         "path": path,
         "seconds": one.ended.timestamp() - one.started.timestamp()
         if one.ended is not None and one.started is not None
@@ -136,12 +204,14 @@ def _about(visit: Visit, there: ConversationRecord) -> Plain:
 
 
 def _data(visit: Visit) -> Response:
-    there = _found(visit)
-    if there.record is None:
+    there = _stored(visit)
+    if there.deleted is not None:
         return visit.json({"deleted": there.deleted})
     if visit.query("stamp") == _stamp(there.conversation):
         return visit.json({"same": True})
-    return visit.json(_plain(visit, there.conversation, there.record))
+    record, rows = _record(visit), _rows(visit)
+    about = _about_scores(visit, there.conversation, rows, sorted(_agents(record)))
+    return visit.json(about | {"trace": _trace(record, rows)})
 
 
 def _stamp(one: Conversation) -> str:
@@ -149,28 +219,29 @@ def _stamp(one: Conversation) -> str:
     return f"{one.version}-{one.state}-{one.spans}-{one.read.timestamp():.3f}"
 
 
-def _plain(visit: Visit, one: Conversation, record: Trace) -> Plain:
-    """Return what the scripts draw; texts are cut further where it would be too much."""
+def _about_scores(
+    visit: Visit, one: Conversation, rows: Sequence[ScoreRow], agents: Sequence[str]
+) -> Plain:
+    """Return what the scripts draw beside the trace: scores, labels and comments."""
     store, project = visit.state.store, visit.caller.project
-    chosen = queries.score_filter(f"conversation_id:{one.id}")
-    rows = queries.scores(store, project, chosen, limit=_SCORES).items
     labels = labels_of(store, project, conversation_id=one.id, limit=1000).items
-    about: Plain = {
+    return {
         "stamp": _stamp(one),
         "state": one.state,
         "labels": [label for label in labels if label.rubric != COMMENT],
         "comments": [label for label in labels if label.rubric == COMMENT],
         "rubrics": _rubrics(visit, rows),
-        "hues": {name: int(hue_of(name)[4:]) for name in _agents(record)},
+        "hues": {name: int(hue_of(name)[4:]) for name in agents},
         "may_label": visit.may("review"),
         "scores": list(_scores(visit, rows)),
     }
+
+
+def _trace(record: Trace, rows: Sequence[ScoreRow]) -> Plain:
+    """Return the trace that the scripts draw; texts are cut further where it would be too much."""
     at_fault = {id_ for row in rows if row.status == "failed" for id_ in row.subject}
-    return about | {
-        "trace": trace_view(
-            record, most=_fitting(record), calls=_CALLS, failed=at_fault, cards="runs"
-        )
-    }
+    most = _fitting(record)
+    return trace_view(record, most=most, calls=_CALLS, failed=at_fault, cards="runs")
 
 
 def _fitting(record: Trace) -> int:
@@ -187,8 +258,11 @@ def _fitting(record: Trace) -> int:
                 elif isinstance(step, ToolCall):
                     contents += [step.result, Content(data=step.arguments)]
         lengths += [len(each.plain()) for each in contents if each is not None]
-    fitting = (most for most in _MOST if sum(min(n, most) for n in lengths) <= _LARGEST)
-    return next(fitting, _MOST[-1])
+    # Most texts are short: those are added up once.
+    long = [n for n in lengths if n > _MOST[-1]]
+    short = sum(lengths) - sum(long)
+    fits = (most for most in _MOST if short + sum(min(n, most) for n in long) <= _LARGEST)
+    return next(fits, _MOST[-1])
 
 
 def _agents(record: Trace) -> set[str]:
@@ -253,9 +327,7 @@ def _text(visit: Visit) -> Response:
 
 def _question(visit: Visit, record: Trace, score: int) -> str:
     """Return what a judge was asked: put together from the record once more."""
-    chosen = queries.score_filter(f"conversation_id:{visit.path['id']}")
-    rows = queries.scores(visit.state.store, visit.caller.project, chosen, limit=_SCORES).items
-    row = next((each for each in rows if each.id == score), None)
+    row = next((each for each in _rows(visit) if each.id == score), None)
     if row is None:
         raise Denied(404, "this score was replaced by a newer one", "load the page again")
     rule = visit.state.live_settings().live_rules.named(row.rule)
@@ -296,7 +368,7 @@ def _of_dispatch(made: Plain | None) -> Plain:
 
 
 def _label(visit: Visit) -> Response:
-    record = _found(visit)
+    there = _stored(visit)
     note = (visit.form.get("note") or [""])[-1].strip()
     if len(note) > _NOTE:
         raise InputError(f"a comment has up to {_NOTE:,} characters, this one {len(note):,}")
@@ -304,7 +376,7 @@ def _label(visit: Visit) -> Response:
     if rubric == COMMENT and not note:
         raise InputError("the comment is empty: write what you see")
     line = {
-        "trace": record.conversation.key,
+        "trace": there.conversation.key,
         "subject": visit.value("subject"),
         "rubric": rubric,
         "value": value,

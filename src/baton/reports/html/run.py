@@ -120,7 +120,12 @@ def facts_view(trace: Trace, id_: str) -> Plain | None:
 
 def told(**fields: Any) -> Plain:
     """Return fields without those that are empty."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+    # Most values are something: only what is not is compared, as a number or False may stay.
+    return {
+        name: value
+        for name, value in fields.items()
+        if value or (value is not None and value not in ("", [], {}))
+    }
 
 
 def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
@@ -238,26 +243,7 @@ class _Drawn:
                 at=self.at(step.at),
             )
         if isinstance(step, ToolCall):
-            whole = self.left is None or self.left > 0
-            if self.left is not None:
-                self.left -= 1
-            return told(
-                type="call" if whole else None,  # it is `cut`, which only a call is
-                id=step.id,
-                name=step.name,
-                cut=not whole or None,
-                arguments=_json(step.arguments, self.most, f"{step.id}/arguments")
-                if whole
-                else None,
-                result=self.text(step.result, step.id, "result") if whole else None,
-                status=step.status if step.status != "ok" else None,
-                refused_by=step.refused_by,
-                stand_in=step.stand_in,
-                error=step.error,
-                at=self.at(step.at),
-                seconds=_seconds(step.at, step.ended),
-                unknown=step.unknown,
-            )
+            return self.call(step)
         dispatch = self.dispatches.get(step.dispatch)
         if dispatch is None:
             return {"type": "lost", "id": step.id, "dispatch": step.dispatch}
@@ -265,6 +251,29 @@ class _Drawn:
             return told(type="back", id=step.id, dispatch=dispatch.id, at=self.at(step.at))
         return told(
             type="dispatch", id=step.id, dispatch=self.dispatch(dispatch), at=self.at(step.at)
+        )
+
+    def call(self, step: ToolCall) -> Plain:
+        texts: Plain = {"cut": True}  # which only a call is
+        if self.left is None or self.left > 0:
+            texts = {
+                "type": "call",
+                "arguments": _json(step.arguments, self.most, f"{step.id}/arguments"),
+                "result": self.text(step.result, step.id, "result"),
+            }
+        if self.left is not None:
+            self.left -= 1
+        return told(
+            id=step.id,
+            name=step.name,
+            **texts,
+            status=step.status if step.status != "ok" else None,
+            refused_by=step.refused_by,
+            stand_in=step.stand_in,
+            error=step.error,
+            at=self.at(step.at),
+            seconds=_seconds(step.at, step.ended),
+            unknown=step.unknown,
         )
 
     def dispatch(self, dispatch: Dispatch) -> Plain:
