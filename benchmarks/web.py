@@ -13,6 +13,7 @@ measure again without filling it; `--only` takes the pages with a word in their 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -230,6 +231,7 @@ def asked(connection: HTTPConnection, path: str) -> float:
 
 def main() -> None:
     """Measure, and print a table."""
+    gc.set_threshold(500_000, 50, 1000)  # as `baton serve` does
     parser = argparse.ArgumentParser()
     parser.add_argument("--conversations", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, help="where the store is kept; a temporary one")

@@ -190,8 +190,10 @@ def test_a_store_of_an_earlier_version_is_brought_up_to_date(
     store = opening(tmp_path)
     with store.read() as connection:
         assert connection.execute(text("SELECT * FROM index_revision")).scalar() == HEAD
+        known = connection.execute(text("SELECT idx FROM sqlite_stat1")).scalars().all()
         (row,) = connection.execute(select(score).where(score.c.project == 1)).mappings()
     assert (row["rule"], row["status"], row["rescore"]) == ("all", "passed", None)
+    assert "run_by_version" in known
     assert_days_follow(store)
     assert differences(store, "index", INDEX) == []
 

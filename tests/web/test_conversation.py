@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+from sqlalchemy import update
 from tests.reports.hostile import hostile_texts
 from tests.server.seeding import START, add_conversation, add_score
 
@@ -18,6 +20,7 @@ from baton.datasets.draft import draft_yaml
 from baton.model import Content, Said, Trace
 from baton.model.redact import ON
 from baton.server.bodies import day_of
+from baton.server.schema import conversation as conversation_table
 from baton.server.store import Store
 from baton.testing.build import call, delegate, run, said, trace, turn
 
@@ -213,6 +216,50 @@ def test_what_retention_removed_is_told_with_what_is_left(store: Store, visitor:
     nowhere = visitor.get("/conversations/4711")
     assert nowhere.status == 404
     assert "4711" in nowhere.text
+
+
+def test_a_page_that_was_shown_before_shows_what_changed_since(
+    store: Store, visitor: Visitor
+) -> None:
+    made = conversation()
+    dispatch = made.turns[0].dispatches[0].id
+    number = add_conversation(store, made)
+    path = f"/conversations/{number}"
+
+    def shown() -> dict[str, Any]:
+        return data_of(visitor.get(path))
+
+    before = shown()
+    assert shown() == before
+    assert "failing" not in before["trace"]["short"]
+    # A score: it is at the step, and what is drawn in short names the branch.
+    failed: dict[str, Any] = {"dispatch": dispatch, "status": "failed"}
+    add_score(store, number, subject=json.dumps([dispatch]), **failed)
+    with store.write() as connection:
+        mine = (conversation_table.c.project == 1, conversation_table.c.id == number)
+        connection.execute(update(conversation_table).where(*mine).values(failed=1))
+    page = visitor.get(path)
+    assert data_of(page)["trace"]["short"]["failing"]["path"] == [{"id": dispatch, "to": "billing"}]
+    assert "What made it fail" in page.text
+    # A label of somebody.
+    label = {"rubric": "dispatch_correctness", "value": "failed", "subject": dispatch}
+    assert visitor.post(f"{path}/labels", label).status == 200
+    assert [one["value"] for one in shown()["labels"]] == ["failed"]
+    # Late spans: a new version of the conversation, in which the score does not count.
+    late = msgspec.msgpack.encode(conversation(answer="You get nothing."))
+    place = store.bodies.put(day_of(START), [late])[0]
+    with store.write() as connection:
+        new = {"version": 2, "place": place.number, "failed": 0, "read": START + 60}
+        connection.execute(update(conversation_table).where(*mine).values(new))
+    again = shown()
+    assert again["trace"]["turns"][0]["output"] == "You get nothing."
+    assert again["scores"] == []
+    assert "failing" not in again["trace"]["short"]
+    # Retention: nothing of it is left in memory that a page would still show.
+    store.bodies.drop(day_of(START))
+    page = visitor.get(path)
+    assert "no longer kept" in page.text
+    assert "You get nothing." not in page.text
 
 
 def test_a_judge_shows_its_question_and_how_often_people_agree(
