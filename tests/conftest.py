@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -23,12 +24,17 @@ from baton.model.secrets import forget
 ROOT = Path(__file__).parent.parent
 
 
+# While tests are collected nothing is garbage: a quarter of the time would go into looking for it.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over what stays: 13,000 tests, and the modules they need.
 
     It would look through gigabytes, time and again, and find nothing.
     """
     gc.freeze()
+    gc.enable()
 
 
 # The same examples every time, and no limit on one of them: a busy machine is no fault.
@@ -145,6 +151,20 @@ def report_of(baton: Baton, folder: Path, kind: str) -> str:
         return baton("report", folder, "--json").out
     baton("report", folder, f"--{kind}", path)
     return path.read_bytes().decode("utf-8")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_are_heard() -> None:
+    """Let programs that tests start hear Ctrl-C and a closed terminal, also in the background.
+
+    There, and under ``nohup``, these signals are ignored, and each program inherits that.
+    """
+    for each, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(each) is signal.SIG_IGN:
+            signal.signal(each, usual)
 
 
 @pytest.fixture(autouse=True, scope="session")

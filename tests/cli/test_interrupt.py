@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 AGENT = """
@@ -15,8 +14,9 @@ async def stubborn(message):
     try:
         await asyncio.sleep(600)
     finally:
-        print("cleaning up", file=sys.stderr, flush=True)
-        await asyncio.sleep(600)
+        while True:
+            print("cleaning up", file=sys.stderr, flush=True)
+            await asyncio.sleep(0.1)
 """
 
 
@@ -29,11 +29,11 @@ def test_a_second_ctrl_c_waits_for_no_cleaning_up(tmp_path: Path) -> None:
         for line, word in (("playing", signal.SIGINT), ("cleaning up", signal.SIGINT)):
             while line not in process.stderr.readline():
                 pass
-            asked = time.monotonic()
             process.send_signal(word)
         said = process.stderr.read()
         assert process.wait(60) == 130
-    # An agent has 5 seconds to clean up after the first one.
-    assert time.monotonic() - asked < 4
+    # After the first one an agent has 5 seconds to clean up, in which it says so 50 times. Counted
+    # and not timed, as a busy machine may take seconds to end a process.
+    assert said.count("cleaning up") < 20
     assert "results so far: baton report" in said
     assert said.endswith("baton: interrupted\n")

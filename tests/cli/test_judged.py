@@ -235,7 +235,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, llm: LlmServer) -> None:
             assert started.poll() is None
             time.sleep(0.01)
         started.send_signal(signal.SIGINT)
-        _, said = started.communicate(timeout=20)
+        _, said = started.communicate(timeout=60)
     finally:
         started.kill()
         started.wait()

@@ -35,7 +35,7 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """Wait for a text; return what came up to it."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while text not in self.screen:
             assert time.monotonic() < end, f"no {text!r} in {self.screen!r}"
             if select.select([self._place], [], [], 0.1)[0]:

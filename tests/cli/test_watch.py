@@ -64,13 +64,13 @@ def until(tmp_path: Path, options: list[str]) -> Iterator[Until]:
     def wait(text: str) -> list[str]:
         seen: list[str] = []
         while not seen or text not in seen[-1]:
-            seen.append(lines.get(timeout=30))
+            seen.append(lines.get(timeout=60))
         return seen
 
     yield wait
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) in (0, 1)
-    reader.join(timeout=5)
+    assert process.wait(timeout=60) in (0, 1)
+    reader.join(timeout=60)
     said.close()
 
 

@@ -67,8 +67,9 @@ def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
     async def run() -> CaseCancelled:
         options = {"type": "adk_local", "path": str(apps / "parcel_desk")}
         async with make_provider(options) as provider:
+            await provider(Case(id="first", turns=[ExpectedTurn(input=Content(text="Hi"))]))
             task = asyncio.ensure_future(provider(case))
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # the courier, who takes 2 seconds, is at work
             task.cancel()
             with pytest.raises(CaseCancelled) as raised:
                 await task

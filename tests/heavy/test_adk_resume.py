@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Baton
+from tests.ports import free_port
 
 pytestmark = pytest.mark.heavy
 RESUME = {
@@ -54,9 +55,7 @@ Play = Callable[..., dict[str, Any]]
 @pytest.fixture
 def play(apps: Path, baton: Baton, tmp_path: Path, recorder: Any) -> Iterator[Play]:
     """Start a server with a session service, and play the two cases."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     pid = tmp_path / "pid"
     children: list[subprocess.Popen[bytes]] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests import virtual_time
 
 from baton.model import ProviderError, Trace
 from baton.providers.adk_server import AskedOnce
@@ -43,7 +44,7 @@ def test_an_answer_holds_for_all() -> None:
         together = await asyncio.gather(*(asked(answers, server) for _ in range(3)))
         return [*together, await asked(answers, server)]
 
-    assert asyncio.run(run()) == ["support"] * 4
+    assert virtual_time.run(run()) == ["support"] * 4
     assert server.asked == 1
 
 
@@ -56,7 +57,7 @@ def test_a_failure_holds_for_a_while_and_a_server_that_comes_back_is_used_again(
         await asyncio.sleep(0.2)
         return [*first, await asked(answers, server)]
 
-    assert asyncio.run(run()) == ["down", "down", "down", "support"]
+    assert virtual_time.run(run()) == ["down", "down", "down", "support"]
     assert server.asked == 2
 
 
@@ -70,4 +71,4 @@ def test_each_case_gets_an_error_of_its_own() -> None:
             await answers.once("who", server)
         return [second.value.trace]
 
-    assert asyncio.run(run()) == [None]
+    assert virtual_time.run(run()) == [None]

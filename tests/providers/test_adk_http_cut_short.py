@@ -92,7 +92,9 @@ def test_a_provider_that_is_cancelled_hands_over_what_it_saw(adk: AdkServer) -> 
 
     async def run() -> CaseCancelled:
         task = asyncio.ensure_future(aplay(adk))
-        await asyncio.sleep(0.2)
+        while not adk.asked("run_sse"):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)  # what was sent is read
         task.cancel()
         with pytest.raises(CaseCancelled) as raised:
             await task

@@ -15,7 +15,7 @@ from tests.providers.conftest import HANG, AdkServer, event, sse, stream
 
 def wait_for_message(adk: AdkServer, count: int) -> None:
     """Wait until so many messages reached the server."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if len(adk.asked("run_sse")) >= count:
             return

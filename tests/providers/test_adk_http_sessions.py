@@ -132,14 +132,14 @@ def test_a_session_is_deleted_when_the_time_of_the_case_is_up(adk: AdkServer, ro
 
 def test_a_session_whose_making_was_cut_short_is_deleted(adk: AdkServer) -> None:
     adk.script("create", HANG._replace(acting=True))
-    baton.evaluate([case_of()], spec(adk), timeout=0.3)
+    baton.evaluate([case_of()], spec(adk), timeout=1)
     assert len(adk.asked("delete")) == 1
     assert not adk.sessions
 
 
 def test_a_stated_session_whose_making_was_cut_short_may_not_be_ours(adk: AdkServer) -> None:
     adk.script("create", HANG)
-    baton.evaluate([case_of(session="s1")], spec(adk), timeout=0.3)
+    baton.evaluate([case_of(session="s1")], spec(adk), timeout=1)
     assert not adk.asked("delete")
 
 

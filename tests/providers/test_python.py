@@ -314,7 +314,7 @@ def test_a_function_that_hangs_is_an_error_in_its_time_and_holds_nobody_up(
     cases = [case(id="a"), case("hang", id="b"), case(id="c")]
     started = time.monotonic()
     done = evaluation(code, cases, timeout=1, concurrency=2)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 25  # it hangs for 30 s
     first, hung, last = done
     assert hung.error == "the case did not end within 1 s (`timeout`)"
     assert (hung.status, hung.scores, hung.trace) == ("error", [], None)
@@ -335,12 +335,11 @@ def test_a_timeout_that_a_function_turns_into_another_error_is_still_one(play: P
 
 
 def test_fifty_functions_that_block_take_as_long_as_one(evaluation: Evaluate) -> None:
-    code = "import time\ndef reply(m):\n    time.sleep(0.4)\n    return 'x'"
+    # None of them answers before all have been called.
+    code = "import threading\nall_are_here = threading.Barrier(50)\ndef reply(m):\n    all_are_here.wait(60)\n    return 'x'"
     cases = [case(id=str(number)) for number in range(50)]
-    started = time.monotonic()
     done = evaluation(code, cases, concurrency=50)
-    assert time.monotonic() - started < 15  # one after the other they take 20 s
-    assert len(list(done)) == 50
+    assert [texts(result) for result in done] == [["x"]] * 50
 
 
 def test_hooks_run_before_the_case_and_after_each_turn(play: Play, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def answer(result: CaseResult) -> str:
 
 def is_gone(pid: int) -> bool:
     """Wait a little for the end of a process; what is only left to be waited for has ended."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -55,7 +55,7 @@ def is_gone(pid: int) -> bool:
 
 def written(file: Path) -> str:
     """Wait for a file to be written."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if file.exists() and (text := file.read_text()):
             return text
@@ -148,7 +148,7 @@ def test_what_a_program_prints_goes_to_standard_error(
 ) -> None:
     (result,) = play("bad.py:prints", case("this", id="a"))
     assert answer(result) == "ok"
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     err = ""
     while "printed this" not in err and time.monotonic() < until:
         printed = capsys.readouterr()
@@ -207,7 +207,7 @@ def test_nothing_outlives_an_evaluation_that_is_broken_off(
         try:
             pids = [int(pid) for pid in written(file).split()]
             baton_.send_signal(sent)
-            _, err = baton_.communicate(timeout=20)
+            _, err = baton_.communicate(timeout=60)
         finally:
             baton_.kill()
     assert baton_.returncode == code, err

@@ -115,7 +115,7 @@ def test_a_function_in_a_thread_may_raise_what_has_no_text() -> None:
 
 async def never(case: Case) -> Trace:
     """Go on whatever happens, but for what the test itself needs to end."""
-    until = time.monotonic() + 12
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.3)
@@ -131,7 +131,7 @@ def test_a_call_that_will_not_be_cancelled_holds_up_neither_the_run_nor_its_end(
 
     began = time.monotonic()
     done = start(played(play, "a", "b", "c", timeout=0.5, concurrency=1))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert [result.status for result in done] == ["passed", "error", "passed"]
     assert done[1].error == "the case did not end within 0.5 s (`timeout`)"
 
@@ -225,10 +225,10 @@ def test_a_trace_that_contradicts_itself_is_an_error_and_is_kept() -> None:
 
 def test_a_thread_of_an_executor_that_never_ends_does_not_hold_up_the_end() -> None:
     async def play(case: Case) -> Trace:
-        await asyncio.to_thread(time.sleep, 12)
+        await asyncio.to_thread(time.sleep, 60)
         return trace(case)
 
     began = time.monotonic()
     (result,) = baton.evaluate(cases("a"), play, timeout=0.5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert result.error == "the case did not end within 0.5 s (`timeout`)"

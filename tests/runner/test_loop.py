@@ -55,7 +55,7 @@ def test_tasks_that_will_not_end_are_left_alone() -> None:
     kept: list[asyncio.Task[None]] = []
 
     async def stubborn() -> None:
-        until = time.monotonic() + 12
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.3)
@@ -66,7 +66,7 @@ def test_tasks_that_will_not_end_are_left_alone() -> None:
 
     began = time.monotonic()
     run(main(), grace=0.1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert not kept[0].done()
 
 
@@ -106,7 +106,7 @@ def test_it_runs_in_any_thread() -> None:
     answers: list[int] = []
     thread = threading.Thread(target=lambda: answers.append(run_until_terminated(answer(7))))
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert answers == [7]
 
 
@@ -130,5 +130,5 @@ def test_a_task_that_is_left_alone_does_not_keep_the_process_and_says_nothing(st
     print(task.done())
     """
     command = [sys.executable, "-c", dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Baton
+from tests.ports import free_port
 
 import baton as library
 from baton.model import Case, Evaluation
@@ -27,9 +28,7 @@ class Server:
     """A server in a process of its own, and the commands of a script that restarts it."""
 
     def __init__(self, folder: Path, *, stores: bool) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._pid = folder / "pid"
         store = [str(folder / "store.json")] if stores else []

@@ -84,7 +84,7 @@ def start(folder: Path) -> Iterator[Start]:
 
 def until(folder: Path, pattern: str, count: int = 1) -> list[Path]:
     """Wait until so many files are there."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         found = sorted(folder.glob(pattern))
         if len(found) >= count:
@@ -95,7 +95,7 @@ def until(folder: Path, pattern: str, count: int = 1) -> list[Path]:
 
 def wait_for_rows(folder: Path, count: int) -> Path:
     (index,) = until(folder, ".baton/evaluations/*/index.jsonl")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while index.read_bytes().count(b"\n") < count:
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -126,7 +126,7 @@ def test_a_closed_terminal_ends_eval_like_sigterm(
     place = wait_for_rows(folder, 3)
     time.sleep(0.2)
     process.send_signal(signal.SIGHUP)
-    _out, err = process.communicate(timeout=20)
+    _out, err = process.communicate(timeout=60)
     assert process.returncode == 129, err
     assert "baton: terminated: the terminal was closed" in err
     assert "results so far: baton report" in err
@@ -147,7 +147,7 @@ def test_a_terminal_that_is_really_closed(start: Start, folder: Path) -> None:
     place = wait_for_rows(folder, 3)
     time.sleep(0.2)
     os.close(ours)
-    assert process.wait(20) == 129
+    assert process.wait(60) == 129
     assert status_of(place) == "interrupted"
     assert len(list(folder.glob("*.clean"))) == 2
 
@@ -174,7 +174,7 @@ def test_score_ends_with_its_processes_and_keeps_what_it_scored(
     if jobs == "1":
         wait_for_rows(folder, 1)
     process.send_signal(sent)
-    _out, err = process.communicate(timeout=20)
+    _out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + sent
     assert "baton: terminated" in err
     assert "Traceback" not in err
@@ -190,7 +190,7 @@ def test_watch_ends_with_the_evaluation_it_runs(
     process = start("watch", "agent.py:answer", "cases.jsonl")
     place = wait_for_rows(folder, 3)
     process.send_signal(sent)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 128 + sent
     assert status_of(place) == "interrupted"
 
@@ -203,7 +203,7 @@ def test_worker_processes_of_a_function_end_with_it(start: Start, folder: Path) 
     process = start("eval", "baton.yaml", "--concurrency", "2")
     workers = [int(path.stem) for path in until(folder, "*.worker", 2)]
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 129
     assert all_gone(workers)
 

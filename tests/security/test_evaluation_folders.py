@@ -86,7 +86,7 @@ def limited(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
     return subprocess.run(
         [sys.executable, "-m", "baton", *map(str, words)],
-        preexec_fn=limit, capture_output=True, text=True, timeout=20, check=False,
+        preexec_fn=limit, capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
 

@@ -81,7 +81,7 @@ def test_messages_of_claude_code_without_an_end_end_the_case(
         Hooks(None, folder=Path()),
         source=Source(format="claude-stream"),
         catalog={},
-        timeout=20,
+        timeout=60,
         limits=of_messages(mib, events),
     )
     with pytest.raises(ProviderError, match=option) as error:

@@ -411,7 +411,7 @@ def test_ctrl_c_ends_an_evaluation_that_a_server_floods(tmp_path: Path, times: i
     with serving(behave) as server:
         _write(tmp_path, server, ["evil"], "sse", dict(MOST))
         with started(tmp_path, "eval", "baton.yaml") as it:
-            assert flooding.wait(20)
+            assert flooding.wait(60)
             asked = time.monotonic()
             for _ in range(times):
                 it.process.send_signal(signal.SIGINT)
@@ -565,7 +565,7 @@ def test_ctrl_c_ends_an_export_to_an_endpoint_that_says_nothing(tmp_path: Path) 
         serving(behave) as server,
         started(tmp_path, "export", record, "--otlp", url_of(server)) as it,
     ):
-        assert asked.wait(20)
+        assert asked.wait(60)
         it.process.send_signal(signal.SIGINT)
         at = time.monotonic()
         end = ended(it)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
+from tests.ports import free_port
 
 _HOME = Path("/usr/lib/postgresql")
 _USER = "postgres"
@@ -34,9 +34,7 @@ class Postgres:
         self._folder = folder
         self._bin = bin_
         self._names = count(1)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     def make(self) -> None:
         """Make the folder of the server."""

@@ -78,7 +78,7 @@ def serving(app: Starlette) -> Iterator[Client]:
     finally:
         client.close()
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
 

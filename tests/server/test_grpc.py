@@ -35,7 +35,7 @@ class _Sender:
         self.port = port
 
     def send(self, method: str, body: bytes, **options: Any) -> bytes:
-        answer: bytes = self._channel.unary_unary(method)(body, timeout=20, **options)
+        answer: bytes = self._channel.unary_unary(method)(body, timeout=60, **options)
         return answer
 
     def refused(self, body: bytes, **options: Any) -> Any:

@@ -105,7 +105,7 @@ def test_requests_that_wait_share_a_commit_and_each_hears_of_its_own(store: Stor
     group = GroupCommit(inbox)
 
     def send(number: int) -> list[bool]:
-        return group.put([_entry(b"%d" % (number // 2))]).result(10)
+        return group.put([_entry(b"%d" % (number // 2))]).result(60)
 
     with ThreadPoolExecutor(8) as pool:
         answers = [kept for (kept,) in pool.map(send, range(200))]
@@ -132,12 +132,12 @@ def test_a_commit_waits_a_little_for_the_requests_in_flight_and_not_for_ever(sto
     inbox = Counted(store)
     group = GroupCommit(inbox, coming=lambda: 3, gather=30)
     futures = [group.put([_entry(b"%d" % number)]) for number in range(3)]
-    assert [future.result(10) for future in futures] == [[True]] * 3
+    assert [future.result(60) for future in futures] == [[True]] * 3
     assert inbox.sizes == [3]
     group.close()
     group = GroupCommit(inbox, coming=lambda: 3)
     # The others are given up, or their bodies never arrive.
-    assert group.put([_entry(b"alone")]).result(10) == [True]
+    assert group.put([_entry(b"alone")]).result(60) == [True]
     assert inbox.sizes == [3, 1]
     group.close()
 
@@ -160,8 +160,8 @@ def test_a_locked_store_is_unavailable_and_comes_back(store: Store) -> None:
         with pytest.raises(Unavailable, match="too many"):
             group.put([_entry(b"c")])
         with pytest.raises(Unavailable, match="locked"):
-            first.result(20)
-    assert second.result(20) == [True]
+            first.result(60)
+    assert second.result(60) == [True]
     group.close()
 
 

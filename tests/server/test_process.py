@@ -76,7 +76,7 @@ class Served:
         """Send a signal; return the exit code, and the seconds that it took."""
         started = time.monotonic()
         self.process.send_signal(number)
-        code = self.process.wait(15)
+        code = self.process.wait(60)
         assert self.process.stderr is not None
         self.lines += self.process.stderr.readlines()
         return code, time.monotonic() - started
@@ -217,7 +217,7 @@ def test_a_server_on_all_addresses_says_one_that_can_be_reached(
         said = server.line("OTEL_EXPORTER_OTLP_ENDPOINT=")
         host = said.rpartition("http://")[2].rpartition(":")[0]
         assert not ipaddress.ip_address(host).is_unspecified
-        with socket.create_connection((host, server.client.port), timeout=5):
+        with socket.create_connection((host, server.client.port), timeout=60):
             pass
 
 
@@ -323,12 +323,13 @@ def test_roles_are_processes_of_their_own_that_share_a_database(
 def test_answers_on_one_connection_do_not_wait_for_each_other(tmp_path: Path) -> None:
     with _serving(tmp_path) as served:
         times = []
-        for _ in range(10):
+        for _ in range(40):
             started = time.perf_counter()
             served.client.get("/health")
             times.append(time.perf_counter() - started)
         served.end()
-    assert sorted(times[1:])[2] < 0.03  # 40 ms where the system waits for a confirmation
+    # 40 ms where the system waits for a confirmation; a busy machine may delay most of them.
+    assert sorted(times[1:])[8] < 0.03
 
 
 SLOW = """

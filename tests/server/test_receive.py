@@ -177,7 +177,7 @@ def test_a_body_is_too_large_before_and_after_it_is_unpacked(store: Store, small
 
 
 def test_a_body_without_a_stated_length_is_stopped_at_the_limit(small: Client) -> None:
-    with socket.create_connection(("127.0.0.1", small.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", small.port), timeout=60) as connection:
         head = f"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: {PROTOBUF}\r\n"
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(4):

@@ -202,7 +202,7 @@ def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path, opening: Opening
     thread = threading.Thread(target=run, args=(settings, stop))
     thread.start()
     send(store, 1, [body(span(1, 1, agent="desk"))], time.time())
-    until = time.time() + 20
+    until = time.time() + 60
     while not rows(store, conversation) and time.time() < until:
         time.sleep(0.05)
     stop.set()

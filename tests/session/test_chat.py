@@ -68,7 +68,7 @@ def agents(tmp_path: Path) -> dict[str, AgentLike]:
 
 def until(chat: Chat, *states: str, turns: int = 0) -> View:
     """Follow a conversation to one of some states, with so many turns seen."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     view = chat.view()
     while time.monotonic() < end and view.state not in ("ended", "failed"):
         seen = len(view.trace.turns) if view.trace else 0
@@ -104,7 +104,7 @@ def test_a_conversation_grows_with_each_message_and_ends(
 def grown(chat: Chat) -> Trace:
     """Follow a conversation until there is a run in its last turn, while the agent works."""
     view = chat.view()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if view.trace is not None and len(view.trace.turns[-1].runs) > 1:
             assert view.state == "working"

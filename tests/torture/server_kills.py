@@ -15,7 +15,6 @@ import http.client
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from typing import Any, NamedTuple
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from sqlalchemy import func, select
+from tests.ports import free_port
 from tests.server.postgres import running
 
 from baton.server.bodies import Place
@@ -62,9 +62,7 @@ class Server:
     """A `baton serve` on one port: with PostgreSQL, another process that reads beside it."""
 
     def __init__(self, folder: Path, db: str | None) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self._folder = folder
         self._db = db
         (folder / "server.yaml").write_text(_SETTINGS)

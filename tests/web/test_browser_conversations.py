@@ -130,7 +130,7 @@ def test_what_is_new_is_announced_and_moves_nothing(
         for n in range(3):
             record = trace(turn("hi", run("desk")), id=f"new{n}")
             add_conversation(store, record, at=START + 1e6 + n)
-        page.wait_for_selector(".news:not([hidden])", timeout=15_000)
+        page.wait_for_selector(".news:not([hidden])", timeout=60_000)
         assert page.locator(".news").inner_text() == "3 new: show"
         assert page.title().startswith("(3) ")
         assert page.locator("table.conversations tbody").inner_text() == rows
@@ -150,13 +150,13 @@ def test_a_page_says_that_the_server_is_away_and_goes_on(
         with web(store) as address:
             page, wrong = tabs.enter_context(tab(browser, address))
             page.goto("/conversations")
-        page.wait_for_selector("#away:not([hidden])", timeout=15_000)
+        page.wait_for_selector("#away:not([hidden])", timeout=60_000)
         assert "The server does not answer." in page.locator("#away").inner_text()
         late = trace(turn("hi", run("desk")), id="meanwhile")
         add_conversation(store, late, at=START + 1e6)
         with web(store, port=int(address.rpartition(":")[2])):
             page.locator("#away", has_text="is back").wait_for()
-            page.wait_for_selector(".news:not([hidden])", timeout=15_000)
+            page.wait_for_selector(".news:not([hidden])", timeout=60_000)
             assert "1 new" in page.locator(".news").inner_text()
             # The token of the page outlives the restart: its forms still work.
             page.goto("/conversations?filter=agent:desk")

@@ -100,7 +100,7 @@ def test_a_conversation_becomes_a_case(visitor: Visitor, tmp_path: Path) -> None
 
 
 def until_waiting(visitor: Visitor, id_: str, turns: int = 1) -> Any:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         seen = looked(visitor, f"/data/playground/chat?id={id_}")
         if seen["state"] in ("waiting", "failed") and len(seen["turns"]) >= turns:

@@ -89,7 +89,7 @@ def viewing(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Pop
         yield line.strip(), process
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def test_it_answers_until_it_is_stopped_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_case_that_is_cancelled_keeps_its_turns_and_what_had_come(endpoint: En
         task = asyncio.ensure_future(aplay(endpoint, case_of("one", "two"), **TOKENS))
         while len(endpoint.requests) < 2:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)  # what was sent is read
         task.cancel()
         with pytest.raises(CaseCancelled) as raised:
             await task

@@ -188,7 +188,7 @@ def test_a_run_that_is_terminated_says_so_and_keeps_what_is_there(folder: Path) 
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not any(file.stat().st_size for file in folder.glob("out/*/index.jsonl")):
             assert time.monotonic() < until
             time.sleep(0.02)
