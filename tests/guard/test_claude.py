@@ -121,6 +121,7 @@ def test_a_sub_agent_in_the_background_is_asked_until_its_answer_may_be_read(
         again = stops(f"Use {KEY}.", stop_hook_active=active, **BACKGROUND)
         assert again is not None
         assert again["decision"] == "block"
+        assert "answer again without" in again["reason"]
         assert KEY not in json.dumps(again)
     # What its caller waits for is replaced when it returns.
     assert stops(f"Use {KEY}.", background_tasks=[]) is None

@@ -134,7 +134,7 @@ class Scripted:
             if "NEST" in asked and not heard:
                 return _call(asks("a-deep"))
             if "FAN" in asked:
-                return Reply(answer=ANSWER, delay=5)
+                return Reply(answer=ANSWER, delay=8)
             return Reply(answer=" | ".join(heard) or ANSWER)
         self.heard = self.heard if len(self.heard) > len(heard) else heard
         if heard:
@@ -276,12 +276,15 @@ def test_sub_agents_that_skills_and_messages_set_to_work_are_dispatches(
     _, resumed, first, second, refused = script.heard
     assert "Resuming agent" in resumed
     for answer in (first, second):  # of the sub-agents that the skill started
-        assert "The key is [key:" in answer
-        assert KEY not in answer
+        # The report of the resumed sub-agent, which no hook can change, may arrive beside it.
+        own = re.sub(r"<system-reminder>.*?</system-reminder>", "", answer)
+        assert "The key is [key:" in own
+        assert KEY not in own
     assert "this request has made 4 dispatches" in refused
     told = [each for each in script.asked if "FORK: look at it" in each]
     assert ["A policy of your user says" in each for each in told] == [False, True]
     rules_broken = [(n["rule"], n["action"], n["to"]) for n in recorded(tmp_path)]
+    assert ("output", "block", "a-edge") in rules_broken  # the resumed one was asked again
     assert ("max_dispatches", "warn", "a-fork") in rules_broken
     assert ("max_dispatches", "block", "a-more") in rules_broken
 

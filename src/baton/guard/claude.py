@@ -218,15 +218,18 @@ def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
 def _stopped(guard: Guard, told: _Told) -> dict[str, Any] | None:
     """Ask a sub-agent for another answer where a rule withholds the one that it gave.
 
-    What a caller waits for is decided once more when the call returns, so that the sub-agent has
-    one more try here, and nothing else happens. For one in the background that is too late: it is
-    asked again for as long as its answer breaks a rule.
+    If a caller waits for the answer, it is decided again when the call returns. So the sub-agent
+    has one more try here, and nothing else happens. For a sub-agent in the background that is too
+    late: it is asked again for as long as its answer breaks a rule, also by one that redacts, as no
+    hook can replace a part of the message. Claude Code ends it after eight such requests
+    (``CLAUDE_CODE_STOP_HOOK_BLOCK_CAP``).
     """
     if told.agent_id is not None:
         guard.store.end(told.tree, told.agent_id)
     event = msgspec.structs.replace(_event(guard, told), live=False)
     if told.is_late:
-        return _said(told, guard.decide(event, live=False))
+        decision = guard.decide(event, live=False, replaces=False)
+        return _said(told, decision)
     decision = guard.store.decide(guard.policy, event)
     withheld = decision.action == "block" or (decision.action == "ask" and not guard.asks)
     if not withheld or told.stop_hook_active:
@@ -498,9 +501,6 @@ def _said(told: _Told, decision: Decision) -> dict[str, Any] | None:
     reason = decision.reason or ""
     if told.hook_event_name == "SubagentStop":
         if not decision.allowed:
-            return {"decision": "block", "reason": reason}
-        if decision.action == "redact":
-            reason = "your answer holds what may not be passed on: answer again without it"
             return {"decision": "block", "reason": reason}
     elif told.hook_event_name == "PreToolUse" and not decision.allowed:
         verdict = "ask" if decision.action == "ask" else "deny"

@@ -419,14 +419,22 @@ class Guard:
             if not decision.allowed:
                 raise RefusedError(decision.reason or "refused", decision) from error
 
-    def decide(self, event: Event, ask: Ask | None = None, *, live: bool = True) -> Decision:
+    def decide(
+        self, event: Event, ask: Ask | None = None, *, live: bool = True, replaces: bool = True
+    ) -> Decision:
         """Decide an event, ask a person if a rule says so, and leave it in the record.
 
         ``ask`` is for a guard that has none of its own. Not ``live`` is what is decided once more
-        later: what nobody tells by now passes.
+        later: what nobody tells by now passes. If the caller reads the answer as it is, and nothing
+        ``replaces`` parts of it, an answer that a rule would redact is blocked.
         """
         event = msgspec.structs.replace(event, live=live)
         decision = self.store.decide(self.policy, event)
+        if decision.action == "redact" and not replaces:
+            reason = "your answer has parts that may not be passed on: answer again without them"
+            decision = msgspec.structs.replace(
+                decision, allowed=False, action="block", reason=reason, output=None
+            )
         ask = self._ask or ask
         if decision.action == "ask" and ask is not None and ask(decision):
             decision = msgspec.structs.replace(decision, allowed=True, output=event.output)
