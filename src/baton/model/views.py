@@ -580,9 +580,8 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
     whole = [usage.complete for usage in reported]
     total = Usage(complete=len(reported) == len(usages) and False not in whole)
     for name, column in zip(_COUNTS, zip(*map(_counts_of, reported), strict=True), strict=True):
-        values = [value for value in column if value is not None]
-        if values:
-            setattr(total, name, sum(values))
+        if column.count(None) < len(column):
+            setattr(total, name, sum(filter(None, column)))
     costs = [usage.cost_usd for usage in reported if usage.cost_usd is not None]
     if len(costs) == len(usages):
         total.cost_usd = sum(costs)

@@ -52,12 +52,14 @@ def targets_of(definitions: Any) -> dict[str, list[str]]:
     ADK lets a model call ``transfer_to_agent`` with an ``agent_name`` out of an ``enum``.
     """
     if isinstance(definitions, str):
-        return _targets_in(definitions) if any(w in definitions for w in _LISTING) else {}
+        return _targets_in(definitions)
     return _targets(definitions) if isinstance(definitions, list) else {}
 
 
 @lru_cache(maxsize=512)
 def _targets_in(definitions: str) -> dict[str, list[str]]:
+    if not any(word in definitions for word in _LISTING):
+        return {}
     value = parsed(definitions)
     return _targets(value) if isinstance(value, list) else {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from baton.model import Content, Ref, Said, ToolCall, Turn
 
@@ -57,9 +57,13 @@ class Contexts:
             if heard is None:
                 draft.run.unknown.append("context")
                 continue
-            refs = (ref for message in heard for ref in self._refs(draft, message))
-            # A call and its result are one step.
-            draft.run.context = list({(ref.id, ref.text): ref for ref in refs}.values())
+            refs: dict[tuple[str | None, str], Ref] = {}
+            for message in heard:
+                for text in _texts(draft, message):
+                    ref = self._ref(text)
+                    # A call and its result are one step.
+                    refs[ref.id, ref.text or ""] = ref
+            draft.run.context = list(refs.values())
 
     def _first_request(self, draft: RunSpans) -> list[Message] | None:
         """Return the messages of the first request, instructions and the input apart."""
@@ -75,19 +79,6 @@ class Contexts:
             if left[place].role == "user" and left[place].content == given:
                 return left[:place] + left[place + 1 :]
         return left
-
-    def _refs(self, draft: RunSpans, message: Message) -> Iterator[Ref]:
-        content = message.content
-        if content is not None and (text := content.plain()):
-            if draft.first.says.framework == _ADK and text.startswith(_RETOLD):
-                yield from map(self._ref, _retold(text))
-            else:
-                yield self._ref(text)
-        for call in message.calls:
-            yield self._ref(_call(call.name, call.arguments))
-        for answer in message.answers:
-            if answer.result is not None and (text := answer.result.plain()):
-                yield self._ref(text)
 
     def _ref(self, text: str) -> Ref:
         """Refer to what said a text in this trace; else hold the text."""
@@ -110,6 +101,20 @@ class Contexts:
         for id_, content in texts:
             if content is not None and (text := content.plain().strip()):
                 self._ids.setdefault(text, id_)
+
+
+def _texts(draft: RunSpans, message: Message) -> list[str]:
+    """Return what a message says, calls and answers, each by itself."""
+    texts: list[str] = []
+    content = message.content
+    if content is not None and (text := content.plain()):
+        retold = draft.first.says.framework == _ADK and text.startswith(_RETOLD)
+        texts += _retold(text) if retold else (text,)
+    texts += [_call(call.name, call.arguments) for call in message.calls]
+    for answer in message.answers:
+        if answer.result is not None and (text := answer.result.plain()):
+            texts.append(text)
+    return texts
 
 
 def _call(name: str, arguments: object) -> str:

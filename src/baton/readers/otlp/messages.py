@@ -186,17 +186,23 @@ def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
 def _answer(answer: Mapping[str, Any]) -> Answer:
     origin = answer.get("origin")
     asked = origin if isinstance(origin, dict) else answer
-    result = parsed(first(answer, *_RESULTS))
     failed = True in (answer.get("is_error"), answer.get("isError"), answer.get("error"))
+    return _answered(
+        text(first(asked, *_IDS)),
+        first(answer, *_RESULTS),
+        name=text(first(asked, *_NAMES)),
+        failed=failed or answer.get("status") == "error",
+    )
+
+
+def _answered(
+    id_: str | None, result: Any, name: str | None = None, *, failed: bool = False
+) -> Answer:
+    result = parsed(result)
     if isinstance(result, dict) and set(result) == {"type", "value"}:
         failed = failed or str(result["type"]).startswith("error")
         result = result["value"]
-    return Answer(
-        id=text(first(asked, *_IDS)),
-        name=text(first(asked, *_NAMES)),
-        result=content(result),
-        failed=failed or answer.get("status") == "error",
-    )
+    return Answer(id=id_, name=name, result=content(result), failed=failed)
 
 
 __all__ = ["Answer", "Call", "Message", "read_message", "read_messages"]
@@ -295,7 +301,7 @@ def _usual_message(usual: _UsualMessage) -> Message | None:
                 arguments = shown(arguments)
             message.calls.append(Call(id=part.id or None, name=part.name, arguments=arguments))
         elif type(part) is _ResponsePart:
-            message.answers.append(_answer({"id": part.id, "response": part.response}))
+            message.answers.append(_answered(part.id or None, part.response))
     if message.role == "tool" and not message.answers:
         return None
     if texts:

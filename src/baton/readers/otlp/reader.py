@@ -252,8 +252,7 @@ def unread(span: Span, says: PlainSpan) -> str | None:
     if says.lost is not None:
         return says.lost
     if says.framework is None and says.name is None and says.agent is None:
-        keys = span.attributes.keys() - _LABELS
-        if any(key.startswith(_FOREIGN) for key in keys):
+        if any(key.startswith(_FOREIGN) and key not in _LABELS for key in span.attributes):
             return f"spans of `{span.scope or span.name}` that follow no known convention"
     return None
 
@@ -311,11 +310,12 @@ def _describe(draft: RunSpans, opens: bool) -> None:
             run.unknown.append(name)
     # Where a request does not say what was answered, texts may be missing.
     speakers: list[ModelSpan] | list[AgentSpan] = models or agents
-    if not speakers or any(map(_is_silent, speakers)):
+    silent = not speakers or any(map(_is_silent, speakers))
+    if silent:
         run.unknown.append("steps.said")
         if run.output is None:
             run.unknown.append("output")
-    if not _tells_calls(draft, models, agents):
+    if not _tells_calls(draft, models, agents, silent):
         run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")
@@ -340,16 +340,21 @@ def _is_silent(says: ModelSpan | AgentSpan) -> bool:
     """Tell a request that was answered, and of which is not recorded what the answer was."""
     if says.failed:
         return False
-    return says.spoken is None or True in [message.hidden for message in says.spoken_messages()]
+    if says.spoken is None:
+        return True
+    return any(message.hidden for message in says.spoken_messages())
 
 
-def _tells_calls(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> bool:
+def _tells_calls(
+    draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan], silent: bool
+) -> bool:
     """Tell whether all calls that a run's models wrote are recorded, and not only tools that ran.
 
-    Without the words of its models, a call that the runtime refused has left no trace.
+    Without the words of its models (``silent``), a call that the runtime refused has left no
+    trace.
     """
     if models:
-        return all(m.failed or (m.tells_calls and not _is_silent(m)) for m in models)
+        return not silent and all(model.failed or model.tells_calls for model in models)
     if any(type(node.says) is MessageSpan for node in draft.owned):
         return True
     return any(message.calls for agent in agents for message in agent.spoken_messages())

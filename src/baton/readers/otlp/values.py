@@ -83,6 +83,8 @@ def amount(value: Any) -> float | None:
     return figure if 0 <= figure < float("inf") else None
 
 
+MOST_NAMES = 100
+"""Attributes of a span whose names are remembered: the files of others are not to fill memory."""
 _INDEX_DIGITS = 9
 """No list has a billion items, and `int` refuses thousands of digits."""
 
@@ -262,23 +264,28 @@ _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thought
 
 def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
     """Read the counts whose names begin with the first prefix that has any, if one has."""
+    few = len(attributes) <= MOST_NAMES
+    named = (_counts_in if few else _counts_in.__wrapped__)(tuple(attributes), prefixes)
+    if named is None:
+        return None
+    counts = {kind: whole(attributes[name]) for kind, name in named}
+    return usage(**{"input": None, "output": None, **counts})
+
+
+# Spans of one kind have the same attributes, so that which of them are counts is found out once.
+@lru_cache(maxsize=1024)
+def _counts_in(
+    attributes: tuple[str, ...], prefixes: tuple[str, ...]
+) -> list[tuple[str, str]] | None:
+    """Return each kind of count that is among the names, with its name; ``None`` without any."""
     for prefix in prefixes:
-        names, needed, rare = _count_names(prefix)
-        if attributes.keys().isdisjoint(needed):
-            continue
-        if rare.isdisjoint(attributes):
-            return usage(
-                input=_count(attributes, names["input"]),
-                output=_count(attributes, names["output"]),
-            )
-        return usage(**{kind: _count(attributes, names[kind]) for kind in names})
-    return None
-
-
-def _count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    for name in names:
-        if name in attributes:
-            return whole(attributes[name])
+        found = [
+            (kind, next((prefix + name for name in names if prefix + name in attributes), None))
+            for kind, names in _COUNTS.items()
+        ]
+        named = [(kind, name) for kind, name in found if name is not None]
+        if any(kind in ("input", "output") for kind, _ in named):
+            return named
     return None
 
 
@@ -296,15 +303,6 @@ def usage_of_gemini(response: Any) -> Usage | None:
         read=count["cached_content"],
         thinking=count["thoughts"],
     )
-
-
-@lru_cache(maxsize=16)
-def _count_names(prefix: str) -> tuple[dict[str, tuple[str, ...]], frozenset[str], frozenset[str]]:
-    """Return the names of each count: all, those of which one is needed, and the rare ones."""
-    names = {kind: tuple(prefix + name for name in known) for kind, known in _COUNTS.items()}
-    needed = frozenset((*names["input"], *names["output"]))
-    rare = frozenset((*names["read"], *names["write"], *names["thinking"]))
-    return names, needed, rare
 
 
 def usage(

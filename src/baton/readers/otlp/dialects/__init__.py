@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import usage_of
+from baton.readers.otlp.values import MOST_NAMES, usage_of
 
 from .base import Dialect
 
@@ -32,8 +32,8 @@ _CONVENTIONS = [
 ]
 _CLAIMED: dict[tuple[str, ...], int] = {}
 """The place of the convention that claims spans of a shape: scope, name, names of attributes."""
-_MOST_SHAPES, _MOST_NAMES = 4096, 100
-"""Shapes that are remembered, and names in one: the files of others are not to fill memory."""
+_MOST_SHAPES = 4096
+"""Shapes that are remembered: the files of others are not to fill memory."""
 _NONE = -1
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
@@ -55,7 +55,7 @@ def read_span(span: Span, names: set[str]) -> Reading:
         number = next(claiming, _NONE)
         if len(_CLAIMED) >= _MOST_SHAPES:
             _CLAIMED.clear()
-        if len(shape) <= _MOST_NAMES:
+        if len(shape) <= MOST_NAMES:
             _CLAIMED[shape] = number
     if number == _NONE:
         return PlainSpan()

@@ -191,6 +191,7 @@ def read_model(span: Span) -> ModelSpan:
     """Read the span of one model request."""
     attributes = span.attributes
     heard, spoken = carried.messages(span)
+    tools = carried.definitions(span)
     says = ModelSpan(
         agent=_agent(attributes),
         model=_model(attributes),
@@ -198,10 +199,10 @@ def read_model(span: Span) -> ModelSpan:
         spoken=spoken,
         usage=_usage(attributes),
         instructions=carried.instructions(span),
-        offered=tool_names(carried.definitions(span)),
+        offered=tool_names(tools),
     )
     if says.offered:
-        says.reaches = targets_of(carried.definitions(span))
+        says.reaches = targets_of(tools)
     if "model_request_parameters" in attributes:
         says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
     if "gen_ai.response.finish_reasons" in attributes:

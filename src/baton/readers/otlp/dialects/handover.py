@@ -123,6 +123,8 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     if not isinstance(arguments, dict):
         return content(arguments), None, {}
     rest = {key: value for key, value in arguments.items() if key not in TARGET_ARGUMENTS}
+    if not rest:
+        return None, None, rest
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:
         # With pydantic-ai the programmer picks the name: `q`, `joke`, `request`. A single text

@@ -82,8 +82,8 @@ _RESOURCE, _RECORD, _EMBEDDED = 1, 2, 1
 
 def proto_records(
     data: bytes | memoryview, place: Place, report: Report, limits: Limits
-) -> Iterator[Span | Event]:
-    """Yield the spans and log records of serialised exports, in order.
+) -> Iterator[list[Span | Event]]:
+    """Yield the spans and log records of serialised exports, in order: all of a scope or one.
 
     Where the data is cut, what is whole is kept and the report says what is not.
 
@@ -113,7 +113,7 @@ class _Reader:
         self._convert = _converter(report.file)
         self._cut_told = False
 
-    def group(self, start: int, end: int) -> Iterator[Span | Event]:
+    def group(self, start: int, end: int) -> Iterator[list[Span | Event]]:
         """Yield the records of one resource, which may stand before or after them."""
         parts = list(fields(self.data, start, end))
         resource: dict[str, Any] = {}
@@ -132,10 +132,12 @@ class _Reader:
             self._cut_told = True
             self._lose("records truncated in the middle", at)
 
-    def _scope(self, start: int, end: int, resource: dict[str, Any]) -> Iterator[Span | Event]:
+    def _scope(
+        self, start: int, end: int, resource: dict[str, Any]
+    ) -> Iterator[list[Span | Event]]:
         spans = self._whole_scope(start, end, resource)
         if spans is not None:
-            yield from spans
+            yield spans
             return
         scope = ""
         for field in fields(self.data, start, end):
@@ -146,9 +148,11 @@ class _Reader:
             elif field.number == _RECORD and field.type == BYTES:
                 record = self._record(field.start, field.end, scope, resource)
                 if record is not None:
-                    yield record
+                    yield [record]
 
-    def _whole_scope(self, start: int, end: int, resource: dict[str, Any]) -> list[Span] | None:
+    def _whole_scope(
+        self, start: int, end: int, resource: dict[str, Any]
+    ) -> list[Span | Event] | None:
         """Decode the spans of a scope in one go; ``None`` where each is to be looked at alone.
 
         So it is when there are many, when they are log records, and when something is broken.
@@ -162,7 +166,7 @@ class _Reader:
                 return None
             if self._kind(first.start, first.end) != "span":
                 return None
-            spans: list[Span] = self._convert["spans"](self.data[start:end], resource)
+            spans: list[Span | Event] = self._convert["spans"](self.data[start:end], resource)
         except (ValueError, RecursionError):
             return None
         self._report.read += end - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,24 +25,29 @@ from .trace_store import TraceStore
 _LONG = 16 << 20
 
 
-def file_records(file: Path | InputFile, report: Report, limits: Limits) -> Iterator[Record]:
-    """Yield the spans and log records of a file, or of a pipe.
+# Records are passed on in lists and not one by one: each of the generators that they go through
+# would be resumed for every span.
+Piece = list[Record]
+
+
+def _pieces_of(file: Path | InputFile, report: Report, limits: Limits) -> Iterator[Piece]:
+    """Yield the spans and log records of a file, or of a pipe, in pieces that fit into memory.
 
     Raises:
         InputError: the file cannot be read, is none of the known forms, or is over a limit.
     """
     try:
         if isinstance(file, InputFile):
-            yield from _stream_records(file.stream(), report, limits)
+            yield from _stream_pieces(file.stream(), report, limits)
         else:
             with open(file, "rb", buffering=1 << 20) as stream:
-                yield from _stream_records(stream, report, limits)
+                yield from _stream_pieces(stream, report, limits)
     except OSError as error:
         message = error.strerror or str(error)
         raise InputError(Problem(file=report.file, message=message)) from None
 
 
-def _stream_records(stream: BinaryIO, report: Report, limits: Limits) -> Iterator[Record]:
+def _stream_pieces(stream: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
     if os.fstat(stream.fileno()).st_size > current(SPAN_FILE_BYTES):
         most = f"{current(SPAN_FILE_BYTES):,} bytes, which is the limit"
         message = f"is larger than {most}{SPAN_FILE_BYTES.raised_by()}"
@@ -57,8 +63,8 @@ def _stream_records(stream: BinaryIO, report: Report, limits: Limits) -> Iterato
             yield from _frames(source, report, limits)
         case "protobuf":
             with Mapped(source, stream) as data:
-                for record in proto_records(data.view, Place(), report, limits):
-                    yield record
+                for piece in proto_records(data.view, Place(), report, limits):
+                    yield piece
                     data.forget(report.read)
         case "json":
             yield from _json(source, stream, report, limits)
@@ -67,7 +73,7 @@ def _stream_records(stream: BinaryIO, report: Report, limits: Limits) -> Iterato
             raise InputError(Problem(file=report.file, message=message))
 
 
-def _json(source: BinaryIO, file: BinaryIO, report: Report, limits: Limits) -> Iterator[Record]:
+def _json(source: BinaryIO, file: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
     """Read JSON lines where these are whole values, else the file as one document or several."""
     first = source.readline(_LONG)
     second = source.readline(_LONG) if first.endswith(b"\n") else b""
@@ -79,9 +85,7 @@ def _json(source: BinaryIO, file: BinaryIO, report: Report, limits: Limits) -> I
         yield from _values(data, 1, report, limits)
 
 
-def _lines(
-    source: BinaryIO, lines: list[bytes], report: Report, limits: Limits
-) -> Iterator[Record]:
+def _lines(source: BinaryIO, lines: list[bytes], report: Report, limits: Limits) -> Iterator[Piece]:
     number = 0
     while lines[0]:
         for line in lines:
@@ -92,21 +96,37 @@ def _lines(
                 return
             text = line.removeprefix(BOM).strip(BLANK)
             if text:
-                yield from json_records(text, Place(number), report, limits)
+                yield from _in_pieces(json_records(text, Place(number), report, limits), report)
         lines = [source.readline(_LONG)]
 
 
-def _values(data: Mapped, line: int, report: Report, limits: Limits) -> Iterator[Record]:
+def _values(data: Mapped, line: int, report: Report, limits: Limits) -> Iterator[Piece]:
     seen = 0
     for start, end in values(data.view):
         line += lines_between(data.view, seen, start)
-        for record in json_records(data.view[start:end], Place(line), report, limits):
-            yield record
+        records = json_records(data.view[start:end], Place(line), report, limits)
+        for piece in _in_pieces(records, report):
+            yield piece
             data.forget(report.read)
         seen = start
 
 
-def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Record]:
+def _in_pieces(records: Iterable[Record], report: Report) -> Iterator[Piece]:
+    """Cut what is read record by record; a list is in memory already."""
+    if isinstance(records, list):
+        yield records
+        return
+    piece: Piece = []
+    start = report.read
+    for record in records:
+        piece.append(record)
+        if report.read - start > _IN_MEMORY:
+            yield piece
+            piece, start = [], report.read
+    yield piece
+
+
+def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
     """Read messages with their length before them, as the Collector's file exporter writes."""
     number = 0
     while size := source.read(4):
@@ -122,7 +142,7 @@ def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Record
         yield from _message(message, place, report, limits)
 
 
-def _message(message: bytes, place: Place, report: Report, limits: Limits) -> Iterator[Record]:
+def _message(message: bytes, place: Place, report: Report, limits: Limits) -> Iterator[Piece]:
     content = message
     if message.startswith((GZIP, ZSTD)):
         stream = io.BufferedReader(io.BytesIO(message))
@@ -130,7 +150,7 @@ def _message(message: bytes, place: Place, report: Report, limits: Limits) -> It
     if len(content) > limits.message:
         report.fault(f"{place} unpacks to more than {limits.message} bytes, which is the limit")
     elif form_of(content[:HEAD]) == "json":
-        yield from json_records(content.strip(BLANK), place, report, limits)
+        yield from _in_pieces(json_records(content.strip(BLANK), place, report, limits), report)
     else:
         yield from proto_records(content, place, report, limits)
 
@@ -199,8 +219,10 @@ def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
     limits = Limits()
     if form == "json":
         found = json_records(body.removeprefix(BOM).strip(BLANK), Place(1), report, limits)
-        return _kept(found, report)
-    return _kept(proto_records(body, Place(), report, limits), report)
+        return chain.from_iterable(_kept(p, report) for p in _in_pieces(found, report))
+    return chain.from_iterable(
+        _kept(piece, report) for piece in proto_records(body, Place(), report, limits)
+    )
 
 
 def records_of(file: InputFile, report: Report) -> Iterator[Record]:
@@ -209,48 +231,47 @@ def records_of(file: InputFile, report: Report) -> Iterator[Record]:
     Raises:
         InputError: the file cannot be read, is none of the known forms, or is over a limit.
     """
-    return _kept(file_records(file, report, Limits()), report)
+    return chain.from_iterable(_kept(piece, report) for piece in _pieces_of(file, report, Limits()))
 
 
 def _fill(store: TraceStore, file: Path | InputFile, report: Report, limits: Limits) -> None:
     flushed = 0
-    for record in _kept(file_records(file, report, limits), report):
-        if type(record) is Span:
-            store.add(record)
-        else:
-            store.add_log(record)  # type: ignore[arg-type]
+    for piece in _pieces_of(file, report, limits):
+        for record in _kept(piece, report):
+            if type(record) is Span:
+                store.add(record)
+            else:
+                store.add_log(record)  # type: ignore[arg-type]
         if report.read - flushed > _IN_MEMORY:
             flushed = report.read
             store.flush()
 
 
-def _kept(records: Iterable[Record], report: Report) -> Iterator[Record]:
+def _kept(records: Piece, report: Report) -> Piece:
     """Leave out spans without an id, and values that are nested too deep."""
+    kept: Piece = []
     for record in records:
-        _drop_deep_values(record, report)
-        if type(record) is Span and not (record.trace_id and record.span_id):
-            report.lose("spans without an id", example=f"{report.file}: {record.name}")
-        else:
-            yield record
+        if not _FLAT.issuperset(map(type, record.attributes.values())):
+            _drop_deep(record.attributes, report)
+        if type(record) is Span:
+            for event in record.events:
+                _drop_deep(event.attributes, report)
+            if not (record.trace_id and record.span_id):
+                report.lose("spans without an id", example=f"{report.file}: {record.name}")
+                continue
+        elif type(record) is Event and is_value_too_deep(record.body):
+            record.body = None
+            report.lose("attributes nested too deep", example=f"{report.file}: body")
+        kept.append(record)
+    return kept
 
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
 """Types of values that nothing is nested in."""
 
 
-def _drop_deep_values(record: Span | Event, report: Report) -> None:
-    """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
-    if not _FLAT.issuperset(map(type, record.attributes.values())):
-        _drop_deep(record.attributes, report)
-    if type(record) is Span:
-        for event in record.events:
-            _drop_deep(event.attributes, report)
-    elif type(record) is Event and is_value_too_deep(record.body):
-        record.body = None
-        report.lose("attributes nested too deep", example=f"{report.file}: body")
-
-
 def _drop_deep(attributes: dict[str, Any], report: Report) -> None:
+    """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
     deep = [
         key
         for key, value in attributes.items()

@@ -108,13 +108,18 @@ def _share_texts(spans: list[Span]) -> None:
 
 def _take_resources(batch: Batch) -> None:
     items = _items(batch)
-    places = [id(item.resource) for item in items]
-    known = dict(zip(places, items, strict=True))
-    batch.resources = [item.resource for item in known.values()]
-    if len(known) > 1:
-        numbers = {place: number for number, place in enumerate(known)}
-        batch.of = [numbers[place] for place in places]
+    if not items:
+        return
+    first = items[0].resource
     nothing: dict[str, Any] = {}
+    batch.resources, batch.of = [first], []
+    if any(item.resource is not first for item in items):
+        numbers: dict[int, int] = {id(first): 0}
+        for item in items:
+            number = numbers.setdefault(id(item.resource), len(numbers))
+            if number == len(batch.resources):
+                batch.resources.append(item.resource)
+            batch.of.append(number)
     for item in items:
         item.resource = nothing
 
@@ -204,20 +209,27 @@ class TraceStore:
         self._last = array("l")
         self._open: dict[int, Batch] = {}
         self._file_of_batches: BatchFile | None = None
+        self._resource: dict[str, Any] | None = None
+        self._resource_names = False
 
     def add(self, span: Span) -> None:
         """Put a span to its trace. One that ends before it starts took no time."""
         number = self._numbers.get(span.trace_id)
         if number is None:
             number = self._numbers[span.trace_id] = self._new(span.trace_id)
-        if span.ended is not None and span.started is not None and span.ended < span.started:
-            span.ended = span.started
+        started, ended = span.started, span.ended
+        if ended is not None and started is not None and ended < started:
+            span.ended = started
             self.backwards += 1
         self.put(number, span)
-        attributes = span.attributes
-        session = session_of(attributes, span.resource)
-        if session is not None and session != self.sessions[number]:
-            self.sessions[number] = self._both(self.sessions[number], session)
+        attributes, resource = span.attributes, span.resource
+        if resource is not self._resource:  # most spans share that of the one before
+            self._resource = resource
+            self._resource_names = not _SESSION_NAMES.isdisjoint(resource)
+        if self._resource_names or not _SESSION_NAMES.isdisjoint(attributes):
+            session = session_of(attributes, resource)
+            if session is not None and session != self.sessions[number]:
+                self.sessions[number] = self._both(self.sessions[number], session)
         conversation = conversation_of(attributes)
         if conversation is not None and conversation != self.conversations[number]:
             self.conversations[number] = self._both(self.conversations[number], conversation)
