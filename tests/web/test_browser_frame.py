@@ -40,6 +40,40 @@ def test_a_page_keeps_nobody_out(
             assert [each for each in wrong if "404" not in each] == []
 
 
+def test_what_somebody_wrote_into_a_page_fetches_and_runs_nothing(
+    browser: Browser, shared: tuple[str, Store]
+) -> None:
+    from playwright.sync_api import Error
+
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto("/status")
+        page.evaluate(
+            """() => {
+              const other = document.createElement("p");
+              for (const [name, value] of [["get", "/health?other"], ["trigger", "load"], ["nonce", "guessed"]])
+                other.setAttribute("hx-" + name, value);
+              document.body.append(other);
+              htmx.process(other);
+            }"""
+        )
+        for text in ("src", "innerHTML"):  # nothing but htmx makes elements and scripts of text
+            set_to = (
+                f"""() => document.createElement("script").{text} = "/static/x/theme.js?other" """
+            )
+            with pytest.raises(Error, match="requires 'Trusted"):
+                page.evaluate(set_to)
+        # The queues are fetched again, and so what was written before them would have been.
+        with page.expect_response("**/parts/status/queues"):
+            pass
+        assert page.locator("[hx-get='/health?other']").count() == 0
+        assert not [url for url in asked if "other" in url]
+        assert [text for text in wrong if "hx-csp" in text]
+
+
 def test_keys_lead_everywhere(browser: Browser, shared: tuple[str, Store]) -> None:
     from .browsing import tab
 

@@ -35,6 +35,18 @@ class Package:
 
 PACKAGES = (
     Package(
+        "htmx.org",
+        "4.0.1",
+        "oF7JgXhDW9UXCy/k1ZYFUQgzu/rm19ORWPSPNL91vPluB2PB9+MV55tyQdH/w7o2EAbTYUG5SDW1R60mdkdqGg==",
+        "0BSD",
+        {
+            "dist/htmx.min.js": "htmx.min.js",
+            # Its security extension.
+            "dist/ext/hx-csp.min.js": "hx-csp.min.js",
+            "LICENSE": "htmx.LICENSE.txt",
+        },
+    ),
+    Package(
         "uplot",
         "1.6.32",
         "KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==",

@@ -10,10 +10,11 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from hashlib import sha256
-from importlib.resources import files
+from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+import msgspec
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -32,10 +33,23 @@ _FOREVER = "public, max-age=31536000, immutable"
 _LINKED = "page/"
 """What a script is below that has all that it imports: ``page/conversation.js``."""
 _AND = "+"
-"""What is between the names of styles that one answer has: ``app.css+review.css``."""
+"""What is between the names of files that one answer has: ``app.css+review.css``."""
 _STYLES = ("report/theme.css", "app.css")
 """Styles of all pages, before those of a page."""
 _MOST_STYLES = 8
+_HTMX = "vendor/htmx.min.js+vendor/hx-csp.min.js"
+
+
+_HTMX_CONFIG = msgspec.json.encode(
+    {
+        "extensions": "hx-csp",
+        "includeIndicatorCSS": False,
+        "history": False,
+        "prefix": "",  # only attributes that begin with `hx-`
+        "noSwap": [204, 304, "4xx", "5xx"],  # what is there stays
+    }
+).decode()
+"""Requests to other hosts, and expressions, are refused by the policy of each page as well."""
 
 
 class _File(NamedTuple):
@@ -57,7 +71,7 @@ class Assets:
             digest.update(f"{name}\0{len(each.body)}\0".encode() + each.body)
         self._version = digest.hexdigest()[:12]
         self.address = f"/static/{self._version}"
-        self._named: set[str] = set()  # the scripts and sheets that pages name
+        self._named = {_HTMX}  # the scripts and sheets that pages name
         self._made: dict[str, _File] = {}
 
     def path(self, name: str) -> str:
@@ -66,12 +80,24 @@ class Assets:
             raise KeyError(name)
         return f"{self.address}/{name}"
 
-    def script(self, name: str) -> Markup:
+    def script(self, name: str, nonce: str) -> Markup:
         """Write the element that loads a module with all that it imports."""
         self.path(name)
         self._named.add(_LINKED + name)
-        made = Markup('<script type="module" src="{}/{}{}"></script>')
-        return made.format(self.address, _LINKED, name)
+        made = Markup('<script type="module" src="{}/{}{}" nonce="{}"></script>')
+        return made.format(self.address, _LINKED, name, nonce)
+
+    def plain_script(self, name: str, nonce: str) -> Markup:
+        """Write the element that loads a script that is no module, when the page is read."""
+        made = Markup('<script defer src="{}" nonce="{}"></script>')
+        return made.format(self.path(name), nonce)
+
+    def htmx(self, nonce: str) -> Markup:
+        """Write the elements that load htmx with its security extension, and set it up."""
+        made = Markup(
+            '<meta name="htmx-config" content="{}">\n<script defer src="{}/{}" nonce="{}"></script>'
+        )
+        return made.format(_HTMX_CONFIG, self.address, _HTMX, nonce)
 
     def styles(self, *names: str) -> Markup:
         """Write the element that loads the styles of all pages, and those of one."""
@@ -114,12 +140,13 @@ class Assets:
             body, type_ = text.encode(), _TYPES[".js"]
         else:
             parts = name.split(_AND)
-            styles = [self._files[each] for each in parts if each in self._files]
-            if not 1 < len(styles) == len(parts) <= _MOST_STYLES:
+            files = [self._files[each] for each in parts if each in self._files]
+            if not 1 < len(files) == len(parts) <= _MOST_STYLES:
                 return None
-            if any(each.type != _TYPES[".css"] for each in styles):
+            type_ = _TYPES[".js"] if name == _HTMX else _TYPES[".css"]
+            if any(each.type != type_ for each in files):
                 return None
-            body, type_ = b"\n".join(each.body for each in styles), _TYPES[".css"]
+            body = b"\n".join(each.body for each in files)
         made = _File(body, gzip.compress(body, 6, mtime=0), type_)
         if name in self._named:  # anybody may write an address: others are not kept
             self._made[name] = made
@@ -136,7 +163,7 @@ def _read(folder: str, prefix: str, package: str = "baton.web") -> Iterator[tupl
                 if suffix in _TYPES:
                     yield f"{before}{each.name}", suffix, each.read_bytes()
 
-    return walk(files(package).joinpath(folder), prefix)
+    return walk(resources.files(package).joinpath(folder), prefix)
 
 
 def _read_report() -> Iterator[tuple[str, str, bytes]]:

@@ -198,8 +198,9 @@ def _about(visit: Visit, one: Conversation, deleted: str | None) -> Plain:
         "shell": f"baton show 'server://{host}/{quote(visit.project)}?{named}'",
         "addresses": {
             name: visit.link(f"{path}/{name}")
-            for name in ("data", "text", "card", "facts", "labels", "cases", "head")
+            for name in ("data", "text", "card", "facts", "labels", "cases")
         },
+        "head": visit.link(f"{path}/head"),
     }
 
 

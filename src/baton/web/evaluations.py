@@ -125,8 +125,10 @@ def _listed(visit: Visit) -> dict[str, Any]:
         looked += len(page)
         rows += [one for one in page if chosen.meets(one)]
         before = page[-1].id if page else None
+    asked = {name: visit.query(name) for name in ("name", "state", "before")}
     return {
         "rows": [(one, _outcome(one)) for one in rows[:_ROWS]],
+        "rows_address": visit.link(f"{NAV.path}/rows", **asked),
         "chosen": chosen,
         "outcomes": _OUTCOMES,
         "next": rows[_ROWS - 1].id if len(rows) > _ROWS else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hmac
 import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
@@ -32,12 +33,15 @@ from .sessions import Session, Sessions
 
 LOG = logging.getLogger("baton.server")
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "require-trusted-types-for 'script'; trusted-types htmx"
 )
+"""What a page may load. Only scripts with the nonce of the answer run, and only htmx makes elements
+of text, of what this server answered; it acts on elements with that nonce alone."""
 HEADERS = {
     "Cache-Control": "no-cache, private",
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": POLICY.format(scripts="'none'"),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     # The origin is sent to this server alone: writes are checked by it.
@@ -144,7 +148,7 @@ class Web:
     def __init__(self, state: ApiState, nav: Sequence[NavItem]) -> None:
         self.state = state
         self.assets = Assets()
-        self.templates = environment(self.assets.path, self.assets.script, self.assets.styles)
+        self.templates = environment(self.assets)
         self.sessions = Sessions(state.store, state.access)
         self._nav = nav
 
@@ -233,8 +237,15 @@ class Web:
             "signed_in": known and visit.session.signed_in,
             **view.context,
         }
-        text = self.templates.get_template(view.template).render(context)
-        return Response(text, view.status, media_type="text/html")
+        return self._filled(view.template, context, view.status)
+
+    def _filled(self, template: str, context: Mapping[str, Any], status: int) -> Response:
+        nonce = secrets.token_urlsafe(16)
+        text = self.templates.get_template(template).render(**context, nonce=nonce)
+        response = Response(text, status, media_type="text/html")
+        policy = POLICY.format(scripts=f"'nonce-{nonce}'")
+        response.headers["Content-Security-Policy"] = policy
+        return response
 
     def denied(self, request: Request, denied: Denied) -> Response:
         """Answer a request that is refused: with the way to sign in, where that would help."""
@@ -257,18 +268,17 @@ class Web:
             body = {"error": said, "do": advice}
             data = msgspec.json.encode(body)
             return _with_headers(request, Response(data, status_code, media_type=_JSON))
-        template = self.templates.get_template("error.html")
-        text = template.render(
-            title=title,
-            said=said.removesuffix("."),
-            advice=advice.removesuffix("."),
-            status=status_code,
+        context = {
+            "title": title,
+            "said": said.removesuffix("."),
+            "advice": advice.removesuffix("."),
+            "status": status_code,
             # Who has to sign in first, or wait, is not led anywhere else.
-            nav=[] if status_code in (401, 503) else [(each, False) for each in self._nav],
-            link=lambda path: path,
-            version=__version__,
-        )
-        response = Response(text, status_code, media_type="text/html")
+            "nav": [] if status_code in (401, 503) else [(each, False) for each in self._nav],
+            "link": lambda path: path,
+            "version": __version__,
+        }
+        response = self._filled("error.html", context, status_code)
         if status_code == 503:
             response.headers["Retry-After"] = "2"
         return _with_headers(request, response)

@@ -15,11 +15,14 @@ from urllib.parse import urlencode
 from zlib import crc32
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from baton.model import counted
 from baton.model.visible import visible, visible_line
+
+from .assets import Assets
 
 HUES = 10
 """Colours of agents; ``hue-0`` to ``hue-9`` in the style sheet."""
@@ -27,13 +30,12 @@ MOST = 20_000
 """Characters of a text that a page shows at first."""
 
 
-def environment(
-    asset: Callable[[str], str], script: Callable[..., Markup], styles: Callable[..., Markup]
-) -> Environment:
+def environment(assets: Assets) -> Environment:
     """Return the templates.
 
-    ``asset`` gives the address of a file; ``script`` and ``styles`` write the elements that load a
-    module and some styles.
+    In them ``asset`` gives the address of a file, and ``script``, ``plain_script``, ``htmx`` and
+    ``styles`` write the elements that load scripts and styles. ``part`` writes the attributes of an
+    element that htmx fetches.
     """
     made = Environment(
         loader=PackageLoader("baton.web"),
@@ -44,7 +46,15 @@ def environment(
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.globals.update(asset=asset, script=script, styles=styles, MOST=MOST)
+    made.globals.update(
+        asset=assets.path,
+        styles=assets.styles,
+        script=_with_nonce(assets.script),
+        plain_script=_with_nonce(assets.plain_script),
+        htmx=_with_nonce(assets.htmx),
+        part=_with_nonce(_part),
+        MOST=MOST,
+    )
     made.filters.update(
         time=time_element,
         seconds=seconds_text,
@@ -62,6 +72,21 @@ def environment(
         agent=agent_element,
     )
     return made
+
+
+def _with_nonce(write: Callable[..., Markup]) -> Callable[..., Markup]:
+    """Return what writes elements with the nonce of the answer, which its policy names."""
+
+    @pass_context
+    def written(context: Context, *given: str) -> Markup:
+        return write(*given, nonce=context["nonce"])
+
+    return written
+
+
+def _part(address: str, trigger: str, swap: str = "innerHTML", *, nonce: str) -> Markup:
+    made = Markup('hx-get="{}" hx-trigger="{}" hx-swap="{}" hx-nonce="{}"')
+    return made.format(address, trigger, swap, nonce)
 
 
 def _shown(value: Any) -> Any:

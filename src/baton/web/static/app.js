@@ -210,18 +210,14 @@ export function csrf() {
   return document.querySelector('meta[name="baton-csrf"]')?.content || "";
 }
 
-// A part of a page that is fetched after the page is drawn: <div data-part="/address">.
-export async function loadPart(node, path = node.dataset.part) {
-  const answer = await fetch(path, { headers: { Accept: "text/html", "HX-Request": "true" } });
-  const text = await answer.text();
-  if (!answer.ok) return false;
-  const made = new DOMParser().parseFromString(text, "text/html");
-  node.replaceChildren(...made.body.childNodes);
-  fillTimes(node);
-  return true;
-}
+// ---- Parts of a page that htmx fetches: `part` in the templates.
 
-for (const node of document.querySelectorAll("[data-part]")) loadPart(node).catch(() => {});
+document.addEventListener("htmx:after:swap", () => fillTimes());
+document.addEventListener("htmx:error", () => lost());
+// What is asked for again and again is not, while nobody looks.
+document.addEventListener("htmx:before:request", (event) => {
+  if (document.hidden && event.detail.ctx.sourceEvent.type === "every") event.preventDefault();
+});
 
 // ---- A server that is away, and back. Parts that are live listen to `baton:back`.
 

@@ -1,6 +1,6 @@
 // The page of a conversation: draws it, follows it while it goes on, takes labels, comments and cases.
 
-import { addKey, fillTimes, load, loadPart, lost, send, toast } from "./app.js";
+import { addKey, fillTimes, load, lost, send, toast } from "./app.js";
 import { REST, add, el, heading, setHue } from "./report/dom.js";
 import { RunView } from "./report/run.js";
 
@@ -267,7 +267,7 @@ async function look() {
       const news = [more > 0 && more + (more === 1 ? " turn" : " turns"), steps > 0 && steps + (steps === 1 ? " step" : " steps")].filter(Boolean);
       grown.textContent = (news.length ? news.join(" and ") + " more." : "The record was read again.") + (next.state === "open" ? "" : " It has ended.");
       grown.hidden = false;
-      await loadPart(document.getElementById("figures"), at("head"));
+      document.getElementById("figures").dispatchEvent(new Event("grown"));
     }
   } catch {
     lost();

@@ -1,8 +1,7 @@
-// The list of evaluations: it goes on while something runs, and two of them can be compared.
+// The list of evaluations: two of them can be compared.
 
-import { fillTimes, lost } from "./app.js";
+import "./app.js";
 
-const rows = document.getElementById("rows");
 const form = document.getElementById("compare");
 const said = document.getElementById("compare-said");
 const button = document.getElementById("compare-button");
@@ -28,42 +27,8 @@ if (form) {
     count();
   });
   count();
+  document.addEventListener("htmx:after:swap", count);  // something may have got its results
 }
-
-// While something runs, the rows are put in place again; ticks and the focus stay.
-async function again() {
-  const address = new URL(location.href);
-  address.pathname += "/rows";
-  try {
-    const answer = await fetch(address, { headers: { Accept: "text/html", "HX-Request": "true" } });
-    if (answer.ok) put(await answer.text());
-  } catch {
-    lost();
-  }
-  later();
-}
-
-function put(text) {
-  const ticked = new Set(chosen().map((box) => box.value));
-  const focus = rows.contains(document.activeElement) ? document.activeElement : null;
-  const link = focus?.getAttribute("href");
-  const box = focus?.matches('input[name="of"]') ? focus.value : null;
-  rows.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
-  fillTimes(rows);
-  for (const each of rows.querySelectorAll('input[name="of"]')) {
-    each.checked = ticked.has(each.value);
-    if (each.value === box) each.focus();
-  }
-  if (link) [...rows.querySelectorAll("a[href]")].find((each) => each.getAttribute("href") === link)?.focus();
-  count();
-}
-
-function later() {
-  if (rows?.querySelector('[data-live="yes"]')) setTimeout(again, document.hidden ? 15000 : 2000);
-}
-
-later();
-document.addEventListener("baton:back", () => rows && again());
 
 for (const input of document.querySelectorAll("[data-rows-filter]")) {
   const list = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);

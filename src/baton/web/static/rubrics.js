@@ -1,6 +1,6 @@
-// Rubrics: the list by words, an editor that says what is not saved, and a trial that goes on.
+// Rubrics: the list by words, and an editor that says what is not saved.
 
-import { addKey, fillTimes, lost } from "./app.js";
+import { addKey } from "./app.js";
 
 const names = document.querySelector("[data-names]");
 if (names) {
@@ -27,27 +27,3 @@ if (editor) {
   const attempt = document.getElementById("try");
   if (attempt) addKey("y", "Try, without saving", () => attempt.click());
 }
-
-const trial = document.getElementById("trial");
-
-async function look() {
-  try {
-    const answer = await fetch(trial.dataset.address, { headers: { Accept: "text/html", "HX-Request": "true" } });
-    if (answer.ok) {
-      const made = new DOMParser().parseFromString(await answer.text(), "text/html");
-      trial.dataset.state = made.querySelector("[data-state]").dataset.state;
-      trial.replaceChildren(...made.body.childNodes);
-      fillTimes(trial);
-    }
-  } catch {
-    lost();
-  }
-  if (goesOn()) setTimeout(look, 1000);
-  else document.getElementById("stop")?.remove();
-}
-
-function goesOn() {
-  return trial.dataset.state === "waiting" || trial.dataset.state === "running";
-}
-
-if (trial && goesOn()) setTimeout(look, 500);
