@@ -1,1 +1,1 @@
-"""What fails, grouped into issues: signatures, names, rates and states."""
+"""Failures grouped into issues: signatures, names, rates and states."""

@@ -1,10 +1,10 @@
 """Blame: the agent, the step and the fault that made a run fail.
 
-First what the record proves: the earliest fault whose effect reaches the end of the run along its
-dispatches. Where nothing is proven, a judge is asked in the form of abduction, action and
-prediction (after A2P, arXiv 2509.10401): what could explain the failure, what had to be done
-otherwise there, and would the run have succeeded then. It reads every step in short, with what is
-proven marked, and answers with the ids of steps, so that it cannot name what is not there. Three
+First comes what the record proves: the earliest fault whose effect reaches the end of the run along
+its dispatches. If nothing is proven, a judge is asked in the form of abduction, action and
+prediction (after A2P, arXiv 2509.10401): what could explain the failure, what should have been done
+instead, and would the run have succeeded then. It reads every step in short form, with proven
+faults marked, and answers with ids of steps, so it cannot name a step that does not exist. Three
 answers make a ranked list with votes. Otherwise the answer is "can't tell".
 """
 
@@ -38,21 +38,25 @@ from .taxonomy import OTHER, SUBTYPES, Category, subtype_named, subtype_of
 
 How = Literal["proven", "judged", "can't tell"]
 RANKED = 3
-"""Suspects of an answer: several changes may repair one run, so that one name says too much."""
+"""The most suspects of an answer: several changes may repair a run, so a single name would claim
+too much.
+"""
 VOTES = 3
 _MOST = 60_000
-"""Characters of a run that a judge reads; each step gets an equal share of what is left."""
+"""The most characters of a run that a judge reads; each step gets an equal share of what is
+left.
+"""
 _LEAST_STEP, _LONGEST_STEP = 80, 1_500
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of playing the moment of a suspect again.
+    """The result of playing the moment of a suspect again.
 
     Attributes:
-        form: what was played: the sender's decision, the receiver, the sender with the result.
+        form: what was played: the sender's decision, the receiver, or the sender with the result.
         plays: how often, on either side.
-        failed: how many plays failed in the same way; ``None`` where no evaluator found the fault.
-        same: how many did what was recorded; ``None`` where the recording does not tell.
+        failed: how many plays failed in the same way; ``None`` if no evaluator found the fault.
+        same: how many did what was recorded; ``None`` if the recording does not show it.
         changed_failed: how many failed with a text changed; ``None`` without a change.
     """
 
@@ -64,17 +68,17 @@ class Again(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who may have made a run fail.
+    """An agent that may have caused a failure.
 
     Attributes:
         agent: the agent.
-        step: the id of the step, or of the run where no step is known.
+        step: the id of the step, or of the run if no step is known.
         fault: the kind of finding, or a subtype of :mod:`baton.feed.taxonomy`.
         says: why, in a sentence.
         dispatch: the dispatch that it is part of.
         evidence: ids that prove it.
-        votes: how many answers of the judge named it; 0 for what is proven.
-        again: what came of playing it again, where that was asked for.
+        votes: how many answers of the judge named it; 0 if it is proven.
+        again: the result of playing it again, if requested.
     """
 
     agent: str
@@ -88,11 +92,11 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What made a run fail: up to three suspects, the likeliest first.
+    """The cause of a failure: up to three suspects, the likeliest first.
 
-    ``how`` says how that is known; ``why`` says why nobody can tell, or what a judge could not
-    answer. ``recovered`` are proven faults that did not reach the end of the run. ``asked`` are the
-    answers of the judge.
+    ``how`` says how it is known; ``why`` says why it is unknown, or what a judge could not answer.
+    ``recovered`` are proven faults that did not reach the end of the run. ``asked`` are the judge's
+    answers.
     """
 
     trace: str
@@ -105,15 +109,15 @@ class Blame(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], list[Suspect]]:
-    """Return what is proven to have made a run fail, the earliest first, and what was recovered.
+    """Return the proven causes of a failure, the earliest first, and the recovered faults.
 
-    A fault of a dispatch does not reach the end where the same agent asked the same one again
-    afterwards, and nothing is wrong with that.
+    A fault of a dispatch does not reach the end if the same sender asked the same receiver again
+    later without a fault.
 
     Args:
         trace: the record.
-        failures: of it, as :func:`baton.feed.failures.failures_of` gives them; what no finding
-            proves is left out.
+        failures: its failures, from :func:`baton.feed.failures.failures_of`; those that no finding
+            proves are ignored.
     """
     places = places_of(trace)
     handed = _handed_over(trace, places)
@@ -124,7 +128,8 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
     def order_of(made: Dispatch) -> int:
         return places[handed[made.id]].order if made.id in handed else -1
 
-    last_good: dict[tuple[str | None, str], int] = {}  # of each edge, where its last one was made
+    # for each edge, the place of its last dispatch
+    last_good: dict[tuple[str | None, str], int] = {}
     for each in dispatches.values():
         if each.id not in faulty and each.status == "completed":
             edge = each.from_agent, each.to_agent
@@ -132,7 +137,7 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
     found: dict[tuple[str, str], tuple[int, bool, Suspect]] = {}
     seen: set[tuple[str | None, str | None, str | None, int]] = set()
     for failure in faults:
-        # Faults of one score share their evidence: the first of a kind speaks for all of them.
+        # Faults of one score share their evidence: the first of each kind is enough.
         of = failure.fault, failure.dispatch, failure.receiver, id(failure.evidence)
         if of in seen:
             continue
@@ -142,7 +147,7 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         if suspect is None or (suspect.step, suspect.fault) in found:
             continue
         done_again = False
-        # A loop, or a result that is not used, is no better for being done again.
+        # A loop, or an unused result, is not repaired by a repetition.
         if made is not None and subtype_of(suspect.fault).category in _REPAIRABLE:
             done_again = last_good.get((made.from_agent, made.to_agent), -1) > order_of(made)
         order = places[suspect.step].order
@@ -157,8 +162,8 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
 
 
 _REPAIRABLE = ("choosing", "asking", "working")
-# What an agent says at the end comes after all that it did: that the work is done, though the one
-# who was to do it never got it, is the later fault.
+# What an agent says at the end comes after everything it did: claiming that the work is done,
+# although the receiver never got it, is the later fault.
 _SAID = frozenset({"unsupported_claim", "contradicted_claim", "announced_not_made"})
 
 
@@ -174,14 +179,14 @@ async def blame(
     judge: Judge | None = None,
     votes: int = VOTES,
 ) -> Blame:
-    """Say what made a run fail.
+    """Find the cause of a failure.
 
     Args:
         trace: the record of a run that failed.
-        failures: what is known to be wrong in it.
+        failures: its known failures.
         failed: in words, what is wrong with its end: an expected answer, a person's reason.
-        judge: asked where nothing is proven.
-        votes: how many answers are asked for.
+        judge: asked if nothing is proven.
+        votes: the number of requested answers.
     """
     found, recovered = proven(trace, failures)
     answer = Blame(trace=trace.id, how="proven", suspects=found[:RANKED], recovered=recovered)
@@ -223,7 +228,7 @@ def _suspect(
     places: Mapping[str, Place],
     handed: Mapping[str, str],
 ) -> Suspect | None:
-    """Say who is to blame for a fault, and where: whoever chose, asked, worked or used."""
+    """Return the agent and step to blame for a fault: whoever chose, asked, worked or used."""
     subtype = subtype_of(failure.fault or "")
     steps = [id_ for id_ in failure.evidence if id_ in places and places[id_].step is not None]
     runs = [id_ for id_ in failure.evidence if id_ in places and places[id_].step is None]
@@ -232,19 +237,19 @@ def _suspect(
         own = set(made.runs)
         of_receiver = [id_ for id_ in steps if places[id_].run.id in own]
         of_sender = [id_ for id_ in steps if places[id_].run.id == made.from_run]
-        # Whoever works is the receiver; choosing, asking and using are the sender's.
+        # The receiver works; choosing, asking and using are the sender's job.
         if subtype.category == "working":
             agent, steps = made.to_agent, of_receiver
             runs = [id_ for id_ in made.runs if id_ in places] or of_sender or runs
         else:
             agent = made.from_agent or failure.receiver
             made_at = [handed[made.id]] if made.id in handed else []
-            # What is done with a result is shown by the sender's last step of the evidence.
+            # The use of a result shows in the sender's last step of the evidence.
             steps = of_sender[-1:] if subtype.category == "using" else made_at or of_sender
             steps = steps or made_at
             runs = [made.from_run] if made.from_run is not None else runs
     elif failure.fault in _SAID and runs:
-        # The calls that are its evidence are not at fault, but what was said of them.
+        # Its evidence includes calls; not these are at fault, but what was said about them.
         run = places[runs[0]].run
         agent, said = run.agent, [step.id for step in run.steps if isinstance(step, Said)]
         steps = said[-1:]
@@ -264,7 +269,7 @@ def _suspect(
 
 
 def _handed_over(trace: Trace, places: Mapping[str, Place]) -> dict[str, str]:
-    """Return the step that made each dispatch, by its id: the call, or else the hand-over."""
+    """Return the step that made each dispatch, by dispatch id: the call, or else `HandedOff`."""
     handed: dict[str, str] = {}
     for id_, place in places.items():
         if isinstance(place.step, HandedOff):
@@ -337,7 +342,7 @@ def _question(
 
 
 def _ends(lines: Sequence[str], most: int) -> list[str]:
-    """Leave out the middle of lines that have more letters than ``most``.
+    """Leave out the middle of lines that have more characters than ``most``.
 
     The first steps set the course, and the last show the failure.
     """
@@ -356,7 +361,7 @@ def _ends(lines: Sequence[str], most: int) -> list[str]:
 
 
 def _short(text: str, most: int) -> str:
-    """Keep the beginning and the end of a long text: what is asked, and what came of it."""
+    """Keep the start and the end of a long text: the request and the result."""
     if len(text) <= most:
         return text
     half = max((most - 5) // 2, 1)
@@ -364,7 +369,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _read(value: Mapping[str, Any], steps: Mapping[str, Shown]) -> list[Suspect]:
-    """Take the suspects of an answer, by the numbers of steps; what is not a step is left out."""
+    """Return the suspects of an answer, by step numbers; unknown numbers are left out."""
     ids = list(steps)
     found: list[Suspect] = []
     for each in value.get("suspects", ()):
@@ -403,9 +408,9 @@ def _each_once(suspects: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 class Moment(NamedTuple):
-    """What is played again of a suspect: a dispatch in a form, and what decides.
+    """What to play again for a suspect: a dispatch in a form, and what decides.
 
-    ``is_chosen_right`` tells whether the work went to whom it should.
+    ``is_chosen_right``: whether the work went to the right agent.
     """
 
     dispatch: str
@@ -415,7 +420,7 @@ class Moment(NamedTuple):
 
 
 def moment_of(trace: Trace, suspect: Suspect, failures: Sequence[Failure]) -> Moment | None:
-    """Say what to play again from the step of a suspect; ``None`` where it is of no dispatch.
+    """Return what to play again for the step of a suspect; ``None`` if it belongs to no dispatch.
 
     A step of an agent that was started by a dispatch is played from there.
     """
@@ -435,6 +440,6 @@ def moment_of(trace: Trace, suspect: Suspect, failures: Sequence[Failure]) -> Mo
 
 
 def _category_of(fault: str) -> Category:
-    """Return the step of a dispatch that broke: of a finding's kind, or of a subtype."""
+    """Return which step of a dispatch broke, for the kind of a finding or a subtype."""
     named = subtype_named(fault)
     return named.category if named is not None else subtype_of(fault).category

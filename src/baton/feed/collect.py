@@ -1,9 +1,9 @@
-"""Choosing dispatches of production for a set of cases: by agent, by verdict, without duplicates.
+"""Chooses dispatches from production as cases: by agent, by verdict, without duplicates.
 
-The set is to show what agents are asked, and to have enough that pass: a gate can only see a drop
-of what was green. Each receiver gets as many as its share of the traffic says, and no fewer than a
-least number; within each, about two thirds are green. The choice depends on ids and a seed alone,
-so that it is the same again, whatever order conversations are read in.
+The set has to represent the traffic, and to have enough passing cases: a gate can only see a drop
+in what passed before. Each receiver gets a number of cases by its share of the traffic, but at
+least a minimum; within each, about two thirds pass. The choice depends only on ids and a seed, so
+it is the same in any reading order.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from .signature import folded, mask, signature_of
 from .taxonomy import subtype_of
 
 COUNT, FEWEST, MOST = 100, 40, 200
-"""Dispatches of a set. Fewer cannot tell a drop from chance; more take too long to play."""
+"""The size of a set. Fewer cannot distinguish a drop from chance; more take too long to play."""
 LEAST = 8
-"""Dispatches of each receiver; a rate over fewer says next to nothing."""
+"""The minimum for each receiver; a rate over fewer says almost nothing."""
 GREEN = 0.65
-"""The share that passes: 60 to 70 of 100."""
+"""The share of passing cases: 60 to 70 of 100."""
 _LEAST_GREEN, _MOST_GREEN, _SEVERAL = 0.5, 0.8, 4
-"""How far the share of one receiver with several cases may be off, to make the whole set right."""
+"""How far the share of one receiver with several cases may deviate to make the total right."""
 _SPARE = 4
-"""How many times the wanted number is kept of each receiver, for what duplicates take away."""
+"""How many times the wanted number is kept per receiver, since duplicates are removed later."""
 _ALIKE = 0.8
-"""The share of words that two prompts have in common, from which on they ask for the same: `Refund
+"""The share of common words from which two prompts count as the same request: `Refund
 order 17 for Ana` and `Refund order 18 for Ana` have all of them, as numbers are masked."""
 
 _SAID = 2_000
-"""Letters that are kept of what a failure says."""
+"""The most characters that are kept of a failure's text."""
 
 Verdict = Literal["green", "failing"]
-# What a program writes to say that a conversation is not to be kept as a case.
+# Attributes with which a program forbids using a conversation as a case.
 _CONSENT = ("baton.consent", "consent", "user.consent")
 _REFUSED = frozenset({"false", "no", "none", "denied", "refused", "opt-out", "opted_out", "0"})
 
 
 class Chosen(NamedTuple):
-    """A dispatch of the set, with what is wrong with it; nothing for one that passed."""
+    """A dispatch of the set, with its failures; none if it passed."""
 
     trace: Trace
     dispatch: Dispatch
@@ -65,7 +65,7 @@ class Chosen(NamedTuple):
 
 
 class Stratum(NamedTuple):
-    """What there is of one receiver, and what was chosen of it."""
+    """The dispatches of one receiver, and the chosen ones."""
 
     agent: str
     dispatches: int
@@ -81,10 +81,10 @@ class Stratum(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """The set, what it was chosen from, and what was left out.
+    """The set, its source, and what was left out.
 
-    ``unscored`` dispatches have no verdict, ``refused`` conversations no consent; ``duplicates``
-    ask for the same as one that was chosen.
+    ``unscored`` dispatches have no verdict, ``refused`` conversations have no consent;
+    ``duplicates`` make the same request as a chosen one.
     """
 
     chosen: list[Chosen]
@@ -100,7 +100,7 @@ class Collected(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A dispatch that may be chosen; its trace lies in a file, from ``at`` to ``end``."""
+    """A dispatch that may be chosen; its trace is in a file, from ``at`` to ``end``."""
 
     at: int
     end: int
@@ -111,22 +111,22 @@ class _Candidate(NamedTuple):
 
 
 class Pool:
-    """Reads conversations, and keeps what a set may be chosen from.
+    """Reads conversations, and keeps the candidates for a set.
 
-    Of each receiver a few hundred dispatches are kept, their traces in a temporary file: memory
-    does not grow with what is read.
+    It keeps a few hundred dispatches per receiver, with their traces in a temporary file: memory
+    does not grow with the input.
 
     Args:
-        count: how many dispatches the set is to have.
+        count: the wanted size of the set.
         seed: another seed gives another set.
-        where: what a dispatch has to meet, over ``FIELDS["dispatch"]`` of
+        where: a filter for dispatches, over ``FIELDS["dispatch"]`` of
             :mod:`baton.model.subjects`.
         failing: only dispatches that fail.
         since: only those that started then or later, in seconds since the epoch.
-        issue: of what fails only the members of this issue, by its key or how that begins; what is
-            green is of the same receivers and, where their work is not what fails, of the same
-            senders. Members are taken from all that they say in turn.
-        members: of the issue only these, by their ids.
+        issue: among failures, only members of this issue, by its key or a prefix of it; passing
+            ones have the same receivers and, if not their work fails, the same senders. Members
+            with different texts are taken in turn.
+        members: only these members of the issue, by their ids.
         sender, receiver: only dispatches of these agents.
     """
 
@@ -144,7 +144,7 @@ class Pool:
         receiver: str | None = None,
     ) -> None:
         self._edge = sender, receiver
-        # A group of texts is a part of its issue: the key has its name behind that of the issue.
+        # A group of texts is a part of its issue: its key is the issue's key and the group's name.
         self._issue = issue.partition("-")[0] if issue is not None else None
         self._members = None if members is None else frozenset(members)
         self._count, self._seed = count, seed
@@ -155,7 +155,7 @@ class Pool:
         self._ids: set[str] = set()
         self._traces = tempfile.TemporaryFile(prefix="baton-collect-")  # noqa: SIM115 - closed below
         weakref.finalize(self, self._traces.close)
-        # The trace that was written last, and where: several of its dispatches may be kept.
+        # The trace that was written last, and its offsets: several of its dispatches may be kept.
         self._written: tuple[Trace, int, int] | None = None
         self._there: Counter[tuple[str, Verdict]] = Counter()
         self._unscored = self._refused = 0
@@ -163,7 +163,7 @@ class Pool:
     def add(
         self, trace: Trace, scores: Sequence[Score], versions: Mapping[str, str] | None = None
     ) -> None:
-        """Take the dispatches of a conversation."""
+        """Add the dispatches of a conversation."""
         if _no_consent(trace):
             self._refused += 1
             return
@@ -199,7 +199,7 @@ class Pool:
         self._there[key] += 1
         id_ = f"{one.trace.id}\t{one.dispatch.id}"
         digest = hashlib.blake2b(f"{self._seed}\t{id_}".encode(errors="replace"), digest_size=8)
-        # Negative, as a heap gives its smallest first, and the largest hash is what goes.
+        # Negative, as a heap pops its smallest first, and the largest hash has to go.
         order = -int.from_bytes(digest.digest())
         heap = self._kept[key]
         if id_ in self._ids:  # the same run, recorded in two ways
@@ -221,7 +221,7 @@ class Pool:
             self._written = one.trace, at, self._traces.tell()
         _, at, end = self._written
         prompt = one.dispatch.prompt.plain() if one.dispatch.prompt is not None else ""
-        # Without all that they say, which may be a megabyte.
+        # Without their full texts, which may have a megabyte.
         failures = [
             msgspec.structs.replace(each, says=each.says[:_SAID], evidence=[])
             for each in one.failures
@@ -285,10 +285,9 @@ class Pool:
         sizes: Mapping[str, int],
         distinct: Mapping[tuple[str, Verdict], Sequence[_Candidate]],
     ) -> dict[str, int]:
-        """Say how many of each receiver are chosen.
+        """Return the number of cases for each receiver.
 
-        Beside the members of an issue, receivers that have none get no more than what is green
-        there lacks.
+        If an issue is given, receivers without members only fill up the missing passing cases.
         """
         there = {a: sum(len(distinct.get((a, v), ())) for v in _VERDICTS) for a in agents}
         own = [a for a in agents if self._issue is None or distinct.get((a, "failing"))]
@@ -310,10 +309,11 @@ class Pool:
         distinct: Mapping[tuple[str, Verdict], Sequence[_Candidate]],
         quotas: Mapping[str, int],
     ) -> dict[str, int]:
-        """Say how many of each receiver's cases are green, so that of all of them the share is.
+        """Return the number of passing cases per receiver, so that the total has the right share.
 
-        What rounding takes from one receiver the next one gets: 60 receivers with a case each are
-        not 60 green ones. What one side lacks, the other fills, there and then a little elsewhere.
+        Rounding errors are passed on to the next receiver: 60 receivers with one case each must not
+        give 60 passing ones. If one side has too few, the other fills up, first there and then
+        elsewhere.
         """
         share = 0.0 if self._failing else GREEN
         green: dict[str, int] = {}
@@ -327,7 +327,7 @@ class Pool:
             owed += quota * share
             green[agent] = min(max(round(owed), low), high)
             owed = min(max(owed - green[agent], -1.0), 1.0)
-            # No receiver with several cases is all green, or all failing, for the sake of others.
+            # No receiver with several cases becomes all passing or all failing to balance others.
             few = quota < _SEVERAL
             least[agent] = low if few else min(max(low, round(quota * _LEAST_GREEN)), green[agent])
             most[agent] = high if few else max(min(high, round(quota * _MOST_GREEN)), green[agent])
@@ -348,18 +348,19 @@ _VERDICTS: tuple[Verdict, Verdict] = ("green", "failing")
 
 
 def share_out(traffic: Mapping[str, int], there: Mapping[str, int], count: int) -> dict[str, int]:
-    """Say how many of each receiver are chosen: the least number, and the rest by traffic.
+    """Return the number of cases for each receiver: the minimum, and the rest by traffic.
 
     Args:
         traffic: dispatches of each receiver.
-        there: how many of them may be chosen.
-        count: how many are chosen in all, if there are so many.
+        there: how many of them are available.
+        count: the total number, if there are so many.
     """
     least = min(LEAST, max(count // max(len(traffic), 1), 1))
     # With more receivers than cases, those with most traffic get one.
     served = sorted(traffic, key=lambda agent: (-traffic[agent], agent))[:count]
     quotas = {agent: min(least, there[agent]) if agent in served else 0 for agent in traffic}
-    # One by one to whoever has fewest for its traffic: what is left over of one goes to the others.
+    # One by one to the receiver with the fewest for its traffic: what one cannot fill goes to
+    # others.
     left = min(count, sum(there.values())) - sum(quotas.values())
     waiting = [
         ((quotas[agent] + 1) / traffic[agent], agent)
@@ -377,7 +378,7 @@ def share_out(traffic: Mapping[str, int], there: Mapping[str, int], count: int) 
 
 
 def _distinct(ordered: Iterable[_Candidate]) -> list[_Candidate]:
-    """Leave out what asks for the same as an earlier one, and went wrong in the same way."""
+    """Leave out dispatches with the same request as an earlier one, and the same failure."""
     kept: list[_Candidate] = []
     words: list[tuple[frozenset[str], frozenset[str | None]]] = []
     for one in ordered:
@@ -397,10 +398,10 @@ def words_of(text: str) -> frozenset[str]:
 def _beside(
     distinct: Mapping[tuple[str, Verdict], list[_Candidate]],
 ) -> dict[tuple[str, Verdict], list[_Candidate]]:
-    """Keep the members of an issue, and what passes beside them.
+    """Keep the members of an issue, and passing dispatches beside them.
 
-    That is of the same receivers; where choosing, asking or using fails, how the sender hands work
-    to others is beside it, too: a change of its prompt concerns all of that.
+    These have the same receivers; if choosing, asking or using fails, also dispatches of the sender
+    to other agents: a change of its prompt affects all of them.
     """
     receivers = {agent for agent, verdict in distinct if verdict == "failing"}
     senders = {
@@ -419,7 +420,7 @@ def _beside(
 
 
 def _in_turn(members: Sequence[_Candidate]) -> list[_Candidate]:
-    """Order members so that each of the things that they say comes in turn."""
+    """Order members so that different texts alternate."""
     said: defaultdict[str, list[_Candidate]] = defaultdict(list)
     for one in members:
         said[mask(one.failures[0].says)].append(one)
@@ -428,7 +429,7 @@ def _in_turn(members: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 def alike_words(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Tell whether two texts ask for the same, by their words."""
+    """Tell whether two texts make the same request, by their words."""
     either = len(first | second)
     return either > 0 and len(first & second) / either >= _ALIKE
 

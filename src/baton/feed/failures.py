@@ -1,7 +1,7 @@
-"""Failures: each fault of a failed score by itself, with whose it is and what it says.
+"""Failures: each fault of a failed score separately, with its agents and its text.
 
-Where they come from (a stored evaluation, recordings, the rows of a server) makes no difference to
-what follows: the same fault of the same run is the same failure.
+Their source (a stored evaluation, recordings, the rows of a server) makes no difference: the same
+fault of the same run is the same failure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from baton.model import Dispatch, Score, Trace, known
 
 NOBODY = ""
-"""Who set an agent to work where no agent did: the program or the user."""
+"""The sender if no agent made the dispatch: the program or the user."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -23,18 +23,17 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         conversation: the id of the trace.
         evaluator: the name that was asked for; ``type`` is the canonical one.
-        fault: the kind of the finding that proves it (``tool_outside_scope``); ``None`` where only
-            the evaluator says so.
-        sender: who made the dispatch; empty for the program or the user, ``None`` where the failure
-            is of no dispatch, or the source does not tell.
-        receiver: who got it, or the agent whose run failed; ``None`` where neither is known.
-        dispatch: the id of the dispatch, where it is of one.
-        subject: what the fault is about, by the words of the finding: ``{"tool": "Edit"}``.
+        fault: the kind of the finding that proves it (``tool_outside_scope``); ``None`` if only the
+            evaluator states it.
+        sender: who made the dispatch; empty for the program or the user, ``None`` if the failure
+            belongs to no dispatch, or the source does not record it.
+        receiver: who got it, or the agent whose run failed; ``None`` if neither is known.
+        dispatch: the id of the dispatch, if there is one.
+        subject: what the fault is about, in the finding's terms: ``{"tool": "Edit"}``.
         says: the sentence of the finding, or the reason of the score.
         evidence: ids of the steps that prove it.
         judged: whether a judge said so.
-        versions: of the receiver's definition and model, as far as the record tells (``agent``,
-            ``model``).
+        versions: of the receiver's definition and model, as far as recorded (``agent``, ``model``).
         at: when the dispatch, or else the conversation, started, in seconds since the epoch.
         case: the case that was played, if one was.
     """
@@ -75,12 +74,12 @@ def failures_of(
 ) -> Iterator[Failure]:
     """Yield the failures among the scores of a trace.
 
-    A score that failed for several faults gives one for each; what is only a warning is none.
+    A score with several faults gives one failure for each; warnings give none.
 
     Args:
         trace: the record.
-        scores: of that record.
-        versions: of agents' definitions, by name, where they are known.
+        scores: the scores of that record.
+        versions: versions of agents' definitions by name, if known.
     """
     failed = [score for score in scores if score.status == "failed"]
     if not failed:
@@ -89,7 +88,7 @@ def failures_of(
     places = _places(trace)
     for score in failed:
         place = next((places[id_] for id_ in score.subject if id_ in places), None)
-        if place is None:  # of the whole conversation: a loop, a chain of agents
+        if place is None:  # about the whole conversation: a loop, a chain of agents
             ids = (id_ for each in score.evidence for id_ in each.ids)
             place = next((places[id_] for id_ in ids if id_ in places), _NOWHERE)
         own = {"agent": (versions or {}).get(place.receiver or ""), "model": place.model}
@@ -111,7 +110,7 @@ def failures_of(
 
 
 def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
-    """Yield a failure for each fault that the details of a score name; itself where none does."""
+    """Yield a failure for each fault in a score's details; the failure itself if there is none."""
     listed = details.get("findings")
     findings = [each for each in _list(listed) if isinstance(each, Mapping)]
     settled = details.get("settled_by")
@@ -131,12 +130,12 @@ def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
         yield msgspec.structs.replace(failure, subject=subject_of(details))
 
 
-# A dispatch to an agent that does not exist is refused: the refusal is not a fault of its own.
+# A dispatch to an agent that does not exist is refused: the refusal is not a separate fault.
 _FOLLOWS = {"refused": {"unknown_target", "misspelt_target", "refused_target"}}
 
 
 def causes(failures: Iterable[Failure]) -> Iterator[Failure]:
-    """Leave out what only follows from another fault of the same dispatch."""
+    """Leave out faults that only follow from another fault of the same dispatch."""
     listed = list(failures)
     faults = {(each.dispatch, each.fault) for each in listed}
     for each in listed:
@@ -148,12 +147,12 @@ def causes(failures: Iterable[Failure]) -> Iterator[Failure]:
 # What a fault is about, by the names that findings and evaluators give it. Values that differ from
 # run to run (amounts, texts that were lost) count by their kind only (`signature.py`).
 _SUBJECTS = ("tool", "field", "path", "missing", "dropped", "result", "repeated", "limit")
-# Of a cycle the agents are the fault; elsewhere they are a list of all that there are.
+# For a cycle the agents are the fault; elsewhere they are a list of all known agents.
 _SUBJECTS_OF = {"hand_off_cycle": ("agents",)}
 
 
 def subject_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a fault is about: the plain texts and lists of texts among its details."""
+    """Return what a fault is about: texts and lists of texts in its details."""
     subject: dict[str, str] = {}
     for name in _SUBJECTS_OF.get(str(details.get("kind")), _SUBJECTS):
         value = details.get(name)
@@ -167,7 +166,7 @@ _NOWHERE = _Place(None, None, None, None, None)
 
 
 def _places(trace: Trace) -> dict[str, _Place]:
-    """Say whose dispatches, runs and steps are, by id."""
+    """Return the agents of dispatches, runs and steps, by id."""
     places: dict[str, _Place] = {}
     models: dict[str, str | None] = {}
     for turn in trace.turns:

@@ -1,8 +1,8 @@
-"""Fixes: changes of one named text, as they are proposed, marked, and proven by playing them.
+"""Fixes: changes of one named text, which are proposed, marked, and proven by playing them.
 
-A fix may come from a model that read hostile text. So it is a text beside the old one, with all
-that is new in it and may do harm marked; a person puts it in place. Whether it is one is shown by
-playing members of its issue and green neighbours again, with a stand-in for every tool.
+A fix may come from a model that read hostile text. So it is stored beside the old text, with
+everything new and potentially harmful marked; a person applies it. Whether it works is shown by
+playing members of its issue and passing neighbours again, with a stand-in for every tool.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from baton.replays.play import Counted, Replayed
 from .progress import FIX_KINDS, Fix, FixKind, Proof, Statement
 from .taxonomy import Category, subtype_named
 
-# What each kind of fix changes, by how the name of the text begins. The other kinds have no text
-# that could be shown as a difference.
+# What each kind of fix changes, by the prefix of the text's name. The other kinds change no text,
+# so there is no diff.
 OF_KIND: dict[FixKind, str] = {
     "supervisor_prompt": "agent:",
     "agent_description": "description:",
@@ -34,18 +34,20 @@ OF_KIND: dict[FixKind, str] = {
     "tool_schema": "tool:",
 }
 TOOLS = "tools:"
-"""Begins the name of a list of tools, one a line. It is no component: it cannot be played."""
+"""The prefix for the name of a list of tools, one per line. It is no component: it cannot be
+played.
+"""
 FORMS: dict[Category, Form] = {
     "choosing": "decision",
     "asking": "decision",
     "working": "child",
     "using": "integration",
 }
-"""What is played again of a dispatch, by where it broke; else the whole conversation."""
+"""What to play again of a dispatch, by the step that broke; else the whole conversation."""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text that a fix may begin with, for some subtypes; see ``fix_patterns.yaml``."""
+    """A template for a fix, for some subtypes; see ``fix_patterns.yaml``."""
 
     name: str
     subtypes: list[str] = msgspec.field(name="for")
@@ -53,7 +55,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     text: str
 
     def filled(self, sender: str, receiver: str) -> str:
-        """Return the text for a dispatch; what is left open stands in «»."""
+        """Return the text for a dispatch; open parts are in «»."""
         return self.text.replace("{sender}", sender).replace("{receiver}", receiver).strip()
 
 
@@ -84,17 +86,17 @@ def texts_in(cards: Mapping[str, AgentCard]) -> dict[str, str]:
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a text, and what stands there instead. An empty ``find`` is the end of it."""
+    """A place in a text, and its replacement. An empty ``find`` means the end of the text."""
 
     find: str
     replace: str
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """Return a text with edits.
+    """Return an edited text.
 
     Raises:
-        InputError: a place is not there, or is there more than once; or nothing is changed.
+        InputError: a place is missing, or occurs more than once; or nothing is changed.
     """
     new = text
     for edit in edits:
@@ -122,21 +124,21 @@ def make_fix(
     pattern: str | None = None,
     by: str | None = None,
 ) -> Fix:
-    """Make a fix, with what is new in it marked.
+    """Make a fix, with new parts marked.
 
     Args:
         kind: what is changed.
         text: the name of the text; ``None`` for a kind that changes none.
-        after: the text as it would be.
-        texts: the texts that there are.
+        after: the changed text.
+        texts: the existing texts.
         why: one sentence.
         tools: the names of tools that are known.
-        because: what it rests on in the record.
-        pattern: the template that it began with.
+        because: its evidence in the record.
+        pattern: its template.
         by: who wrote it.
 
     Raises:
-        InputError: there is no such text, or this kind of fix is not one of that text.
+        InputError: there is no such text, or this kind of fix does not apply to it.
     """
     begins = OF_KIND.get(kind)
     if text is None:
@@ -165,7 +167,7 @@ def make_fix(
 
 
 def kind_of_text(text: str, sender: str | None) -> FixKind:
-    """Say what kind of fix a change of a text is; that of the sender's prompt is its own kind."""
+    """Return the kind of fix for a change of a text; the sender's prompt has a separate kind."""
     begins = text.partition(":")[0] + ":"
     if begins == "agent:":
         return "supervisor_prompt" if text == f"agent:{sender}" else "sub_agent_prompt"
@@ -179,7 +181,7 @@ _OPEN = re.compile(r"«([^«»]*)»")
 
 
 def diff_of(fix: Fix) -> list[str]:
-    """Return what changes as the lines of a unified diff; none where no text is changed."""
+    """Return the changes as lines of a unified diff; none if no text is changed."""
     if fix.text is None:
         return []
     return list(
@@ -194,13 +196,13 @@ def diff_of(fix: Fix) -> list[str]:
 
 
 def form_of(subtype: str, *, has_dispatch: bool) -> Form | None:
-    """Say what of a failure is played again; ``None`` for the whole conversation."""
+    """Return the form in which a failure is played again; ``None`` for the whole conversation."""
     known = subtype_named(subtype)
     return FORMS.get(known.category) if known is not None and has_dispatch else None
 
 
 def playable(fix: Fix) -> str | None:
-    """Say why a fix cannot be proven by playing it; ``None`` where it can."""
+    """Say why a fix cannot be proven by playing it; ``None`` if it can."""
     if fix.text is None:
         return f"it changes {FIX_KINDS[fix.kind]}, and no text that could be played"
     if fix.text.startswith(TOOLS):
@@ -218,10 +220,10 @@ def proof_of(
     repeats: int,
     at: float,
 ) -> Proof:
-    """Sum up what came of playing a fix.
+    """Summarise the results of playing a fix.
 
     Args:
-        replayed: members and green neighbours, unchanged and with the fix.
+        replayed: members and passing neighbours, unchanged and with the fix.
         members: the ids of the cases of members; the others are neighbours.
         fix: the change that was played.
         form: how they were played.

@@ -1,9 +1,9 @@
-"""Groups of texts: failures that one signature cannot tell apart, by what their reasons say.
+"""Groups of texts: splits failures with the same signature by their reasons.
 
-Texts become TF-IDF vectors of their words. Average linkage puts together what shares words, until
-no two groups are alike enough; beyond a few thousand texts, HDBSCAN over the vectors reduced by SVD
-first finds what is nearly the same, as comparing all with all would take too much memory. The same
-texts give the same groups in any order. It needs scikit-learn, which the extra `feed` brings.
+Texts become TF-IDF vectors of their words. Average linkage joins texts that share words, until no
+two groups are similar enough. Beyond a few thousand texts, HDBSCAN over vectors reduced by SVD
+first finds near-duplicates, as comparing all pairs would take too much memory. The same texts give
+the same groups in any order. It needs scikit-learn (the extra `feed`).
 """
 
 from __future__ import annotations
@@ -20,33 +20,37 @@ from baton.stats.tfidf import fit, words
 from .signature import mask
 
 LEAST = 3
-"""Members of a group: two that are alike may be chance."""
+"""The least members of a group: two similar ones may be chance."""
 _ALIKE = 0.12
-"""How alike groups are that say the same: the mean cosine of their texts. Wordings of one complaint
-(`It is rude to the customer`, `The tone is impolite and dismissive`) have 0.10 to 0.40 between
-them, complaints about different things 0.00 to 0.05. From 0.15 on, wordings of one complaint fall
-apart; with 0.05, texts that share a common word come together. 0.12 gives more nearly the same
-groups from samples of the texts than 0.1 (`benchmarks/feed.py stability`)."""
+"""The least similarity of groups with the same meaning: the mean cosine of their texts. Wordings of
+one complaint (`It is rude to the customer`, `The tone is impolite and dismissive`) have 0.10 to
+0.40 between them, complaints about different things 0.00 to 0.05. From 0.15 on, wordings of one
+complaint fall apart; with 0.05, texts that share a common word come together. 0.12 gives more
+nearly the same groups from samples of the texts than 0.1 (`benchmarks/feed.py stability`).
+"""
 _ALIKE_EMBEDDED = 0.3
-"""The same for vectors of an API, after what all texts have in common was taken out."""
+"""The same for vectors of an API, after removing what all texts have in common."""
 _KEEP = 0.75
-"""How much less alike than that what was one group may be before it is several, and, the other way
-round, how much more alike two groups have to be before they are one. With one limit for both,
-groups near it come apart and together again with every few failures."""
+"""Hysteresis: how much less similar an existing group may be before it is split, and how much more
+similar two existing groups have to be before they are merged. With one limit for both, groups near
+it would split and merge with every few failures.
+"""
 _ALL_PAIRS = 2_000
-"""Texts of which all pairs are compared: 32 MB of similarities."""
+"""The most texts for comparing all pairs: 32 MB of similarities."""
 _UNITS = 4_000
-"""Groups and single texts of which all pairs are compared after HDBSCAN; with more, a single text
-is only held against the groups."""
+"""The most groups and single texts for comparing all pairs after HDBSCAN; with more, single texts
+are only compared with groups.
+"""
 _DIMENSIONS = 100
-"""Of the vectors that HDBSCAN works on: 200 complaints among 10,000 texts are told apart with 100,
-and not with 30."""
+"""Dimensions of HDBSCAN's vectors: 200 complaints among 10,000 texts are separated with 100, and
+not with 30.
+"""
 _NEAREST = 0.35
-"""The share of words that a new text and a member have in common, weighted by how rare the words
-are, from which on it is of its group. Two wordings of one complaint share 0.4 to 0.8, texts of two
-complaints 0.0 to 0.25."""
+"""The share of common words, weighted by their rarity, from which a new text belongs to a member's
+group. Two wordings of one complaint share 0.4 to 0.8, texts of two complaints 0.0 to 0.25.
+"""
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""Gives a vector for each of some texts."""
+"""Returns a vector for each text."""
 
 
 def group_texts(
@@ -56,30 +60,29 @@ def group_texts(
     *,
     hold: bool = False,
 ) -> list[int]:
-    """Return the group of each text, counted from 0 by size; -1 is of none.
+    """Return the group of each text, counted from 0 by size; -1 for no group.
 
-    Ids and numbers are masked first, so that texts that differ only in these are equal.
+    Ids and numbers are masked first, so texts that differ only in them are equal.
 
     Args:
         texts: in any order.
-        before: the name of the group that each of them had, ``None`` for one that is new or had
-            none. What was a group stays one, new texts come to it, and only what is clearly the
-            same, or clearly several things, is put together or taken apart.
-        embed: gives vectors of texts, in the place of those of their words; the texts are masked.
-        hold: nothing that was a group is put together or taken apart, as when vectors made the
-            groups and there are only words now.
+        before: the name of each text's old group, ``None`` for new or ungrouped texts. Groups are
+            kept and get new texts; they are only merged or split if that is clear.
+        embed: returns vectors of (masked) texts, used instead of TF-IDF.
+        hold: never merge or split groups, for example if they were made from embeddings and only
+            words are available now.
 
     Raises:
         InputError: scikit-learn is not installed.
     """
     masked = [mask(text).casefold() for text in texts]
-    # In the order of the alphabet: the groups do not depend on the order of the texts.
+    # In alphabetical order: the groups do not depend on the order of the texts.
     distinct = sorted(set(masked))
     had: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, name in zip(masked, before, strict=False):
         if name is not None:
             had[text][name] += 1
-    # Where equal texts were of several groups, that of most of them counts.
+    # If equal texts were in several groups, the most frequent one counts.
     usual = {text: min((-count, name) for name, count in of.items())[1] for text, of in had.items()}
     old = [usual.get(text) for text in distinct]
     label_of = dict(zip(distinct, _labels(distinct, old, embed, hold=hold), strict=True))
@@ -88,7 +91,7 @@ def group_texts(
     first: dict[int, str] = {}
     for label, text in zip(labels, masked, strict=True):
         first[label] = min(first.get(label, text), text)
-    # A group whose members went one by one is still the group that people know.
+    # A group whose members disappeared one by one is still the group that people know.
     known = {label_of[text] for text, name in zip(distinct, old, strict=True) if name is not None}
     large = [each for each in sizes if (sizes[each] >= LEAST or each in known) and each != -1]
     ordered = sorted(large, key=lambda label: (-sizes[label], first[label]))
@@ -99,7 +102,7 @@ def group_texts(
 def _labels(
     texts: Sequence[str], before: Sequence[str | None], embed: Embed | None, *, hold: bool
 ) -> list[int]:
-    """Return a label for each of distinct texts; -1 where it has no word that counts."""
+    """Return a label for each distinct text; -1 if it has no word that counts."""
     try:
         import sklearn  # noqa: F401 - also what groups vectors of others
     except ImportError:
@@ -118,7 +121,7 @@ def _labels(
 
 
 def _of_words(texts: Sequence[str]) -> Any:
-    """Return TF-IDF vectors, sparse and of length 1; ``None`` where no text has a word."""
+    """Return TF-IDF vectors, sparse and of length 1; ``None`` if no text has a word."""
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -134,11 +137,10 @@ def _of_words(texts: Sequence[str]) -> Any:
 
 
 def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
-    """Return vectors of an API as those of words are: unrelated texts have a cosine of about 0.
+    """Return vectors of an API, adjusted so that unrelated texts have a cosine of about 0.
 
-    All texts about agents are alike to an embedding (cosines of 0.2 to 0.5 between complaints about
-    different things), so what they have in common is taken out, and what is left is scaled so that
-    one limit holds for both.
+    For an embedding, all texts about agents are similar (cosines of 0.2 to 0.5 between different
+    complaints), so the common part is removed, and the rest is scaled so that one limit fits both.
     """
     import numpy as np
     from scipy.sparse import csr_matrix
@@ -154,7 +156,7 @@ def _embedded(vectors: Sequence[Sequence[float]]) -> Any:
 
 
 def _linked(vectors: Any, before: Sequence[str | None], *, hold: bool) -> list[int]:
-    """Return the group of each vector; a vector that is like no other is a group of its own."""
+    """Return the group of each vector; a vector without similar ones is a separate group."""
     import numpy as np
 
     count = vectors.shape[0]
@@ -182,10 +184,10 @@ def _linked(vectors: Any, before: Sequence[str | None], *, hold: bool) -> list[i
 
 
 def _old_units(vectors: Any, before: Sequence[str | None], *, hold: bool) -> Any:
-    """Number the groups that there were, each with what is still alike in it; -1 is of none.
+    """Number the old groups, each with its still similar texts; -1 for no group.
 
-    One that says several things by now is several: parts of ``LEAST`` texts or more that are less
-    alike than ``_KEEP`` asks for.
+    A group is split if it has parts of at least ``LEAST`` texts that are less similar than
+    ``_KEEP``.
     """
     import numpy as np
 
@@ -209,7 +211,7 @@ def _old_units(vectors: Any, before: Sequence[str | None], *, hold: bool) -> Any
 
 
 def _nearly_same(vectors: Any) -> Any:
-    """Number what HDBSCAN puts together, and each of the rest by itself."""
+    """Number the clusters of HDBSCAN, and each remaining text separately."""
     import numpy as np
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import TruncatedSVD
@@ -227,14 +229,14 @@ def _nearly_same(vectors: Any) -> Any:
 def _average_linkage(
     vectors: Any, unit: Any, old: Any, *, alike: float = _ALIKE, between: float = _KEEP
 ) -> Any:
-    """Join units, the most alike first, as long as their texts are alike on average.
+    """Join units, the most similar first, as long as their texts are similar on average.
 
     Args:
         vectors: one for each text.
-        unit: the number of the unit that each is in.
-        old: whether that is a group that there was: two of these have to be more alike.
-        alike: how alike what is joined has to be.
-        between: what the likeness of two groups that there were counts for.
+        unit: the unit of each vector.
+        old: whether it is an old group: two of these have to be more similar.
+        alike: the least similarity for joining.
+        between: the weight of the similarity of two old groups.
     """
     import numpy as np
     from scipy.cluster.hierarchy import fcluster, linkage
@@ -264,7 +266,7 @@ def _means(vectors: Any, unit: Any) -> Any:
 
 
 class Event(NamedTuple):
-    """What became of groups when texts were grouped anew: ``old`` groups and the ``new`` one.
+    """A change of groups when texts were grouped again: ``old`` groups and the ``new`` one.
 
     ``kind`` is ``new``, ``merged`` (several old groups are one), ``split`` (one old group is
     several: the largest keeps its name), or ``gone``.
@@ -276,17 +278,17 @@ class Event(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The names of groups, in their order, and what became of the old ones."""
+    """The names of groups, in their order, and the changes of old groups."""
 
     names: list[str]
     events: list[Event]
 
 
 def keep_names(before: Mapping[str, Collection[str]], groups: Sequence[Collection[str]]) -> Kept:
-    """Give groups the names that they had: each that of the old group it shares most members with.
+    """Keep names of groups: each gets the name of the old group with the most common members.
 
-    An old name goes to one group, the one with the largest overlap. A group that gets none has a
-    name made of its first member.
+    An old name goes to the group with the largest overlap. A group without an old name gets one
+    made from its first member.
 
     Args:
         before: ids of members, by the name of the group.
@@ -332,7 +334,7 @@ def _fresh(group: Collection[str], taken: Collection[str]) -> str:
 
 
 class Members:
-    """Members of groups, for texts that come later: each is of the nearest member's group, or new.
+    """Members of groups, for later texts: each gets the group of the nearest member, or is new.
 
     Args:
         members: some texts of each group, by its name.
@@ -345,7 +347,7 @@ class Members:
         self._in = Counter(word for _, words in self._members for word in words)
 
     def group_of(self, text: str) -> str | None:
-        """Return the name of the group that a text is of; ``None`` for one that is new."""
+        """Return the name of a text's group; ``None`` for a new text."""
         words = _words(text)
         best, best_name = _NEAREST, None
         for name, own in self._members:
@@ -365,7 +367,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def middle_of(texts: Sequence[str]) -> str:
-    """Return the text that has most words in common with the others: it stands for them."""
+    """Return the text with the most words in common with the others, as their representative."""
     words = {text: _words(text) for text in texts}
     among = Counter(word for text in texts for word in words[text])
 

@@ -1,9 +1,9 @@
-"""Investigation: a model looks at an issue in a bounded number of steps, and says what is wrong.
+"""Investigation: a model examines an issue in a bounded number of steps, and says what is wrong.
 
 It asks for pieces of the record (:mod:`baton.feed.lookup`) and sees them fenced as data. What it
-concludes is held against the record: a statement stays if all its quotes stand there, a score if
-its statement stays, a fix if its reason stays and its edits fit the text. The rest is removed and
-counted. Where the model comes to no conclusion, there is none: nothing is made up in its place.
+concludes is checked against the record: a statement stays if all its quotes are in the record, a
+score if its statement stays, a fix if its reason stays and its edits fit the text. The rest is
+removed and counted. If the model reaches no conclusion, there is none: nothing is invented.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from .progress import (
 from .taxonomy import SUBTYPES, subtype_named
 
 STEPS = 30
-"""Steps of an investigation, the conclusion among them."""
+"""The most steps of an investigation, including the conclusion."""
 MEMBERS = 6
-"""Members that are looked at: the same fault over and over tells nothing new."""
+"""The most members to examine: repetitions of the same fault add nothing."""
 
 
 class _Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,10 +67,10 @@ async def investigate(
     """Have a model investigate an issue.
 
     Args:
-        shelf: what it may look at.
+        shelf: what it may read.
         judge: the model, with its cache and its budget.
-        condense: a cheaper model that shortens long steps first; else they are read in pieces.
-        steps: how many steps it has.
+        condense: a cheaper model that shortens long steps first; without it they are read in parts.
+        steps: the number of steps.
     """
     lookup = Lookup(shelf)
     pattern = pattern_for(shelf.issue.subtype)
@@ -146,7 +146,7 @@ async def investigate(
 
 
 class _Used:
-    """What all answers together took."""
+    """The total usage of all answers."""
 
     def __init__(self) -> None:
         self.model: str | None = None
@@ -174,7 +174,7 @@ async def _condensed(
     condense: Judge | None,
     used: _Used,
 ) -> str:
-    """Return what a question brought; a long step that is read from its start is condensed."""
+    """Return the answer to a question; a long step that is read from its start is condensed."""
     tool, about, start = asked
     if tool != "read_step":
         return brought
@@ -220,7 +220,7 @@ def _instructions(steps: int, pattern: Pattern | None) -> str:
     )
     if pattern is None:
         return said
-    # Names of agents are of the record: they are told as the roles that they have.
+    # Names of agents come from the record: the model gets their roles instead.
     filled = pattern.filled("the sender", "the receiver")
     hint = words.pattern.replace("{name}", pattern.name).replace("{text}", filled).strip()
     return f"{said}\n\n{hint}"
@@ -238,8 +238,8 @@ def _object(**properties: Any) -> dict[str, Any]:
 def _schema() -> dict[str, Any]:
     """Return the schema of an answer.
 
-    It is the same in all steps, as it is sent first, and holds nothing of the record: names of
-    agents are anybody's words.
+    It is the same in all steps, as it is sent first, and contains nothing from the record: names of
+    agents are untrusted text.
     """
     text = {"type": "string"}
     quote = _object(step=text, text=text)
@@ -274,7 +274,7 @@ _SCHEMA = _schema()
 
 
 def _read(concluded: Mapping[str, Any], lookup: Lookup) -> dict[str, Any]:
-    """Return the parts of a conclusion that stand in the record, and how many do not."""
+    """Return the parts of a conclusion that the record confirms, and the number of others."""
     removed = 0
 
     def kept(value: Mapping[str, Any]) -> Statement | None:

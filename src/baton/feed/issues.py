@@ -1,9 +1,8 @@
 """Issues: failures with one signature, with their rate, their members and their state.
 
-Failures are read once, one after the other, in any order; what is kept does not grow with them:
-counts, and of each issue the members whose hashes are smallest. Signatures, members, edges and
-minutes have limits, and what is over them is said (:class:`Limits`). So the same data gives the
-same issues with the same members, whatever order it comes in.
+Failures are read once, in any order, in bounded memory: counts, and for each issue the members with
+the smallest hashes. Signatures, members, edges and minutes have limits; exceeded ones are reported
+(:class:`Limits`). The same data gives the same issues with the same members, in any order.
 """
 
 from __future__ import annotations
@@ -34,43 +33,51 @@ STATES: dict[State, str] = {
     "regressed": "it was fixed and occurred again",
 }
 MEMBERS = 200
-"""Members that are kept of an issue: enough to choose cases from."""
+"""The most members that are kept of an issue: enough to choose cases from."""
 TEXTS = 10_000
-"""Members that are kept where only an evaluator says so: their reasons are put into groups."""
+"""The most members that are kept if only an evaluator states the fault: their reasons are
+grouped.
+"""
 MANY = 30
-"""Members from which on an issue may be several: their sentences are put into groups, too."""
+"""The number of members from which an issue may be several: their sentences are grouped, too."""
 _KEPT_LETTERS, _KEPT_IDS = 2_000, 100
-"""How much is kept of what a member says, and of its evidence: an answer that is quoted may have a
-megabyte, and 10,000 members are kept."""
+"""The most characters that are kept of a member's text and evidence: a quoted answer may have a
+megabyte, and 10,000 members are kept.
+"""
 SIGNATURES = 10_000
-"""Signatures of one fault. Nobody reads a list of thousands, and an agent that makes up a tool for
-each call (`search_berlin`, `search_rome`, ...) would fill the memory. Beyond it what the fault is
-about no longer tells its issues apart, and when they are still too many, nor do the agents."""
+"""The most signatures of one fault. Nobody reads a list of thousands, and an agent that invents a
+tool for each call (`search_berlin`, `search_rome`, ...) would fill the memory. Beyond it, issues
+are no longer distinguished by what the fault is about, and if they are still too many, nor by
+agents.
+"""
 KEPT_MEMBERS = 50_000
-"""Members of all issues together, of 600 bytes to 3 kB. Beyond it fewer are kept of each issue."""
+"""The most members of all issues together, of 600 bytes to 3 kB each. Beyond it fewer are kept per
+issue.
+"""
 _FEWEST_MEMBERS = 25
 EDGES = 10_000
-"""Edges whose dispatches are counted; the rates of others are not known."""
+"""The most edges whose dispatches are counted; the rates of others are unknown."""
 NAMES = 50
-"""Versions and models of a receiver that have a rate."""
+"""The most versions and models of a receiver that have a rate."""
 MINUTES = 100_000
-"""How many counts of five minutes are kept, one for each signature that failed in them: a week of
-100 failures in five minutes, a year of one. Bursts are looked for in the newest."""
+"""The most counts per five minutes and signature that are kept: a week with 100 failures in five
+minutes, a year with one. Bursts are searched in the newest.
+"""
 MANY_SUBJECTS, MANY_AGENTS = "many", "many agents"
-"""What the signature of issues says that are put together as there are too many."""
+"""The text in the signature of merged issues, when there are too many."""
 _BURST_SECONDS = 300.0
 """An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
 one "failure mode" was an outage that hit 15 agents at once."""
 _BURST_AGENTS = 3
-"""Agents that fail at once before it is called infrastructure: two may share a tool."""
+"""The least agents that fail at once to call it infrastructure: two may share a tool."""
 _BY_CHANCE = 3.0
-"""How many times its usual share of dispatches has to fail in those minutes, by the intervals."""
+"""The least ratio to the usual share of failed dispatches in those minutes, by the intervals."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One failure of an issue: where it is, and what it says. ``id`` is a hash of what it is.
+    """One failure of an issue: its place and its text. ``id`` is a hash of its content.
 
-    ``conversation`` is the id of the trace, ``number`` what a server counts it as.
+    ``conversation`` is the id of the trace, ``number`` its number on a server.
     """
 
     id: str
@@ -85,9 +92,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a fault is there: ``failed`` of ``dispatches``, and per thousand of them.
+    """How often a fault occurs: ``failed`` of ``dispatches``, and per thousand.
 
-    ``per_1000`` has a 95 % interval, and is ``None`` where those dispatches were not counted.
+    ``per_1000`` has a 95 % interval, and is ``None`` if the dispatches were not counted.
     """
 
     failed: int
@@ -96,7 +103,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Members of an issue that say the same: how many of those that were kept, and one of them."""
+    """Members of an issue with the same meaning: how many of the kept ones, and one of them."""
 
     name: str
     members: int
@@ -104,7 +111,7 @@ class TextGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Failures that are the same fault.
+    """Failures with the same fault.
 
     Attributes:
         key: identifier: the key of the signature, followed by the name of the group if it has one.
@@ -119,10 +126,11 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
         rate: failures per 1,000 dispatches on that edge.
         by_version, by_model: the same, for each version of the receiver and each model.
         infrastructure: number of failures that happened while many agents failed at once.
-        group: the group of texts that it is, where only reasons tell failures apart. Its figures
-            are then estimated from ``TEXTS`` members, if there are more.
-        is_rest: whether others of its signature say something in common, and these do not.
-        groups: clusters of the members' messages, where there are many that differ.
+        group: its group of texts, if only reasons distinguish the failures. Its figures are then
+            estimated from ``TEXTS`` members, if there are more.
+        is_rest: whether these are the members that are left after others of the signature formed
+            groups.
+        groups: clusters of the members' messages, if there are many different ones.
         members: some of the failures.
         state: given by a person; ``note``, ``by`` and ``since`` belong to it.
     """
@@ -159,26 +167,26 @@ class Issue(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def edge(self) -> str:
-        """Whose dispatches it is of: ``desk → refunds``."""
+        """The ends of its dispatches: ``desk → refunds``."""
         sender = UNTOLD if self.sender is None else self.sender
         return Signature("", self.fault, sender, self.receiver or UNTOLD, self.about).edge
 
 
 class Edge(NamedTuple):
-    """Dispatches of one kind: who hands to whom."""
+    """Dispatches between two agents."""
 
     sender: str
     receiver: str
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What was too much to be kept; nothing usually.
+    """The limits that were exceeded; usually none.
 
     Attributes:
-        together: faults with more than ``SIGNATURES`` signatures, whose issues are put together.
-        members: the most members that are kept of an issue, where it is fewer than usual.
+        together: faults with more than ``SIGNATURES`` signatures, whose issues are merged.
+        members: the most members that are kept of an issue, if fewer than usual.
         edges: whether there are edges whose dispatches are not counted.
-        bursts_since: from when on bursts were looked for, in seconds since the epoch.
+        bursts_since: the start of the search for bursts, in seconds since the epoch.
     """
 
     together: list[str] = []
@@ -187,7 +195,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     bursts_since: float | None = None
 
     def said(self) -> Iterator[str]:
-        """Yield what a user is told, a sentence each."""
+        """Yield messages for the user, one sentence each."""
         for fault in self.together:
             yield (
                 f"`{fault}` has more than {SIGNATURES:,} different issues: those between the same "
@@ -209,7 +217,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class _Bounded(Generic[_Key]):
-    """Counts by key, of at most ``most`` keys: those with the smallest hashes, in any order."""
+    """Counts by key, for at most ``most`` keys: those with the smallest hashes, in any order."""
 
     def __init__(self, most: int) -> None:
         self.counts: dict[_Key, int] = {}
@@ -218,7 +226,7 @@ class _Bounded(Generic[_Key]):
         self._heap: list[tuple[int, _Key]] = []
 
     def add(self, key: _Key, times: int = 1) -> _Key | None:
-        """Count a key; returns the one that is not counted any more, if that is so."""
+        """Count a key; return the key that is no longer counted, if any."""
         if key in self.counts:
             self.counts[key] += times
             return None
@@ -236,12 +244,12 @@ class _Bounded(Generic[_Key]):
         return gone
 
     def take_in(self, other: _Bounded[_Key]) -> None:
-        """Count what another one counted as well."""
+        """Add the counts of another one."""
         for key, times in other.counts.items():
             self.add(key, times)
 
     def first(self, other: _Bounded[_Key]) -> list[_Key]:
-        """Return the keys of both that are counted exactly in each: those with smallest hashes."""
+        """Return the keys that are counted exactly in both: those with the smallest hashes."""
         both = self.counts.keys() | other.counts.keys()
         if len(both) <= self._most:
             return list(both)
@@ -251,7 +259,7 @@ class _Bounded(Generic[_Key]):
 def _order_of(text: str) -> int:
     """Return a place in an order that no input chooses.
 
-    Negative, as a heap has its smallest first, and the largest hash is what goes.
+    Negative, as a heap pops its smallest first, and the largest hash has to go.
     """
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8)
     return -int.from_bytes(digest.digest())
@@ -259,11 +267,11 @@ def _order_of(text: str) -> int:
 
 _Entry = tuple[int, str, int, Member]
 _KINDS = ("agent", "model")
-"""Of what the rates by version and by model are."""
+"""The fields that have rates: version and model."""
 
 
 class Counted(msgspec.Struct):
-    """What is known of a signature while failures are read."""
+    """The data of a signature while failures are read."""
 
     signature: Signature
     proven: bool
@@ -277,7 +285,7 @@ class Counted(msgspec.Struct):
     members: list[_Entry] = msgspec.field(default_factory=list)
 
     def take_in(self, other: Counted) -> None:
-        """Count what another one counted as well."""
+        """Add the counts of another one."""
         self.failed += other.failed
         self.dispatches += other.dispatches
         self.judged += other.judged
@@ -293,7 +301,7 @@ class Collector:
     """Reads traces with their failures, and makes issues of them.
 
     Args:
-        project: of the server; empty elsewhere.
+        project: the server's project; empty elsewhere.
     """
 
     def __init__(self, project: str = "") -> None:
@@ -303,14 +311,14 @@ class Collector:
         self._versions: dict[tuple[Edge, str], _Bounded[str]] = {}
         self._counted: dict[Signature, Counted] = {}
         self._minutes = _Minutes()
-        # How coarse the signatures of a fault are: 0 is exact.
+        # How coarse the signatures of each fault are: 0 is exact.
         self._levels: dict[str, int] = {}
         self._of_fault: Counter[str] = Counter()
-        # Members that are kept in all, and how often the most of an issue was halved.
+        # The number of kept members, and how often the limit per issue was halved.
         self._members = self._halved = 0
 
     def see(self, trace: Trace, versions: dict[str, str] | None = None) -> None:
-        """Count the dispatches of a trace, by edge, version and model; failures are told apart."""
+        """Count a trace's dispatches by edge, version and model; failures are added separately."""
         models = {run.id: run.model for turn in trace.turns for run in turn.runs}
         for turn in trace.turns:
             for made in turn.dispatches:
@@ -345,7 +353,7 @@ class Collector:
             self._minutes.dispatched(slot_of(at), times)
 
     def add(self, failures: Iterable[Failure]) -> None:
-        """Take failures; those of one trace come together."""
+        """Add failures; those of one trace come together."""
         for exact, failure, evaluators in each_once(failures, self.project):
             self.failures += len(evaluators)
             signature = self._coarse(exact)
@@ -361,7 +369,7 @@ class Collector:
                 self._minutes.failed(exact, slot_of(failure.at), failure.receiver or UNTOLD)
 
     def _new(self, signature: Signature, *, proven: bool) -> Counted:
-        """Begin to count a signature; of a fault that has too many, some become one."""
+        """Start to count a signature; if a fault has too many, some are merged."""
         fault = signature.fault
         counted = self._counted[signature] = Counted(signature, proven)
         self._of_fault[fault] += 1
@@ -391,7 +399,7 @@ class Collector:
         return signature._replace(sender=UNTOLD, receiver=MANY_AGENTS, about=MANY_SUBJECTS)
 
     def _most(self, counted: Counted) -> int:
-        """Return how many members are kept of a signature."""
+        """Return the most members that are kept of a signature."""
         most = MEMBERS if counted.proven else TEXTS
         return max(most >> self._halved, _FEWEST_MEMBERS)
 
@@ -401,7 +409,7 @@ class Collector:
         order = _order_of(failure.id)
         if len(counted.members) >= most and order <= counted.members[0][0]:
             return 0
-        # A failure that is read twice is there twice: two entries never compare their members.
+        # A failure may be read twice; the order in the tuple avoids comparing members.
         entry = (order, failure.id, self.failures, _as_member(failure))
         if len(counted.members) < most:
             heapq.heappush(counted.members, entry)
@@ -415,7 +423,7 @@ class Collector:
 
     @property
     def limits(self) -> Limits:
-        """What was too much to be kept."""
+        """The limits that were exceeded."""
         since = self._minutes.since
         return Limits(
             together=sorted(self._levels),
@@ -430,13 +438,13 @@ class Collector:
         """Return the issues, the most frequent first, equal ones by their keys.
 
         Args:
-            groups: the groups of texts as they were, which keep their names; it is changed to those
-                that there are now. Without it, signatures alone decide.
-            embed: gives vectors of texts; words are compared without it.
-            hold: groups stay as they are, and only new texts come to them.
+            groups: the old groups of texts, which keep their names; it is updated to the current
+                groups. Without it, only signatures decide.
+            embed: returns vectors of texts; without it words are compared.
+            hold: groups stay as they are, and only get new texts.
 
         Raises:
-            InputError: ``groups`` are asked for, and scikit-learn is not installed.
+            InputError: ``groups`` are given, and scikit-learn is not installed.
         """
         bursts: Counter[Signature] = Counter()
         for exact, times in self._minutes.bursts().items():
@@ -477,7 +485,7 @@ class Collector:
         )
 
     def _rates(self, edge: Edge, kind: str, counted: Counted) -> dict[str, Rate]:
-        """Return the rate for each version or model that had dispatches, failures or none."""
+        """Return the rate for each version or model that had dispatches, also without failures."""
         there: _Bounded[str] = self._versions.get((edge, kind)) or _Bounded(NAMES)
         failed = counted.names.get(kind) or _Bounded(NAMES)
         return {
@@ -489,10 +497,10 @@ class Collector:
 def each_once(
     failures: Iterable[Failure], project: str = ""
 ) -> Iterator[tuple[Signature, Failure, list[str]]]:
-    """Yield the failures that count, each with the evaluators that say so.
+    """Yield the failures that count, each with its evaluators.
 
-    A dispatch counts once for each signature: two evaluators that prove the same fault of one
-    dispatch are one failure of it. What only follows from another fault is left out.
+    A dispatch counts once for each signature: if two evaluators prove the same fault of one
+    dispatch, that is one failure. Faults that only follow from another one are left out.
     """
     found: dict[tuple[Signature, str, str | None], tuple[Failure, list[str]]] = {}
     for failure in causes(failures):
@@ -503,9 +511,9 @@ def each_once(
 
 
 class Slot(msgspec.Struct):
-    """Some minutes: how many dispatches there were, and which of them failed as in an outage.
+    """Five minutes: the number of dispatches, and those that failed like in an outage.
 
-    ``agents`` are some of those whose dispatches failed so, ``by`` has all that failed.
+    ``agents`` are some of the agents whose dispatches failed so, ``by`` counts all failures.
     """
 
     dispatches: int = 0
@@ -514,13 +522,13 @@ class Slot(msgspec.Struct):
     by: dict[Signature, int] | None = None
 
     def hit(self, agent: str) -> None:
-        """Note that a dispatch of an agent failed; a few agents are enough to know a burst."""
+        """Record a failed dispatch of an agent; a few agents are enough to detect a burst."""
         if len(self.agents) < _BURST_AGENTS and agent not in self.agents:
             self.agents += (agent,)
 
 
 class _Minutes:
-    """What happened in each five minutes, as far back as there is room for."""
+    """Counts per five minutes, as far back as memory allows."""
 
     def __init__(self) -> None:
         self.since: int | None = None
@@ -562,7 +570,7 @@ class _Minutes:
         return self._slots.get(number)
 
     def _forget(self) -> None:
-        """Forget the oldest: which those are in the end does not depend on the order of reading."""
+        """Forget the oldest; the final result does not depend on the order of reading."""
         while self._counts > MINUTES and self._numbers:
             oldest = heapq.heappop(self._numbers)
             self._counts -= 1 + len(self._slots.pop(oldest).by or ())
@@ -577,11 +585,11 @@ class _Minutes:
 
 
 def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[int]:
-    """Return the minutes in which far more dispatches than usual failed, of many agents.
+    """Return the slots in which far more dispatches than usual failed, for many agents.
 
     Args:
-        slots: by number; those in which fewer than three agents failed may be left out.
-        dispatches: of all slots, also those that are left out.
+        slots: by number; those with fewer than three failing agents may be left out.
+        dispatches: the total of all slots, including those left out.
         failed: likewise.
     """
     found = set()
@@ -598,20 +606,20 @@ def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[in
     return found
 
 
-# Faults that an outage of a model or of the network looks like; a wrong target is none.
+# Faults that an outage of a model or of the network may cause; a wrong target is not one.
 _OUTAGES = frozenset({"dead_child", "empty_answer", "infrastructure"})
 
 
 def is_outage(fault: str) -> bool:
-    """Tell whether an outage of a model or of the network looks like a fault."""
+    """Tell whether a fault looks like an outage of a model or of the network."""
     return subtype_of(fault).name in _OUTAGES
 
 
 def subtype_with(fault: str, failed: int, burst: int) -> Subtype:
-    """Return what an issue is, of whose ``failed`` members ``burst`` came while everything failed.
+    """Return the subtype of an issue with ``failed`` members, ``burst`` of them during an outage.
 
-    That is the fault of what all agents share. A few members that do so do not make an issue one
-    of infrastructure.
+    Failures during an outage are faults of shared infrastructure. A few such members do not make it
+    an issue of infrastructure.
     """
     subtype = subtype_of(fault)
     if subtype.name in _OUTAGES and burst * 2 > failed:
@@ -622,7 +630,7 @@ def subtype_with(fault: str, failed: int, burst: int) -> Subtype:
 def title_of(subtype: Subtype, signature: Signature, says: str | None = None) -> str:
     """Name an issue by its signature: ``Tool outside of the scope: desk → billing (tool=Edit)``.
 
-    ``says`` are words of a member of its group.
+    ``says`` is the text of a member of its group.
     """
     about = f" ({signature.about})" if signature.about else ""
     of = subtype.title
@@ -659,7 +667,7 @@ def _as_member(failure: Failure) -> Member:
 
 
 def _cut(counted: Counted, most: int) -> int:
-    """Keep fewer members, those with the smallest hashes; returns how many went."""
+    """Keep fewer members, those with the smallest hashes; return the number of removed ones."""
     before = len(counted.members)
     counted.members = heapq.nlargest(most, counted.members)
     heapq.heapify(counted.members)
@@ -667,12 +675,12 @@ def _cut(counted: Counted, most: int) -> int:
 
 
 def id_of(failure: Failure) -> str:
-    """Return what a member goes by: 16 hex digits of a hash."""
+    """Return the id of a member: 16 hex digits of a hash."""
     return f"{-_order_of(failure.id):016x}"
 
 
 def slot_of(at: float) -> int:
-    """Return the number of the five minutes that a time is in."""
+    """Return the number of the five-minute slot of a time."""
     return int(at // _BURST_SECONDS)
 
 
@@ -694,23 +702,23 @@ Groups = dict[str, dict[str, list[str]]]
 
 
 def can_be_grouped(issue: Issue) -> bool:
-    """Tell whether an issue has so many members that they may say several things."""
+    """Tell whether an issue has enough members to be split into groups."""
     return len(issue.members) >= (MANY if issue.proven else 2 * LEAST)
 
 
 def by_text(
     issue: Issue, kept: Groups, embed: Embed | None = None, *, hold: bool = False
 ) -> list[Issue]:
-    """Tell apart what the texts of an issue's members say.
+    """Split an issue by the texts of its members.
 
-    A fault that a finding proves stays one issue, and names its ``groups``. Where only an evaluator
-    says so, each group is an issue of its own, and the rest is of none.
+    A fault that a finding proves stays one issue, and names its ``groups``. If only an evaluator
+    states it, each group is a separate issue, and the rest is another one.
 
     Args:
-        issue: an issue with all members that were kept of it.
-        kept: the groups as they were; changed to those of now.
-        embed: gives vectors of texts; words are compared without it.
-        hold: groups stay as they are, and only new texts come to them.
+        issue: an issue with all its kept members.
+        kept: the old groups; updated to the current ones.
+        embed: returns vectors of texts; without it words are compared.
+        hold: groups stay as they are, and only get new texts.
     """
     if not can_be_grouped(issue):
         return [issue]
@@ -746,7 +754,7 @@ def by_text(
 
 
 def rest_title(title: str) -> str:
-    """Name what is left of a signature when most of its members are issues by what they say."""
+    """Return the title for the rest of a signature, when most of its members are in groups."""
     return f"{title}: other reasons"
 
 
@@ -757,9 +765,9 @@ def _part(
     group: str | None = None,
     says: str | None = None,
 ) -> Issue:
-    """Return the part of an issue that some of its members are."""
+    """Return the part of an issue that consists of some of its members."""
     times = [member.at for member in members if member.at is not None]
-    # Of more failures than were kept, the kept ones are a sample.
+    # If there are more failures than were kept, the kept ones are a sample.
     count = round(issue.count * len(members) / len(issue.members))
     return msgspec.structs.replace(
         issue,
@@ -779,7 +787,7 @@ def _part(
 
 
 _SAID = 120
-"""Letters of a member's words in the title of an issue."""
+"""The most characters of a member's text in the title of an issue."""
 
 
 def _of_members(rates: dict[str, Rate], kind: str, members: Sequence[Member]) -> dict[str, Rate]:
@@ -788,7 +796,7 @@ def _of_members(rates: dict[str, Rate], kind: str, members: Sequence[Member]) ->
 
 
 class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What somebody said of an issue: its state, and since when (seconds since the epoch).
+    """A person's mark of an issue: its state, and since when (seconds since the epoch).
 
     ``version`` is that of the agent in which it is fixed.
     """
@@ -802,10 +810,10 @@ class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def with_marks(issues: Sequence[Issue], marks: Iterable[Mark]) -> Iterator[Issue]:
-    """Yield issues with the state that people gave them; the last word counts.
+    """Yield issues with the states that people gave them; the last one counts.
 
-    One that is ``fixed`` has ``regressed`` when it failed in the version that fixes it, or, where
-    no version is told, after it was fixed. A failure of an older version is none of that.
+    A ``fixed`` issue has ``regressed`` when it failed in the version that fixes it, or, if no
+    version is given, after it was fixed. A failure of an older version is no regression.
     """
     last = {mark.key: mark for mark in sorted(marks, key=lambda mark: mark.at)}
     for issue in issues:

@@ -1,8 +1,8 @@
-"""What an investigation may look at: members of an issue, their passing twins, and definitions.
+"""The data of an investigation: members of an issue, their passing twins, and definitions.
 
-Everything is read-only, and has a label of ours (``m1.s4``, ``p1.r2``): a trace cannot forge one,
-as each line of a list is one step, with its white space folded. Quotes are held against the same
-words that were shown.
+Everything is read-only, and has a label made by Baton (``m1.s4``, ``p1.r2``): a trace cannot forge
+one, as each line of a list is one step, with its white space folded. Quotes are checked against the
+text that was shown.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .issues import Issue, Member
 from .progress import Progress, Quote
 
 LONG = 3_000
-"""Characters of a step from which on it is condensed, or read in pieces."""
+"""The length from which a step is condensed, or read in parts."""
 _LINE = 240
-"""Characters of a step in a list; `read_step` has all of it."""
+"""The most characters of a step in a list; `read_step` returns all of it."""
 _MOST = 12_000
-"""Characters of an answer: some 3,000 tokens, so that 30 of them fit into any model."""
+"""The most characters of an answer: some 3,000 tokens, so that 30 of them fit into any model."""
 _HITS = 20
 _COMPARED = 1_000
-"""Steps of a run that are held beside those of its twin: comparing takes their square."""
+"""The most steps of a run that are compared with its twin: the time is quadratic."""
 _SHORTEST = 8
-"""Letters of a quote, unless that is all there is: `a` stands in every record."""
+"""The least length of a quote, unless the text is shorter: `a` is in every record."""
 
 TOOLS: dict[str, str] = {
     "list": "the members of the issue, and the passing runs with the same input; `about` is empty",
@@ -46,10 +46,10 @@ TOOLS: dict[str, str] = {
 
 
 class Shelf(NamedTuple):
-    """What there is to look at.
+    """The data that an investigation may read.
 
     Attributes:
-        issue: what is investigated.
+        issue: the investigated issue.
         members: some of its failures with their traces.
         twins: passing runs, by the place of the member that has the same input.
         texts: the texts of agents that may be changed, by name.
@@ -64,7 +64,7 @@ class Shelf(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Something that can be quoted: a step, what the user said, an answer, a text of an agent."""
+    """Something that can be quoted: a step, a user message, an answer, a text of an agent."""
 
     trace: str
     id: str
@@ -90,7 +90,7 @@ class Lookup:
 
     @property
     def tools(self) -> set[str]:
-        """The names of tools that the record tells of."""
+        """The names of tools in the record."""
         cards = [card for trace in self._traces.values() for card in trace.agents.values()]
         defined = {tool for card in cards if isinstance(card.tools, list) for tool in card.tools}
         runs = [run for _, run in self._runs.values()]
@@ -124,16 +124,16 @@ class Lookup:
         raise InputError(f"there is no tool `{tool}`: {', '.join(TOOLS)}")
 
     def line(self, label: str) -> Line:
-        """Return what has a label; raises InputError where nothing has."""
+        """Return the line with a label; raises InputError if there is none."""
         found = self._lines.get(label.strip())
         if found is None:
             raise InputError(f"nothing has the label `{label[:80]}`: take one from an answer above")
         return found
 
     def quote(self, label: str, text: str) -> Quote | None:
-        """Return a quote as it stands in the record; ``None`` where it does not stand there.
+        """Return a quote as written in the record; ``None`` if it is not there.
 
-        White space does not count, and nothing else is forgiven.
+        White space is ignored; everything else has to match.
         """
         line = self._lines.get(label.strip())
         words = _folded(text)
@@ -249,7 +249,7 @@ class Lookup:
             raise InputError(f"`{name[:80]}` has no passing run with the same input; {with_twin}")
         ours = list(self._of(name).items())[:_COMPARED]
         theirs = list(self._of(f"p{place + 1}").items())[:_COMPARED]
-        # The same step: of the same agent, and the same kind of thing (`called look_up(`).
+        # The same step: by the same agent, and of the same kind (`called look_up(`).
         first, second = (
             [(line.who, line.text.split("(")[0][:40]) for _, line in own] for own in (ours, theirs)
         )
@@ -303,7 +303,7 @@ def _short(text: str) -> str:
 
 
 def _ends(lines: list[str]) -> str:
-    """Keep the beginning and the end of a long list: the middle gives way."""
+    """Keep the start and the end of a long list, and leave out the middle."""
     total = sum(map(len, lines)) + len(lines)
     if total <= _MOST:
         return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""What was done about an issue: its investigation, its fix with the proof, and its cases.
+"""The progress of an issue: its investigation, its fix with the proof, and its cases.
 
-These are plain records, kept beside the states of issues, whoever keeps them: a folder or a server.
-What they say came from a model that read hostile text. It is shown as text, and never applied.
+These are plain records, stored beside the states of issues, in a folder or on a server. Their texts
+come from a model that read hostile text. They are shown as text, and never applied.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ FIX_KINDS: dict[FixKind, str] = {
 
 
 FEWEST = 3
-"""Failing members, and passing neighbours, of a proof: two may be chance."""
+"""The least failing members, and passing neighbours, of a proof: two may be chance."""
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Words of the record. ``step`` is the id of a step or a turn of the trace ``trace``.
 
-    Of a text of an agent, ``step`` is its name (``agent:desk``), and ``trace`` is empty.
+    For a text of an agent, ``step`` is its name (``agent:desk``), and ``trace`` is empty.
     """
 
     trace: str
@@ -64,7 +64,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence of an investigation, and the words of the record that it rests on."""
+    """A sentence of an investigation, and the quotes that support it."""
 
     says: str
     quotes: list[Quote]
@@ -78,13 +78,13 @@ class Rating(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of playing members and green neighbours again, unchanged and with the fix.
+    """The results of playing members and passing neighbours again, unchanged and with the fix.
 
     Attributes:
-        fixed: of the members that fail unchanged, those that pass with the fix in each repeat.
-        broke: of the cases that pass unchanged, those that fail with the fix in some repeat.
+        fixed: members that fail unchanged, and pass with the fix in each repeat.
+        broke: cases that pass unchanged, and fail with the fix in some repeat.
         members, neighbours: how many were played.
-        errors: cases of which a play broke; they count in no figure.
+        errors: cases with a broken play; they count in no figure.
         repeats: how often each was played on either side.
         form: how they were played.
         evaluators: what decided.
@@ -106,11 +106,11 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool | None:
-        """Whether it proves the fix; ``None`` where it shows neither.
+        """Whether it proves the fix; ``None`` if it is undecided.
 
-        A fix holds where more than half of at least ``FEWEST`` failing members are fixed, and none
-        of at least ``FEWEST`` passing cases broke. One that fixes nothing, or breaks something,
-        does not.
+        A fix holds if more than half of at least ``FEWEST`` failing members are fixed, and none of
+        at least ``FEWEST`` passing cases broke. A fix that fixes nothing, or breaks something, does
+        not hold.
         """
         if self.broke.count or (self.fixed.of and not self.fixed.count):
             return False
@@ -119,20 +119,20 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change that is to end an issue: of one named text, or of something that is none.
+    """A proposed change to end an issue: of one named text, or of something else.
 
-    It is proposed, and not applied, whatever its state. ``why`` says what it does.
+    It is never applied automatically, whatever its state. ``why`` says what it does.
 
     Attributes:
         kind: what is changed.
-        text: the name of the text, ``agent:desk``; ``None`` where no named text is changed.
+        text: the name of the text, ``agent:desk``; ``None`` if no named text is changed.
         why: one sentence.
-        because: what it rests on in the record; ``None`` for a fix that a person wrote.
-        pattern: the template that it began with.
-        before, after: the text as it is and as it would be.
-        marks: what is new in it and may do harm: addresses, names of tools, commands.
+        because: its evidence in the record; ``None`` for a fix that a person wrote.
+        pattern: its template.
+        before, after: the current and the changed text.
+        marks: new parts that may do harm: addresses, names of tools, commands.
         faults: what it would break, as :func:`baton.components.faults_of_change` says.
-        proof: what came of playing it.
+        proof: the results of playing it.
         by: who wrote it: the model, or a person.
     """
 
@@ -165,7 +165,7 @@ ENDINGS: dict[Ending, str] = {
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of an investigation: what was asked of the record, and how long the answer was."""
+    """One step of an investigation: the question, and the length of the answer."""
 
     tool: str
     about: str
@@ -173,20 +173,21 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Investigation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model found out about an issue, with quotes that stand in the record.
+    """What a model found out about an issue, with quotes from the record.
 
     Attributes:
-        ending: how it ended; ``why`` says more where it ended without a conclusion.
-        subtype, category: of :mod:`baton.feed.taxonomy`; ``None`` where nothing verified says so.
-        entry: why it is that subtype.
-        scores: of the four dimensions, those that are backed.
+        ending: how it ended; ``why`` says more if it ended without a conclusion.
+        subtype, category: of :mod:`baton.feed.taxonomy`; ``None`` if no verified statement supports
+            them.
+        entry: the reason for the subtype.
+        scores: the supported ones of the four dimensions.
         summary: what happens, and why.
         fix: the change that the model proposes.
-        removed: statements that were left out because their quotes do not stand in the record.
+        removed: statements that were left out because their quotes are not in the record.
         looked: the steps, in order.
-        model, condensed_by: the models that were asked.
-        requests, input_tokens, output_tokens, cost_usd, cached: what it took; ``cost_usd`` is
-            ``None`` where a price is not known, ``cached`` counts answers that were there.
+        model, condensed_by: the models that were used.
+        requests, input_tokens, output_tokens, cost_usd, cached: its usage; ``cost_usd`` is ``None``
+            if a price is unknown, ``cached`` counts answers from the cache.
         at: when, in seconds since the epoch.
     """
 
@@ -211,7 +212,7 @@ class Investigation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """A case of an issue in a set: ``expects`` says in words what it holds agents to."""
+    """A case of an issue in a set: ``expects`` is its expectation in words."""
 
     case: str
     expects: str
@@ -220,7 +221,7 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promotion(msgspec.Struct, frozen=True, kw_only=True):
-    """The cases of an issue: in which set they lie, and how often they have to pass.
+    """The cases of an issue: their set, and how often they have to pass.
 
     ``passes`` evaluations in a row close the issue; one that fails opens it again.
     """
@@ -232,7 +233,7 @@ class Promotion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that was done about an issue. ``issue`` is as it was then, with a few members."""
+    """The whole progress of an issue. ``issue`` is its state at that time, with a few members."""
 
     issue: Issue
     investigation: Investigation | None = None

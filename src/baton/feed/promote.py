@@ -1,8 +1,8 @@
 """Promoting: the members of an issue become cases that the next change has to pass.
 
-The set stays balanced: with the members come as many green neighbours as keep about two thirds of
-it green. The issue knows its cases. It closes when all of them passed in several evaluations in a
-row, and opens again when one fails.
+The set stays balanced: passing neighbours are added so that about two thirds of the set pass. The
+issue stores its cases. It closes when all of them passed in several evaluations in a row, and opens
+again when one fails.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .signature import mask
 from .taxonomy import subtype_named
 
 MOST = 8
-"""Members that become cases: what they have in common is one fault."""
+"""The default number of members that become cases: they all show one fault."""
 PASSES = 3
 """Evaluations in a row that close an issue: one may pass by chance."""
 
 
 class Made(NamedTuple):
-    """Cases of an issue, with what each is held to, and the green ones beside them."""
+    """Cases of an issue, with their expectations, and the passing ones beside them."""
 
     members: list[tuple[Case, Promoted]]
     neighbours: list[Case]
@@ -51,18 +51,17 @@ def make_cases(
     most: int = MOST,
     neighbours: int | None = None,
 ) -> Made:
-    """Make cases of the members of an issue that were chosen, and of green neighbours.
+    """Make cases from the chosen members of an issue, and from passing neighbours.
 
     Args:
         issue: the issue.
-        chosen: members, in the order in which they are taken, and what is green beside them.
+        chosen: members, in order of preference, and passing dispatches beside them.
         form: how the cases are played.
-        there: the cases of the set so far: nothing is added that asks for the same as one of them.
-        expect: whom the work should go to, as a person says; ``[]`` for nobody.
-        known_right: what would have been right, by :func:`member_of`, as far as a case or a passing
-            run says so.
-        most: so many members.
-        neighbours: so many green ones; as many as keep the set balanced when left out.
+        there: the existing cases of the set: no case with the same request is added.
+        expect: the right receiver, given by a person; ``[]`` for none.
+        known_right: the right result, by :func:`member_of`, if a case or a passing run shows it.
+        most: the most members.
+        neighbours: the number of passing ones; by default as many as keep the set balanced.
     """
     known = [words_of(_prompt(case)) for case in there]
     new = [one for one in chosen if not any(alike_words(words_of(_of(one)), w) for w in known)]
@@ -111,15 +110,15 @@ def conversations(
     most: int = MOST,
     neighbours: int | None = None,
 ) -> Made:
-    """Make cases of whole conversations, for an issue that is of no dispatch.
+    """Make cases from whole conversations, for an issue that belongs to no dispatch.
 
     Args:
         issue: the issue.
         failing: its members, each once.
-        passing: conversations of the same agents in which nothing is wrong.
-        there: the cases of the set so far.
-        most: so many members.
-        neighbours: so many passing ones; as many as keep the set balanced when left out.
+        passing: conversations of the same agents without failures.
+        there: the existing cases of the set.
+        most: the most members.
+        neighbours: the number of passing ones; by default as many as keep the set balanced.
     """
     known = [words_of(_prompt(case)) for case in there]
     by_says: dict[str, list[Trace]] = {}
@@ -156,7 +155,7 @@ def conversations(
 
 
 def member_of(trace: Trace, dispatch: Dispatch) -> str:
-    """Return what a dispatch goes by among all conversations."""
+    """Return a key for a dispatch that is unique over all conversations."""
     return f"{trace.id}\t{dispatch.id}"
 
 
@@ -182,11 +181,11 @@ def _expected(
     expect: Sequence[str] | None,
     known_right: Mapping[str, ExpectedHandling],
 ) -> ExpectedHandling | None:
-    """Say what should come of a member, as far as somebody or a passing run says so.
+    """Return the expected result of a member, if a person or a passing run shows it.
 
-    Where the choice was right and something else went wrong, the choice is to stay as it was. Where
-    the choice was wrong, a person says what is right, or the case that it was, or the same input
-    that passed.
+    If the choice was right and something else failed, the choice should stay. If the choice was
+    wrong, the right one comes from a person, from the played case, or from a passing run with the
+    same input.
     """
     if expect is not None:
         return ExpectedHandling(to=list(expect))
@@ -204,9 +203,9 @@ def _in_words(issue: Issue, handling: ExpectedHandling | None, form: Form | None
 
 
 def handled_in(trace: Trace, sender: str | None) -> ExpectedHandling | None:
-    """Return what a sender did in a run that passes: whom it handed the work to, or nobody.
+    """Return what a sender did in a passing run: the receivers, or none.
 
-    ``None`` where the record does not tell.
+    ``None`` if the record does not show it.
     """
     made: list[Dispatch] = [
         each
@@ -230,17 +229,17 @@ class Run(NamedTuple):
 def marks_by_cases(
     progress: Progress, runs: Iterable[Run], marks: Sequence[Mark]
 ) -> Iterator[Mark]:
-    """Yield what the cases of an issue say of its state, in the order of time.
+    """Yield the states of an issue that follow from its cases, in order of time.
 
-    ``fixed`` when all of its cases passed in so many evaluations in a row as its promotion says,
-    ``regressed`` when one of them fails after that, or after a person said that it is fixed. A case
-    that was not played, was skipped or broke says nothing: an evaluation that does not play all
-    cases cannot close an issue, and one failure opens it. What is muted stays so.
+    ``fixed`` when all of its cases passed in as many evaluations in a row as its promotion
+    requires, ``regressed`` when one of them fails after that, or after a person marked it as fixed.
+    A case that was not played, was skipped or broke says nothing: an evaluation that does not play
+    all cases cannot close an issue, but one failure opens it. A muted issue stays muted.
 
     Args:
         progress: the issue with its cases.
         runs: evaluations, in any order; those before the promotion do not count.
-        marks: what people said of issues.
+        marks: people's marks of issues.
     """
     promotion = progress.promotion
     if promotion is None or not promotion.cases:

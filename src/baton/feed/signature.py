@@ -1,9 +1,9 @@
-"""Signatures: what failures have in common, exactly, without any model.
+"""Signatures: exact keys for equal failures, without any model.
 
-Two failures with one signature are the same fault between the same two agents: of the same kind,
-and about the same thing. Amounts, ids, dates, addresses and quoted texts are masked, so that order
-17 and order 18 are one fault. Nothing depends on the order in which failures are read, on the
-machine, or on what else failed.
+Two failures with the same signature are the same fault between the same two agents: of the same
+kind, and about the same thing. Amounts, ids, dates, addresses and quoted texts are masked, so order
+17 and order 18 are one fault. The result does not depend on the order of reading, on the machine,
+or on other failures.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .failures import NOBODY, Failure
 
 
 class Signature(NamedTuple):
-    """What failures of one issue have in common.
+    """The key of the failures of one issue.
 
     Attributes:
-        project: empty for issues of all kinds: a server keeps those of a project by themselves, so
-            that an issue has the same key there as in `baton issues`.
-        fault: the kind of the finding, or the type of the evaluator where no finding proves it.
-        sender: who made the dispatch; empty for the program or the user, ``?`` where untold.
-        receiver: who got it, or whose run it is; ``?`` where untold.
-        about: what the fault is about, masked: ``tool=Edit``; empty where it is about nothing more.
+        project: always empty: a server stores issues per project, so an issue has the same key
+            there as in `baton issues`.
+        fault: the kind of the finding, or the type of the evaluator if no finding proves it.
+        sender: who made the dispatch; empty for the program or the user, ``?`` if unknown.
+        receiver: who got it, or the agent of the run; ``?`` if unknown.
+        about: what the fault is about, masked: ``tool=Edit``; may be empty.
     """
 
     project: str
@@ -41,7 +41,7 @@ class Signature(NamedTuple):
 
     @property
     def edge(self) -> str:
-        """Write whose dispatches it is of: ``desk → refunds``."""
+        """Return the ends of its dispatches: ``desk → refunds``."""
         receiver = short_name(self.receiver)
         if self.sender == UNTOLD:
             return receiver
@@ -50,12 +50,12 @@ class Signature(NamedTuple):
 
 UNTOLD = "?"
 _LONGEST_NAME = 120
-"""Letters of an agent's name that are shown: a trace may call it by a megabyte, and GitHub takes
+"""The most characters of an agent's name that are shown: it may have a megabyte, and GitHub accepts
 bodies of 65,536 and Slack texts of 40,000."""
 
 
 def short_name(name: str) -> str:
-    """Return the name of an agent as titles and messages show it."""
+    """Return the name of an agent for titles and messages."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
@@ -79,12 +79,12 @@ def signature_of(failure: Failure, project: str = "") -> Signature:
     )
 
 
-# Faults that say in words of a tool or a framework why an agent failed: a time-out and a refused
-# connection are two faults, two time-outs are one.
+# Faults with a tool's or framework's message about the failure: a time-out and a refused connection
+# are two faults, two time-outs are one.
 _BY_ERROR = frozenset(
     {"failed", "refused", "killed", "error_answer", "receiver_failed", "refused_target"}
 )
-# Values that differ from run to run. Only their kinds count: what a prompt left out of
+# Values that differ from run to run. Only their kinds count: what a prompt omitted from
 # `Refund order 4411 by Friday` is `number, words`.
 _VALUES = frozenset({"dropped", "result", "missing"})
 
@@ -101,7 +101,7 @@ def _masked(name: str, text: str) -> str:
 
 
 def kind_of(text: str) -> str:
-    """Tell what kind of value a text is: ``address``, ``number``, ``name`` or ``words``.
+    """Return the kind of value of a text: ``address``, ``number``, ``name`` or ``words``.
 
     >>> kind_of("ana@example.com"), kind_of("order 17"), kind_of("Ana Lima"), kind_of("by Friday")
     ('address', 'number', 'name', 'words')
@@ -113,7 +113,7 @@ def kind_of(text: str) -> str:
     return "name" if text.istitle() else "words"
 
 
-# From the most special to the most general: an address holds digits, a date is made of numbers.
+# From the most specific to the most general: an address contains digits, a date is made of numbers.
 _MASKS = re.compile(
     r"""
     (?P<address> \b[\w.+-]+@[\w-]+\.[\w.-]+ | \b[a-z][a-z0-9+.-]*://[^\s"'`<>]+ )
@@ -134,13 +134,13 @@ _MARKS = {
     "number": "#",
 }
 _LONGEST = 200
-"""Letters of a text that count: what follows is a traceback, or what was sent."""
+"""The most characters of a text that count: then comes a traceback, or the sent data."""
 _READ = 2_000
-"""Letters in which the class of an error is looked for: it may come after a long address."""
+"""Characters that are searched for the class of an error: it may come after a long address."""
 
 
 def mask(text: str) -> str:
-    """Replace what differs from run to run: addresses, ids, paths, quoted texts and numbers.
+    """Mask what differs from run to run: addresses, ids, paths, quoted texts and numbers.
 
     >>> mask("order 4411 of ana@example.com was not found in /var/data/orders.db")
     'order # of <address> was not found in <path>'
@@ -148,13 +148,13 @@ def mask(text: str) -> str:
     return _mask(text[:_READ])
 
 
-@lru_cache(maxsize=4096)  # the same few messages come again and again, and long ones are cut
+@lru_cache(maxsize=4096)  # the same few messages repeat, and long ones are cut
 def _mask(text: str) -> str:
     line = " ".join(text.split())[:_LONGEST]
     return _MASKS.sub(lambda match: _MARKS[match.lastgroup or "number"], line)
 
 
-# A number that a protocol or a system gives to a kind of error is not an id of a run: `HTTP 503`,
+# A protocol's or system's number for a kind of error is not an id of a run: `HTTP 503`,
 # `status code 429`, `errno 111`, `exit code 137`.
 _CODE = re.compile(
     r"\b(?:http|status|code|errno|error|exit)\W{0,3}(?:status|code)?\W{0,3}(\d{1,3})\b",
@@ -167,7 +167,7 @@ _CLASS = re.compile(
 
 
 def error_class(text: str) -> str:
-    """Return what kind of error a message tells of: its class, its code, or its masked words.
+    """Return the kind of error in a message: its class, its code, or its masked words.
 
     >>> error_class("`refunds` failed: httpx.ReadTimeout: no answer after 30 s (request 8f2a91c3)")
     'ReadTimeout'
@@ -185,15 +185,16 @@ def _error_class(text: str) -> str:
         return f"{named[0]} {code[1]}" if code is not None else named[0]
     if code is not None:
         return code[1]
-    # "`refunds` failed: the account is locked": what comes before the colon is said of any error.
+    # "`refunds` failed: the account is locked": the part before the colon is the same for any
+    # error.
     return mask(text.partition(": ")[2] or text)
 
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """Fold names that a program makes up for each run: `worker-8f3a91c2` is `worker-<id>`.
+    """Normalise names that a program generates for each run: `worker-8f3a91c2` is `worker-<id>`.
 
-    A short number may tell two agents apart (`tier1`, `tier2`) and is kept.
+    A short number may distinguish agents (`tier1`, `tier2`) and is kept.
     """
     if name == NOBODY:
         return name

@@ -1,9 +1,9 @@
 """Names of what fails: 30 subtypes in 5 categories, by the step of a dispatch that broke.
 
-A dispatch is chosen, asked, worked on and used, and all of it runs somewhere: these are the
-categories. Each finding and each evaluator of ours belongs to one subtype. ``mast`` are the failure
-modes of MAST ("Why Do Multi-Agent LLM Systems Fail?", arXiv 2503.13657) that say the same; MAST has
-none for most faults of dispatches.
+The categories are choosing, asking, working, using, and infrastructure. Each of Baton's findings
+and evaluators belongs to one subtype. ``mast`` are the failure modes of MAST ("Why Do Multi-Agent
+LLM Systems Fail?", arXiv 2503.13657) that say the same; MAST has none for most faults of
+dispatches.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Subtype(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of fault.
 
     Attributes:
-        name: what it goes by.
+        name: its name.
         category: the step that broke.
-        title: what an issue of it is called.
+        title: the title of its issues.
         means: one sentence.
         mast: failure modes of MAST.
-        kinds: kinds of findings that are it.
-        evaluators: evaluators whose failures are it where no finding says more.
+        kinds: its kinds of findings.
+        evaluators: evaluators whose failures belong to it if no finding is more specific.
     """
 
     name: str
@@ -314,7 +314,7 @@ def _index() -> tuple[dict[str, Subtype], dict[str, Subtype]]:
 
 
 def subtype_of(fault: str) -> Subtype:
-    """Return what a fault is: the kind of a finding, or the type of an evaluator."""
+    """Return the subtype of a fault: by the kind of a finding, or the type of an evaluator."""
     kinds, evaluators = _index()
     return kinds.get(fault) or evaluators.get(fault) or OTHER
 

@@ -1,1 +1,1 @@
-"""Other tools' files as typed structs, and how text becomes them."""
+"""Other tools' files as typed structs, and how to read text into them."""

@@ -12,11 +12,11 @@ from baton.model import Part as Attachment
 
 
 class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """Base of structs for other tools' JSON: what they do not name is noticed."""
+    """Base of structs for other tools' JSON: unknown keys are noticed."""
 
 
 class FunctionCall(Wire, kw_only=True):
-    """A tool call; ``args`` may be left out, ``input_data`` is judge-llm's spelling of it."""
+    """A tool call; ``args`` may be left out; judge-llm calls it ``input_data``."""
 
     name: str | None = None
     id: str | None = None
@@ -81,7 +81,7 @@ class WireContent(Wire, kw_only=True):
     role: str | None = None
 
     def text(self) -> str | None:
-        """Return the text parts, thoughts apart, joined by newlines; ``None`` without any."""
+        """Return the text parts without thoughts, joined by newlines; ``None`` without any."""
         texts = [part.text for part in self.parts or () if part.text and not part.thought]
         return "\n".join(texts) if texts else None
 
@@ -210,7 +210,7 @@ def stated_agents(data: IntermediateData | None) -> list[str] | None:
     """Return the agent chain that a turn states; ``None`` when it states none.
 
     Raises:
-        ValueError: a record names an agent by something else than text.
+        ValueError: the name of an agent is not text.
     """
     if data is None:
         return None
@@ -268,7 +268,7 @@ def _name(value: Any, what: str) -> str:
 
 
 class Actions(Wire, kw_only=True):
-    """Side effects of an event."""
+    """The side effects of an event."""
 
     transfer_to_agent: str | None = None
     transfer_reason: str | None = None
@@ -373,7 +373,7 @@ def _attachment(kind: str, blob: dict[str, Any]) -> Attachment:
 
 
 def _bytes(data: str) -> bytes:
-    """Decode base64 in either alphabet; what is neither counts as it stands."""
+    """Decode base64 in either alphabet; other text is used as it is."""
     try:
         return base64.b64decode(data.replace("-", "+").replace("_", "/"), validate=True)
     except binascii.Error:

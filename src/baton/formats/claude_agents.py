@@ -16,7 +16,7 @@ _SDK_KEYS = {"prompt", "disallowedTools", "disallowed_tools"}
 
 
 def agents_folder(folder: Path) -> dict[str, AgentCard]:
-    """Read the agents below a folder, be it ``.claude/agents`` or the one that holds it.
+    """Read the agents below a folder: ``.claude/agents``, or the folder that contains it.
 
     Raises:
         InputError: a file has no name in its front matter, or there is no agent.
@@ -84,12 +84,12 @@ def is_sdk_agents(value: Any) -> bool:
 
 
 def sdk_agents(value: dict[str, dict[str, Any]]) -> dict[str, AgentCard]:
-    """Read the SDK's ``agents``, or what the command line takes as ``--agents``."""
+    """Read the SDK's ``agents``, or the value of Claude Code's option ``--agents``."""
     return {name: _card(fields, _text(fields.get("prompt"))) for name, fields in value.items()}
 
 
 def _card(fields: dict[str, Any], instructions: str | None) -> AgentCard:
-    """Make a card; an agent without ``tools`` has all there are."""
+    """Make a card; an agent without ``tools`` has all tools."""
     tools = _names(fields.get("tools"))
     denied = _names(fields.get("disallowedTools", fields.get("disallowed_tools")))
     return AgentCard(
@@ -102,9 +102,9 @@ def _card(fields: dict[str, Any], instructions: str | None) -> AgentCard:
 
 
 def _fields(text: str, file: str) -> dict[str, Any]:
-    """Read front matter; where it is no YAML, line by line, as Claude Code does."""
+    """Read front matter; if it is not valid YAML, line by line, like Claude Code."""
     try:
-        from .yaml import load_yaml  # not needed where nothing is defined
+        from .yaml import load_yaml  # not needed without definitions
 
         value = load_yaml(text, file)
     except InputError:

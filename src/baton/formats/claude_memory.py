@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*\Z")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
-# `@docs/style.md` brings another file in; `@` of a mail address or a decorator does not stand
-# after a blank, and one in a code span is left alone.
+# `@docs/style.md` imports another file. The `@` of a mail address or a decorator does not follow a
+# blank, and one in a code span is ignored.
 _IMPORT = re.compile(r"(?:^|\s)@(?:~?/|\./|\.\./)?[\w./-]+\.\w+(?=\s|$)", re.MULTILINE)
 TOP = "top"
-"""The name of what stands before the first heading."""
+"""The name of the text before the first heading."""
 
 
 class Section(NamedTuple):
-    """The text below a heading, up to the next one of any level, and the lines it is in."""
+    """The text below a heading, up to the next heading of any level, and its lines."""
 
     text: str
     first: int
@@ -24,9 +24,9 @@ class Section(NamedTuple):
 
 
 def sections(text: str) -> dict[str, Section]:
-    """Return the sections of a file by their headings; a second one of a name is ``NAME (2)``.
+    """Return the sections of a file by their headings; a second one with a name is ``NAME (2)``.
 
-    What stands before the first heading is ``top``. A heading with nothing below it is left out.
+    The text before the first heading is ``top``. Headings without text are left out.
     """
     lines = text.splitlines(keepends=True)
     starts = [(TOP, 0), *_headings(lines)]
@@ -42,7 +42,7 @@ def sections(text: str) -> dict[str, Section]:
 
 
 def with_sections(text: str, changed: Mapping[str, str]) -> str:
-    """Return a file with the texts of some sections replaced; their headings stay."""
+    """Return a file with the texts of some sections replaced; headings do not change."""
     lines = text.splitlines(keepends=True)
     for name, section in sorted(sections(text).items(), key=lambda each: -each[1].first):
         if name in changed:
@@ -59,7 +59,7 @@ def imports_of(text: str) -> list[str]:
 
 
 def _headings(lines: list[str]) -> list[tuple[str, int]]:
-    """Return each heading with the number of the line after it; one in a block of code is none."""
+    """Return each heading with the number of the line after it; code blocks are ignored."""
     found, fence = [], ""
     for number, line in enumerate(lines, 1):
         mark = _FENCE.match(line)

@@ -1,4 +1,4 @@
-"""A piece of a file on its way to a type: plain data that knows the file and line it came from."""
+"""A part of a file before it is decoded: plain data with its file and line numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DECODER = json.JSONDecoder(strict=False)
 def json_line(text: str, path: Path) -> int:
     """Return the line (from 1) on which the entry at ``path`` starts in a valid JSON text.
 
-    A path that leads nowhere ends at its deepest part that exists.
+    If a path does not exist, its deepest existing part is used.
     """
     start = value = _skip(text, 1 if text.startswith("\ufeff") else 0)
     for step in path:
@@ -40,7 +40,7 @@ def json_line(text: str, path: Path) -> int:
 
 
 def _entry(text: str, at: int, step: str | int) -> tuple[int, int] | None:
-    """Find an entry of the object or list that starts at ``at``: where it and its value begin."""
+    """Find an entry of the object or list at ``at``; return the offsets of it and its value."""
     opener = text[at]
     if opener not in "{[" or (opener == "{") != isinstance(step, str):
         return None
@@ -90,7 +90,7 @@ _DIGITS = 300
 
 
 class Document:
-    """Text of a file, or of a part of one that starts on ``first_line``."""
+    """The text of a file, or of a part that starts on ``first_line``."""
 
     def __init__(
         self, file: str, data: bytes, kind: Literal["json", "yaml"], first_line: int = 1
@@ -106,7 +106,7 @@ class Document:
         self._node: Any = None
 
     def part(self, value: Any, path: Path) -> Document:
-        """Return the part of this document that stands at ``path`` and was parsed before."""
+        """Return the part of this document at ``path``, which was parsed before."""
         part = Document(self.file, self.data, self.kind, self.first_line)
         part._base, part._parsed, part._whole = (*self._base, *path), value, self._whole or self
         return part
@@ -150,10 +150,10 @@ class Document:
             raise self._too_deep() from None
 
     def eval_set(self) -> tuple[dict[str, msgspec.Raw], list[msgspec.Raw]] | None:
-        """Parse a plain eval set: what stands beside its cases, and the cases; all left as text.
+        """Parse a plain eval set: the data beside its cases, and the cases; all left as text.
 
-        ``None`` for anything else, which :meth:`shallow` reads. It goes through the text once,
-        where taking ``eval_cases`` out of a shallow mapping goes through it twice.
+        ``None`` for anything else, which :meth:`shallow` reads. This parses the text once; taking
+        ``eval_cases`` out of a shallow mapping parses it twice.
         """
         try:
             found = _EVAL_SET.decode(self.data)
@@ -165,15 +165,15 @@ class Document:
         )
 
     def problem(self, message: str, line: int | None = None, path: Path = ()) -> Problem:
-        """Word a problem of this document."""
+        """Return a problem of this document."""
         return Problem(file=self.file, line=line, path=path_text(path), message=message)
 
     def problem_at(self, path: Path, message: str) -> Problem:
-        """Word a problem of the value at ``path``, with its line."""
+        """Return a problem of the value at ``path``, with its line."""
         return self.problem(message, self.line(path), (*self._base, *path))
 
     def line(self, path: Path) -> int | None:
-        """Return the line on which the value at ``path`` stands."""
+        """Return the line of the value at ``path``."""
         path = (*self._base, *path)
         if not path:
             return self.first_line
@@ -193,8 +193,8 @@ class Document:
     ) -> T:
         """Decode into ``type_``: the typed fast path, then the slow one of :meth:`convert`.
 
-        ``spellings`` are twins of ``type_`` to try on the fast path as well. ``deepest`` is how
-        many levels the document may have.
+        ``spellings`` are variants of ``type_`` to try on the fast path as well. ``deepest`` is the
+        maximum depth of the document.
         """
         self.deepest = deepest
         if self.kind == "json" and self._parsed is _UNPARSED:
@@ -216,13 +216,13 @@ class Document:
         path: Path = (),
         extra_keys: list[ExtraKey] | None = None,
     ) -> T:
-        """Turn plain data that stands at ``path`` in this document into ``type_``.
+        """Convert plain data from ``path`` of this document to ``type_``.
 
-        Keys may be in snake_case or camelCase. With ``extra_keys`` given, a key that the type does
-        not know is put there (a file of another tool); without, it is a fault (one of ours).
+        Keys may be in snake_case or camelCase. With ``extra_keys``, unknown keys are added there (a
+        file of another tool); without, they are errors (a file of Baton).
 
         Raises:
-            InputError: with every fault, its line, and what to write instead.
+            InputError: lists every problem, its line, and what to write instead.
         """
         try:
             value = normalise(value, type_)
@@ -250,7 +250,7 @@ class Document:
         return InputError(self.problem(message, self.first_line))
 
     def _yaml_node(self) -> Any:
-        """Compose the document once, however many lines are asked for."""
+        """Compose the document once, for any number of lines."""
         if self._node is None:
             from .yaml import yaml_node
 
@@ -277,7 +277,7 @@ class Document:
 
 
 def _whole_texts(value: Any) -> Any:
-    """Repair texts that are no Unicode: half of a surrogate pair, which only escapes can write."""
+    """Repair texts that are not valid Unicode: lone surrogates, which only escapes can write."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -304,24 +304,24 @@ def _finite(text: str) -> float:
 
 
 def _no_longer_than_a_float(text: str) -> int:
-    """Read a whole number that a float can hold, about: it may be a time or an amount."""
+    """Read an integer in the range of a float: it may be a time or an amount."""
     if len(text) > _DIGITS:
         raise ValueError(f"`{text[:40]}...` is a number of {len(text):,} digits")
     return int(text)
 
 
 def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
-    """Give the documents of values that stand one after the other in ``data``.
+    """Yield the documents of values that follow each other in ``data``.
 
-    Those of a large file are read from it again, one by one, so that the caller can let go of
-    ``data`` and ``raws``: the memory for 10,000 cases is that of one. A value that was repaired
-    stands in no text; the line of the one before is the nearest known.
+    For a large file they are read again, one by one, so that the caller can free ``data`` and
+    ``raws``: 10,000 cases need the memory of one. A repaired value is not in the text; it gets the
+    line of the value before.
     """
     lines, starts, lengths = array("L"), array("Q"), array("Q")
     at, line = 0, 1
     for raw in raws:
         text = bytes(raw)
-        # Mostly it comes next; a search for a long text costs more than the text is long.
+        # Mostly it comes next; searching for a long text is slower than comparing it.
         after = _BETWEEN.match(data, at)
         start = after.end() if after else at
         if not data.startswith(text, start):
@@ -334,7 +334,7 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
         starts.append(start)
         lengths.append(len(text))
         at = start + len(text)
-        if b"\n" in text:  # mostly not, and counting none takes ten times as long as finding none
+        if b"\n" in text:  # mostly there is none, and counting takes ten times as long as searching
             line += text.count(b"\n")
     large = len(data) >= _LARGE and len(starts) == len(lines) and hasattr(os, "pread")
     again = _opened_again(file, data) if large else None
@@ -347,11 +347,11 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
 
 _BETWEEN = re.compile(rb"[\s,]*")
 _LARGE = 16 << 20
-"""From this size on, the text of a file is not kept in memory for its pieces."""
+"""From this size on, the text of a file is not kept in memory for its parts."""
 
 
 class _LargeFile:
-    """An open file that pieces are read from; workers that were forked may share it."""
+    """An open file whose parts are read; forked workers may share it."""
 
     def __init__(self, file: str, stream: BinaryIO, size: int) -> None:
         self._file, self._stream = file, stream
@@ -359,7 +359,7 @@ class _LargeFile:
         self._before = self._state[0] - size  # a byte order mark
 
     def read(self, start: int, length: int) -> bytes:
-        """Read some bytes of the text; raises InputError when the file is another one by now."""
+        """Read some bytes of the text; raises InputError when the file has changed."""
         if self._now() != self._state:
             raise InputError(Problem(file=self._file, message="was changed while it was read"))
         return os.pread(self._stream.fileno(), length, self._before + start)
@@ -383,11 +383,11 @@ class _LargeFile:
 
 
 def _opened_again(file: str, data: bytes) -> _LargeFile | None:
-    """Open the file that ``data`` came from; ``None`` for a pipe, and for repaired data."""
+    """Reopen the file that ``data`` came from; ``None`` for a pipe, and for repaired data."""
     try:
         opened = _LargeFile(file, open_file(file), len(data))
     except InputError:
-        return None  # what came out of a pipe is all there is of it
+        return None  # a pipe cannot be read again
     if opened.holds(data):
         return opened
     opened.close()
@@ -406,9 +406,9 @@ _VISIBLE = re.compile(rb"[^\n]")
 
 
 def without_comments(data: bytes) -> bytes:
-    """Return JSON with blanks for comments (``//``, ``#``, ``/* */``) and for last commas.
+    """Return JSON with blanks in place of comments (``//``, ``#``, ``/* */``) and trailing commas.
 
-    Lines and columns stay the same, and JSON that has none of these stays as it is.
+    Lines and columns stay the same; JSON without any of these is returned unchanged.
     """
     return _PIECES.sub(_blank, data)
 
@@ -418,7 +418,7 @@ def _blank(match: re.Match[bytes]) -> bytes:
 
 
 def refuse_misspelt(document: Document, extra_keys: list[ExtraKey]) -> None:
-    """Stop on a key that looks like a known one; merely unknown ones are only noted."""
+    """Raise for a key that is similar to a known one; other unknown keys are only noted."""
     problems = [
         document.problem_at(extra_key.path, f"unknown key; did you mean `{extra_key.meant}`?")
         for extra_key in extra_keys

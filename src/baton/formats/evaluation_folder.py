@@ -1,13 +1,13 @@
-"""Evaluation folders: their files, and the one way to open a folder that others may have made.
+"""Evaluation folders: their files, and the way to open a folder from an untrusted source.
 
 ``evaluation.json`` is the header. ``index.jsonl`` has a line for each case and repeat with the
 place of its body in ``bodies.jsonl``; the two together are a ``CaseResult``. When an evaluation
 ends, the header gets its ``contents``: the number of lines, the size of the bodies and a digest of
-the index, whose lines hold a CRC of each body. So what is missing or changed is noticed, and which
-cases it belongs to.
+the index, whose lines hold a CRC of each body. So missing or changed data is detected, with the
+cases that it belongs to.
 
-The header has a ``version``. Folders of Baton 0.1 have none: `_upgraded` reads their bodies, in
-which two fields of a score had other names.
+The header has a ``version``. Folders of Baton 0.1 have none: `_upgraded` reads their bodies, where
+two fields of a score had other names.
 """
 
 import hashlib
@@ -56,18 +56,19 @@ from .own_files import open_regular
 HEADER, INDEX, BODIES = "evaluation.json", "index.jsonl", "bodies.jsonl"
 UNFINISHED = ("running", "interrupted")
 VERSION = 2
-"""Of the files. Those of Baton 0.1 are version 1, and do not say so."""
+"""The version of the files. Those of Baton 0.1 are version 1, without saying so."""
 _NAMED = 10
-"""How many lost cases a message names; it counts the others."""
+"""The most lost cases that a message names; it counts the others."""
 _SMALL_INDEX = 16 << 20
-"""Bytes of the largest index that is kept in memory, about 30,000 results: it is read once."""
+"""The largest index, in bytes, that is kept in memory and read once: about 30,000 results."""
 _SEARCHED = 64 << 20
-"""Bytes of bodies without an index line in which the names of lost cases are looked for: a
-hostile file may have a gap of terabytes that takes no room on the disk."""
+"""The most bytes of bodies without an index line that are searched for names of lost cases: a
+hostile file may be sparse, with terabytes of zeros.
+"""
 _START = re.compile(rb'\{"case_id":("(?:[^"\\]|\\.){0,2000}"),')
 
-# A place has to fit into the 31 bits that it is given in `Lines`; repeats are also counted up to
-# in reports (pass@k), and nobody plays a case a hundred thousand times.
+# A position has to fit into 31 bits of `Lines`. Reports loop over repeats (pass@k), and a case is
+# never played a hundred thousand times.
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 _Repeats = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
@@ -86,7 +87,7 @@ class Contents(msgspec.Struct, kw_only=True):
 
 
 class Header(msgspec.Struct, kw_only=True):
-    """What ``evaluation.json`` says, as far as reports and readers need it."""
+    """The content of ``evaluation.json``, as far as reports and readers need it."""
 
     version: _Version = 1
     id: str = ""
@@ -117,12 +118,12 @@ class Header(msgspec.Struct, kw_only=True):
 
     @property
     def redaction(self) -> Redaction:
-        """What was taken out of its traces; raises InputError when it does not say so rightly."""
+        """What was redacted in its traces; raises InputError when the field is not valid."""
         return redaction_of(self.redact)
 
 
 class ScoreInShort(msgspec.Struct, array_like=True):
-    """What the index says of a score."""
+    """A score in the index."""
 
     evaluator: str
     status: Status
@@ -130,7 +131,7 @@ class ScoreInShort(msgspec.Struct, array_like=True):
 
 
 class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line of the index: a result in short, and the place of its body.
+    """One line of the index: a short result, and the place of its body.
 
     ``crc32`` is that of the body, ``usage`` that of the trace.
     """
@@ -163,10 +164,10 @@ _NO_TRACE = msgspec.Raw()
 
 
 class Body(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line of the bodies: what the index does not say of a result.
+    """One line of the bodies: the parts of a result that are not in the index.
 
-    The trace is here as it was encoded, or ``recorded`` says where it lies. ``agents`` is the place
-    of its agent cards in the header, which has them once for all.
+    The trace is encoded here, or ``recorded`` says where it is. ``agents`` is the index of its
+    agent cards in the header, which stores each set once.
     """
 
     case_id: str
@@ -198,7 +199,7 @@ _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_row(line: bytes) -> IndexRow:
-    """Read a line of the index; raises what msgspec does for one that is not valid."""
+    """Read a line of the index; raises msgspec's errors if it is not valid."""
     return _ROWS.decode(line)
 
 
@@ -214,8 +215,8 @@ def read_body(text: bytes, version: int) -> Body:
 def _upgraded(text: bytes) -> Body:
     """Read a body of Baton 0.1, whose scores have ``evaluator_type`` and ``score`` for two fields.
 
-    Those are ``evaluator`` and ``value``. What else 0.1 wrote (``passed``, ``success``, the name
-    of a class) follows from other fields.
+    They are now ``evaluator`` and ``value``. The other fields of 0.1 (``passed``, ``success``, the
+    name of a class) follow from the rest.
     """
     body = _BODIES_01.decode(text)
     scores = [Score(**msgspec.structs.asdict(score)) for score in body.scores]
@@ -230,8 +231,8 @@ def is_evaluation(folder: Path) -> bool:
 class Lines:
     """Where the last index line of each case and repeat starts, in the order of positions.
 
-    Takes room for the lines that are there, whatever positions they state. Results mostly come
-    in the order of positions: these take 16 bytes each.
+    Its memory depends on the number of lines, not on the positions they state. Results mostly come
+    in the order of positions: then a line takes 16 bytes.
     """
 
     def __init__(self) -> None:
@@ -240,7 +241,7 @@ class Lines:
         self._rest: dict[int, int] = {}
 
     def put(self, position: int, repeat: int, start: int) -> int | None:
-        """Note a line; return where the one starts that it replaces."""
+        """Add a line; return the start of the line that it replaces."""
         key = position << 31 | repeat
         if not self._keys or key > self._keys[-1]:
             self._keys.append(key)
@@ -267,9 +268,9 @@ class Lines:
 class OpenedFolder:
     """An evaluation folder that was checked.
 
-    ``lines`` are those of the results that are whole. ``damage`` says what is wrong, with the
-    cases that are lost; it is empty for a sound folder. ``keep`` is how much of the index and of
-    the bodies comes before the first damage. ``digest`` is that of the complete lines up to there.
+    ``lines`` are those of complete results. ``damage`` says what is wrong, with the lost cases; it
+    is empty for an undamaged folder. ``keep`` is the size of the index and of the bodies before the
+    first damage. ``digest`` is that of the complete lines up to there.
     """
 
     def __init__(self, folder: Path, header: Header, *, bodies: bool) -> None:
@@ -311,7 +312,7 @@ class OpenedFolder:
                 except _BROKEN as error:
                     self._fault(f"{INDEX}:{number}: is not a valid line: {error}")
             elif self._finished:
-                # A crash tears the last line of what runs; the case is missing and will be played.
+                # A crash may truncate the last line; the case counts as missing and will be played.
                 self._fault(f"{INDEX}:{number}: the line is truncated")
             if row is not None:
                 if row.offset > end and not self._hurt:
@@ -356,7 +357,7 @@ class OpenedFolder:
         self._lost.append(f"`{case_id}`{again}")
 
     def _name_cases(self, bodies: BinaryIO, start: int, end: int) -> None:
-        """Name the cases of bodies that no line of the index leads to."""
+        """Name the cases of bodies without a line in the index."""
         at, end = start, min(end, start + _SEARCHED)
         bodies.seek(at)
         is_start = True
@@ -376,7 +377,7 @@ class OpenedFolder:
                 return
 
     def _check_end(self, bodies: BinaryIO, end: int, size: int) -> None:
-        """Check a finished folder against what its header says it holds."""
+        """Compare a finished folder with the contents stated in its header."""
         header, contents = self.header, self.header.contents
         if end < size:
             self._name_cases(bodies, end, size)
@@ -400,7 +401,7 @@ class OpenedFolder:
             self._fault(f"{HEADER}: counts {_words(stated)}, but the results are {_words(there)}")
 
     def _name_changed(self, bodies: BinaryIO) -> None:
-        """Find the lines of the index that do not say what their bodies say."""
+        """Find the lines of the index that do not match their bodies."""
         keep: tuple[int, int] | None = None
         with open_regular(self.folder / INDEX) as index:
             start = end = 0
@@ -424,7 +425,7 @@ class OpenedFolder:
         self.keep = keep or (0, 0)
 
     def problems(self) -> list[str]:
-        """Say what is damaged, and which cases are lost by it."""
+        """Say what is damaged, and which cases are lost."""
         if not self.damage:
             return []
         lost = list(dict.fromkeys(self._lost))

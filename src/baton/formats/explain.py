@@ -1,7 +1,7 @@
-"""Saying everything that is wrong with a value, in one go.
+"""Reports everything that is wrong with a value at once.
 
-msgspec stops at the first problem and names it by type. This walks the same types piece by
-piece after a decode has failed, so it costs nothing while files are right.
+msgspec stops at the first problem and describes it by type. This walks the same types after a
+decode has failed, so it costs nothing for valid files.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _NAMED_FIRST = re.compile(r"`(\w+)")
 
 
 class Fault(NamedTuple):
-    """What is wrong at ``path``."""
+    """A problem at ``path``."""
 
     path: Path
     message: str
 
 
 def explain(value: Any, type_: Any, path: Path = ()) -> list[Fault]:
-    """Return every fault of ``value`` (plain JSON data) as a ``type_``."""
+    """Return every problem of ``value`` (plain JSON data) as a ``type_``."""
     return _explain(value, type_info(type_), path) or _own_words(value, type_, path)
 
 
 def checked(value: Any, type_: type[T], path: Path = ()) -> T:
-    """Turn plain data at ``path`` into a ``type_``.
+    """Convert plain data at ``path`` to ``type_``.
 
     Raises:
-        InputError: with every fault it has.
+        InputError: lists every problem.
     """
     try:
         return msgspec.convert(value, type_)
@@ -50,7 +50,7 @@ def checked(value: Any, type_: type[T], path: Path = ()) -> T:
 
 
 def path_text(path: Path) -> str:
-    """Write a path the way a person would: ``cases[2].turns[0].input``."""
+    """Write a path as people do: ``cases[2].turns[0].input``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
@@ -59,7 +59,7 @@ def path_text(path: Path) -> str:
 
 @cache
 def type_info(type_: Any) -> inspect.Type:
-    """Return what msgspec knows of a type; kept, as it takes long to find out."""
+    """Return msgspec's description of a type; cached, as it is slow to compute."""
     return inspect.type_info(type_)
 
 
@@ -117,7 +117,7 @@ _BOUNDS = (
 
 
 def _in_a_list(value: Any, info: inspect.UnionType) -> str:
-    """Say how one text is written where several may stand: ``agents: router`` as ``[router]``."""
+    """Say how to write one text as a list: ``agents: router`` as ``[router]``."""
     items = [option.item_type for option in info.types if isinstance(option, inspect.ListType)]
     kinds = [kind for item in items for kind in getattr(item, "types", [item])]
     takes_texts = any(isinstance(kind, inspect.StrType) for kind in kinds)
@@ -141,7 +141,7 @@ _OTHER_WORDS = {
     "expected_tools": "tools",
     "tool_calls": "tools",
 }
-"""Keys of cases as other tools call them, which are not near in spelling to those of Baton."""
+"""Other tools' names for keys of cases that are not similar to Baton's."""
 
 
 def _hint(key: str, free: list[str]) -> str:
@@ -152,7 +152,7 @@ def _hint(key: str, free: list[str]) -> str:
 
 
 def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:
-    """Tell of a mapping that may stand where a word does."""
+    """Mention that a mapping is allowed in place of a word."""
     structs = [option for option in info.types if isinstance(option, inspect.StructType)]
     words = any(isinstance(option, inspect.LiteralType) for option in info.types)
     if not structs or not words or "is none of" not in fault.message:
@@ -169,7 +169,7 @@ def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path)
         if key in fields:
             faults += _explain(item, fields[key].type, (*path, key))
         elif info.forbid_unknown_fields and key != info.tag_field:
-            # Looking for the key that was meant takes time, and nobody is shown more than these.
+            # Searching for similar keys takes time, and no more than these are shown.
             meant = f"; {_hint(str(key), free)}" if len(faults) < FAULTS.value else ""
             faults.append(Fault((*path, key), f"unknown key{meant}"))
     faults += [
@@ -183,7 +183,7 @@ def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path)
 
 
 def _own_words(value: Any, type_: Any, path: Path) -> list[Fault]:
-    """Take the message of a type that checks itself, or whatever else msgspec objects to."""
+    """Return the message of a type that checks itself, or msgspec's own."""
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""How deep values are nested: counted without nesting calls, before anything is built."""
+"""The nesting depth of values: counted without recursion, before anything is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from baton.model.limits import JSON_DEPTH
 
-# All bytes but brackets and quotes.
+# All bytes except brackets and quotes.
 _OTHERS = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 TOO_DEEP = f"nested too deeply: more than {JSON_DEPTH.value} levels, which is the limit"
@@ -20,30 +20,31 @@ _QUOTED = re.compile(rb'"[^"]*+"')
 def is_too_deep(data: bytes, limit: int = JSON_DEPTH.value) -> bool:
     """Tell whether JSON text has more than ``limit`` levels of lists and objects.
 
-    Text that is not JSON is counted by its brackets. This takes a fraction of the time of
-    parsing: bytes are dropped in bulk, never looked at one by one in Python. ``{"a": ["]"]}``
-    becomes ``{["]"]}`` (without what cannot matter), ``[[]]`` (without texts), and then loses
-    its innermost pair once for each level.
+    For text that is not JSON, brackets are counted. This takes a fraction of the time of parsing:
+    bytes are removed in bulk, not one by one in Python. ``{"a": ["]"]}`` becomes ``{["]"]}`` (only
+    brackets and quotes), ``[[]]`` (without strings), and then loses its innermost pair once per
+    level.
     """
-    # Few brackets cannot be nested deeply. Leaving a byte out jumps from one to the next, where
-    # counting it goes through all: half the time, as brackets are few.
+    # Few brackets cannot be nested deeply. Deleting a byte jumps between occurrences, while
+    # counting visits every byte: half the time, as brackets are few.
     lists, objects = data.replace(b"[", b""), data.replace(b"{", b"")
     if 2 * len(data) - len(lists) - len(objects) <= limit:
         return False
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Two quotes with no bracket between them can go: what is inside a text stays inside one.
+    # Two quotes without a bracket between them can be removed: what is inside a string stays
+    # inside.
     brackets = data.translate(None, _OTHERS).replace(b'""', b"")
     if b'"' in brackets:
         brackets = _QUOTED.sub(b"", brackets)
     brackets = brackets.translate(_SQUARE, b'"')
     level = 0
     while brackets and level + len(brackets) > limit:
-        # Where pairs are many, dropping them makes the text shorter soon; where they are few,
-        # its runs of equal brackets are few. Both together are linear: 199 levels in 40 MB
-        # would take a minute by dropping alone.
+        # With many pairs, removing them shortens the text quickly; with few pairs, there are few
+        # runs of equal brackets. Both together are linear: with removal alone, 199 levels in 40 MB
+        # would take a minute.
         if brackets.count(b"[]") * 16 < len(brackets):
-            # The most brackets that are open at once.
+            # The maximum number of open brackets.
             depth = deepest = 0
             for run in _RUN.finditer(brackets):
                 length = run.end() - run.start()
@@ -56,7 +57,7 @@ def is_too_deep(data: bytes, limit: int = JSON_DEPTH.value) -> bool:
 
 
 def decode_json(data: bytes | str, limit: int = JSON_DEPTH.value) -> Any:
-    """Parse JSON that is a part of something else, such as the text of an attribute.
+    """Parse JSON inside other data, such as the text of an attribute.
 
     Raises:
         msgspec.DecodeError: it is not JSON, not UTF-8, or has more than ``limit`` levels.

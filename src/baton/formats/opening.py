@@ -1,7 +1,7 @@
-"""Opening what users name: regular files and pipes, within limits, and nothing else.
+"""Opening files that users name: regular files and pipes, within limits, and nothing else.
 
-A name may stand for a device that never ends, a pipe that nobody writes to, or a sparse file of
-a terabyte that takes no room on the disk. All of these are told before anything is read.
+A name may belong to a device that never ends, a pipe without a writer, or a sparse file of a
+terabyte. All of these are detected before anything is read.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from baton.model.limits import FILE_BYTES, PIPE_BYTES, PIPE_SECONDS, Limit
 _HEAD = 4096
 _LARGE = 64 << 20
 _STEP = 1 << 20
-_BUFFER = 1 << 17  # lines of recordings are often longer than the 8 KiB that Python reads at once
+_BUFFER = 1 << 17  # lines of recordings are often longer than Python's buffer of 8 KiB
 _File = str | PathLike[str]
 
 
 def current(limit: Limit) -> int:
-    """Return the value of a limit, or what the environment says instead.
+    """Return the value of a limit, which the environment may override.
 
     Raises:
         InputError: the environment variable is not a whole number above zero.
@@ -46,7 +46,7 @@ def read_bytes(file: _File) -> bytes:
 
     Raises:
         InputError: it cannot be read, is neither a file nor a pipe, is larger than the limit, or
-            starts with what is no text.
+            does not start with text.
     """
     try:
         with _opened(file) as stream:
@@ -63,13 +63,13 @@ def _read_all(stream: BinaryIO, file: _File) -> bytes:
     if size > most:
         raise too_large(file, FILE_BYTES)
     head = stream.read(_HEAD)
-    # A sparse file has no content but zeros, takes no room on the disk, and all its size
-    # in memory. Small files are left to the readers, which say what they miss in them.
+    # A sparse file has only zeros; it takes no space on the disk, but its full size in memory.
+    # Small ones are left to the readers, which say what is missing.
     if size > _LARGE and b"\0" in head:
         raise _problem_of_zeros(file)
-    stream.seek(0)  # in one piece: joining the head and the rest would hold both twice
+    stream.seek(0)  # in one piece: joining head and rest would need the memory twice
     data = stream.read(size + 1)
-    # The size is 0 for some files that have content, below /proc for one; others grow.
+    # The size is 0 for some files with content, such as those below /proc; others grow.
     if len(data) > size:
         data += stream.read(most - len(data) + 1)
     if len(data) > most:
@@ -80,8 +80,8 @@ def _read_all(stream: BinaryIO, file: _File) -> bytes:
 def read_small(file: _File) -> bytes | None:
     """Read a regular file of at most 1 MiB; ``None`` for a larger one, or for a pipe.
 
-    What a file is shows in its first bytes and in how it ends: who has all of it does not open it
-    again for each question.
+    The type of a file shows in its first bytes and its end: with the whole content, it need not be
+    opened again for each check.
 
     Raises:
         InputError: it cannot be read, or is neither a file nor a pipe.
@@ -95,7 +95,7 @@ def read_small(file: _File) -> bytes | None:
 
 def _read_small(stream: BinaryIO) -> bytes | None:
     mode = os.fstat(stream.fileno())
-    # The size is 0 for some files that have content, below /proc for one.
+    # The size is 0 for some files with content, such as those below /proc.
     if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _STEP:
         return None
     if mode.st_size > current(FILE_BYTES):
@@ -131,7 +131,7 @@ def _lines(stream: BinaryIO, file: _File, start: int) -> Iterator[bytes]:
 def first_of_lines(file: _File) -> bytes | None:
     """Return the first line of a regular file that has several lines; ``None`` for any other.
 
-    Blank lines do not count. A document on one long line is not taken into memory for this.
+    Blank lines do not count. A document on one long line is not loaded into memory.
 
     Raises:
         InputError: as :func:`iter_lines`.
@@ -167,7 +167,7 @@ def _first_of_lines(stream: BinaryIO, file: _File) -> bytes | None:
 
 
 def first_of_lines_in(data: bytes) -> bytes | None:
-    """Do the same for a file that is read already."""
+    """Like :func:`first_of_lines`, for a file that is read already."""
     line, _, rest = data.lstrip().partition(b"\n")
     return line if rest and not rest.isspace() else None
 
@@ -186,10 +186,10 @@ def open_file(file: _File) -> BinaryIO:
 
 
 class InputFile:
-    """A regular file that is opened once, though several readers look at it to tell what it is.
+    """A regular file that is opened once, although several readers check its type.
 
-    The limits, and the problems, are those of the functions above. It stays open until ``close``,
-    or the end of a ``with``.
+    Limits and errors are those of the functions above. It stays open until ``close``, or the end of
+    a ``with``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -206,7 +206,7 @@ class InputFile:
         return self._stream
 
     def small(self) -> bytes | None:
-        """Return what :func:`read_small` returns; a small file is read once, too."""
+        """Like :func:`read_small`; the file is read only once."""
         if not self._looked:
             try:
                 self._small = _read_small(self.stream())
@@ -231,14 +231,14 @@ class InputFile:
         return _lines(self.stream(), self.path, 0) if data is None else iter(io.BytesIO(data))
 
     def first_of_lines(self) -> bytes | None:
-        """Return the first line where there are several, as :func:`first_of_lines` does."""
+        """Return the first line if there are several, like :func:`first_of_lines`."""
         data = self.small()
         return (
             _first_of_lines(self.stream(), self.path) if data is None else first_of_lines_in(data)
         )
 
     def close(self) -> None:
-        """Close it, and forget what was read; it may be opened again."""
+        """Close it, and forget its content; it may be opened again."""
         if self._stream is not None:
             self._stream.close()
         self._stream, self._small, self._looked = None, None, False
@@ -251,7 +251,7 @@ class InputFile:
 
 
 def one_by_one(files: Iterable[InputFile]) -> Iterator[InputFile]:
-    """Yield files to be looked at, each closed again before the next one."""
+    """Yield files, each closed before the next one."""
     for file in files:
         with file:
             yield file
@@ -259,15 +259,15 @@ def one_by_one(files: Iterable[InputFile]) -> Iterator[InputFile]:
 
 @contextmanager
 def copied(pipe: Path) -> Iterator[Path]:
-    """Copy what comes out of a pipe to a temporary file, and give a path to it.
+    """Copy the data of a pipe to a temporary file, and yield its path.
 
-    The file has no name, so that it is gone with the process, however that ends.
+    The file has no name, so it disappears with the process in any case.
 
     Raises:
-        InputError: it is no pipe (but a device or a socket), more comes than the limit, or
-            nothing comes for too long.
+        InputError: it is not a pipe (but a device or a socket), the data exceeds the limit, or
+            nothing arrives for too long.
     """
-    # Where open files have no names of their own (macOS), the file has to have one.
+    # If open files have no path (macOS), the file has to have a name.
     numbered = Path("/proc/self/fd").is_dir()
     import tempfile  # takes 8 ms to load, and few inputs are copied
 
@@ -284,7 +284,7 @@ def copied(pipe: Path) -> Iterator[Path]:
 
 
 def _opened(file: _File) -> BinaryIO:
-    """Open a file or pipe without waiting; what it is, is asked of the open file."""
+    """Open a file or pipe without blocking; its type is checked on the open file."""
     try:
         flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(file, os.O_RDONLY | flags)
@@ -307,7 +307,7 @@ def _opened(file: _File) -> BinaryIO:
 
 
 def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
-    """Yield what comes out of an open pipe that does not block."""
+    """Yield the data of an open non-blocking pipe."""
     seconds, most, count = current(PIPE_SECONDS), current(limit), 0
     while True:
         ready, _, _ = select.select([pipe], [], [], seconds)
@@ -326,7 +326,7 @@ def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
 
 
 def _check_first_line(stream: BinaryIO, file: _File, most: int) -> None:
-    """Check that the first line is text of a size within the limit, before it takes memory."""
+    """Check that the first line is text within the limit, before loading it."""
     read = 0
     while piece := stream.read(_STEP):
         if b"\0" in piece[:_HEAD]:

@@ -1,4 +1,4 @@
-"""Files that Baton keeps for itself, private and whole, and links in folders of others."""
+"""Baton's own files, private and written atomically, and links in other people's folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal
 from baton.model import InputError, Problem
 
 HOME = ".baton"
-"""The folder of a project that Baton keeps its own files in."""
+"""The folder of a project for Baton's own files."""
 _IGNORED = b"""# Written by Baton: what it keeps here is this machine's, apart from baselines.
 *
 !/baselines/
@@ -25,7 +25,7 @@ _QUIET = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def is_private(path: Path) -> bool:
-    """Tell whether a file lies below ``.baton``, where only the user may read.
+    """Tell whether a file is below ``.baton``, where only the user may read.
 
     Elsewhere (``--out /shared/runs``) the umask decides: a team may want to read it.
     """
@@ -36,7 +36,7 @@ def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
     """Make a folder and those above it; ``.baton`` and what is below get mode 0700.
 
     Raises:
-        OSError: it cannot be made, or (without ``exist_ok``) is there.
+        OSError: it cannot be made, or exists (without ``exist_ok``).
     """
     missing = [folder]
     while not missing[-1].parent.exists() and missing[-1].parent != missing[-1]:
@@ -60,8 +60,8 @@ def _ignore_by_git(home: Path) -> None:
         with open_own(file, "xb") as opened:
             opened.write(_IGNORED)
     except OSError:
-        # It is for convenience. That a disk is full is said by what is stored next, with its file;
-        # half a line would ignore something else.
+        # The file is only for convenience: a full disk is reported when the next file is stored. A
+        # partial line would ignore something else.
         file.unlink(missing_ok=True)
 
 
@@ -85,7 +85,7 @@ def open_own(path: Path, mode: Literal["wb", "w+b", "ab", "xb"]) -> BinaryIO:
 
 
 def open_regular(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
-    """Open a file of a folder that others may have made.
+    """Open a file of a folder from an untrusted source.
 
     A link could name any file of the user, and a device or a pipe never ends.
 
@@ -112,22 +112,22 @@ _INSTALLED = frozenset({"__pycache__", "dist-packages", "node_modules", "site-pa
 
 
 def is_hidden_or_installed(path: Path, folder: Path) -> bool:
-    """Tell a file that nobody means who names the folder above it.
+    """Tell whether a file should be ignored when a user names a folder above it.
 
-    It is hidden, or of a package that is installed there, as in a virtual environment of any name
-    (`venv/lib/python3.13/site-packages/...`).
+    Such a file is hidden, or part of an installed package, as in a virtual environment with any
+    name (`venv/lib/python3.13/site-packages/...`).
     """
     parts = path.relative_to(folder).parts
     return any(part.startswith(".") or part in _INSTALLED for part in parts)
 
 
 def stays_in(path: Path, folder: Path) -> bool:
-    """Tell whether a file of a folder lies there: a symbolic link may lead out of it."""
+    """Tell whether a file is really inside a folder: a symbolic link may lead out of it."""
     return not path.is_symlink() or path.resolve().is_relative_to(folder.resolve())
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Put a file in place at once: who reads it sees the old text or the new one.
+    """Write a file atomically: readers see the old text or the new one.
 
     ``sync`` waits until the disk has it.
 
@@ -136,7 +136,7 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
     """
     draft = path.with_name(f"{path.name}.tmp")
     with naming(path):
-        # One that is there was left by a crash, or is a link that somebody laid.
+        # An existing one was left by a crash, or is an attacker's link.
         draft.unlink(missing_ok=True)
         with open_own(draft, "xb") as file:
             file.write(data)
@@ -149,14 +149,14 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
 
 
 def keep_others_out(file: BinaryIO, folder: Path, message: str) -> None:
-    """Keep other processes from writing to a folder as long as one of its files is open.
+    """Lock a folder against other writers as long as one of its files is open.
 
     Raises:
         InputError: another process is writing to it; ``message`` says what to do.
     """
     try:
         import fcntl
-    except ImportError:  # Windows: nobody is kept out
+    except ImportError:  # Windows: no lock
         return
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,7 +167,7 @@ def keep_others_out(file: BinaryIO, folder: Path, message: str) -> None:
 
 
 def is_in_use(path: Path) -> bool:
-    """Tell whether a process keeps others out of a file; where there are no locks, it is so."""
+    """Tell whether a process has locked a file; without support for locks, the answer is yes."""
     try:
         import fcntl
     except ImportError:
@@ -185,7 +185,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk keep the names in a folder; not every system can."""
+    """Sync the names of a folder to the disk; not every system can."""
     if os.name != "posix":
         return
     number = os.open(folder, os.O_RDONLY)
@@ -200,9 +200,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Have errors of the system say which file they are about.
+    """Add the file to system errors.
 
-    One of a write or a close ("No space left on device") does not say by itself.
+    Errors of a write or close ("No space left on device") do not name it.
     """
     try:
         yield
@@ -213,7 +213,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path | str]) -> None:
-    """Make sure that no file is written over one that is read, or over another output.
+    """Make sure that no output overwrites an input, or another output.
 
     Raises:
         InputError: an output is one of the inputs, or is named twice.
@@ -231,5 +231,5 @@ def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path | str]) ->
 
 
 def is_device(path: Path) -> bool:
-    """Tell what takes any number of texts one after another, such as ``/dev/null``."""
+    """Tell whether a file accepts any number of writes, such as ``/dev/null``."""
     return path.exists() and not path.is_file()

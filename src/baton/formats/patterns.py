@@ -1,4 +1,4 @@
-"""Regular expressions that come from datasets and configs: they are searched for in limited time.
+"""Regular expressions from datasets and configs, with a time limit.
 
 Python's ``re`` cannot be stopped, and takes exponential time for ``(a+)+$`` or ``(a|aa)+$``. The
 ``regex`` library has the same syntax and meaning, and a time limit. A linear-time engine (RE2)
@@ -15,12 +15,12 @@ from typing import Any
 from baton.model import InputError, Problem
 from baton.model.limits import PATTERN_LENGTH, PATTERN_MILLISECONDS, PATTERN_SIZE
 
-# No repeats, no choices, no groups: time grows with the text, whichever engine searches.
+# Without repeats, alternatives and groups, the time is linear in the text with any engine.
 _FIXED = re.compile(r"[^*+?{|(]*")
 
 
 class BadPatternError(ValueError):
-    """Text that has to be a regular expression and is not; ``why`` says what is wrong."""
+    """A text that is not a valid regular expression; ``why`` says what is wrong."""
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(f"`{text[:200]}` {why}")
@@ -79,7 +79,8 @@ def compiled(text: str, *, ignore_case: bool = False) -> Pattern:
         raise BadPatternError(text, f"has more than {limit} characters, which is the limit")
     try:
         with warnings.catch_warnings():
-            # Of sets that may mean something else in a later Python: nobody can act on them here.
+            # Warnings about sets that may change in a later Python: the user cannot act on them
+            # here.
             warnings.simplefilter("ignore")
             # Python's own compiler decides what is valid; its errors are the familiar ones.
             plain = re.compile(text, re.IGNORECASE if ignore_case else 0)
@@ -109,7 +110,7 @@ def _regex_error() -> type[Exception]:
 def has_several_repeats(text: str) -> bool:
     """Tell whether a pattern may take more than quadratic time with Python's ``re``.
 
-    So may one with a repeat inside a repeat, a reference, or more than one open repeat.
+    That is possible with a repeat inside a repeat, a reference, or several open repeats.
     """
     tree = re._parser.parse(text)  # type: ignore[attr-defined]
     return _open_repeats(tree) > 1

@@ -1,8 +1,8 @@
-"""Changing values in a YAML or JSON text; everything else stays as its author wrote it.
+"""Changes values in a YAML or JSON text; everything else stays as its author wrote it.
 
-Comments, the order of keys, indentation and quotes of what is not changed stay. The text is
-changed piece by piece, where old and new values differ, and the result is read again: a text in
-which that does not lead to the new value is refused, never written wrong.
+Comments, order of keys, indentation and quotes of unchanged parts stay. Only the parts that differ
+are changed, and the result is parsed again: if it is not the new value, the change is refused,
+never written wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Entry(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """Where a value stands; ``keys`` of a mapping, ``column`` of a YAML block's first entry."""
+    """The place of a value; ``keys`` of a mapping, ``column`` of a YAML block's first entry."""
 
     start: int
     end: int
@@ -48,14 +48,14 @@ class _Change(NamedTuple):
 
 
 def rewrite(file: str, text: str, new: Any) -> str:
-    """Return ``text``, a whole YAML or JSON file, with the value ``new`` in place of its own.
+    """Return ``text``, a whole YAML or JSON file, changed to the value ``new``.
 
     A text whose first bracket is ``{`` or ``[`` is JSON, maybe with comments. ``file`` is only
     its name.
 
     Raises:
-        InputError: the text is neither; or it says something in a way that cannot be changed
-            without writing it anew, such as a YAML alias for a part that changes.
+        InputError: the text is neither; or its notation cannot be changed in place, such as a YAML
+            alias for a part that changes.
     """
     if text.startswith("\ufeff"):
         return "\ufeff" + rewrite(file, text[1:], new)
@@ -69,7 +69,7 @@ def rewrite(file: str, text: str, new: Any) -> str:
     else:
         writer = _YamlWriter(text)
         root = _yaml_node(text, yaml_node(text))
-    # Of two that are put into the same place, the inner one comes first in the text.
+    # Of two insertions at the same place, the inner one comes first in the text.
     changes = reversed(list(writer.changes(root, old, new)))
     changed = text
     for change in sorted(changes, key=lambda each: (each.start, each.end), reverse=True):
@@ -80,7 +80,7 @@ def rewrite(file: str, text: str, new: Any) -> str:
         if _same(_value(file, changed, is_json=is_json), new):
             return changed
     except InputError:
-        pass  # said below: what is wrong is not the user's text
+        pass  # reported below: the user's text is not at fault
     message = (
         "is written in a way that this change cannot be put into; change it in an editor, or "
         "save under another name"
@@ -92,7 +92,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def _plain(text: str) -> str:
-    """Put blanks in the place of comments, and `x` for what is not ASCII: places stay the same."""
+    """Replace comments by blanks, and non-ASCII characters by `x`: offsets stay the same."""
     return without_comments(_NOT_ASCII.sub("x", text).encode()).decode()
 
 
@@ -103,7 +103,7 @@ def _value(file: str, text: str, *, is_json: bool) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare as JSON does, which tells 1 from 1.0 and from true; keys may be in any order."""
+    """Compare JSON values, distinguishing 1, 1.0 and true; keys may be in any order."""
     order = "deterministic"
     return msgspec.json.encode(one, order=order) == msgspec.json.encode(other, order=order)  # type: ignore[arg-type]
 
@@ -115,14 +115,14 @@ class _Writer(ABC):
         self._text = text
 
     def changes(self, node: _Node, old: Any, new: Any) -> Iterator[_Change]:
-        """Yield what turns ``old``, which stands at ``node``, into ``new``."""
+        """Yield the changes from ``old``, which is at ``node``, to ``new``."""
         if _same(old, new):
             return
         keys = node.keys
         if isinstance(old, dict) and isinstance(new, dict) and keys == list(old) and new:
             gone = [place for place, key in enumerate(keys) if key not in new]
             added = {key: value for key, value in new.items() if key not in old}
-            # Where nothing of the old would stay, there is nothing to hold on to.
+            # If no part of the old value stays, it is replaced as a whole.
             if node.entries and len(gone) < len(keys):
                 for place, key in enumerate(keys):
                     if key in new:
@@ -137,7 +137,7 @@ class _Writer(ABC):
         yield self._replaced(node, new)
 
     def _list(self, node: _Node, old: list[Any], new: list[Any]) -> Iterator[_Change]:
-        """Keep what both lists begin and end with; in between, items take one another's place."""
+        """Keep the common start and end of both lists; items in between are replaced."""
         most = min(len(old), len(new))
         head = 0
         while head < most and _same(old[head], new[head]):
@@ -158,30 +158,30 @@ class _Writer(ABC):
             yield self._after(node, head + paired - 1, gone, more)
 
     def _entry(self, node: _Node, place: int, old: Any, new: Any) -> Iterator[_Change]:
-        """Yield what changes an entry that stays."""
+        """Yield the changes inside an entry that stays."""
         yield from self.changes(node.entries[place].node, old, new)
 
     @abstractmethod
     def _replaced(self, node: _Node, new: Any) -> _Change:
-        """Write another value in place of the one that is there."""
+        """Replace a value."""
 
     @abstractmethod
     def _without(self, node: _Node, gone: Sequence[int]) -> Iterator[_Change]:
-        """Yield what takes entries out; at least one stays."""
+        """Yield the changes that remove entries; at least one stays."""
 
     @abstractmethod
     def _after(self, node: _Node, place: int, gone: Sequence[int], more: Any) -> _Change:
-        """Put entries after the one at ``place``; -1 puts them first."""
+        """Insert entries after the one at ``place``; -1 inserts them first."""
 
     def _indent(self, at: int) -> str:
-        """Return the blanks that the line of a place begins with."""
+        """Return the indentation of a line."""
         start = self._text.rfind("\n", 0, at) + 1
         line = self._text[start:at]
         return line[: len(line) - len(line.lstrip(" \t"))] if line.strip(" \t") else line
 
 
 class _JsonWriter(_Writer):
-    """JSON, and what is written in brackets in YAML."""
+    """JSON, and YAML's flow style."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -241,7 +241,7 @@ _PLAIN = re.compile(r"[^\W\d][\w-]*(?: [\w-]+)*")
 
 
 class _FlowWriter(_JsonWriter):
-    """What stands in brackets in YAML: a name needs no quotes there."""
+    """YAML's flow style: a name needs no quotes there."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -255,7 +255,7 @@ class _FlowWriter(_JsonWriter):
 
 
 class _YamlWriter(_Writer):
-    """YAML in blocks; what stands in brackets is written as JSON, which YAML is a superset of."""
+    """YAML's block style; flow style is written as JSON, since YAML is a superset of it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -311,7 +311,7 @@ class _YamlWriter(_Writer):
             return _Change(first, first, "".join(each + between for each in written))
         stop = text.find("\n", entries[place].node.end)
         at = len(text) if stop < 0 else stop
-        # Where blank lines set the entries apart, the new ones are set apart as well.
+        # If blank lines separate the entries, they also separate the new ones.
         apart = len(entries) > 1 and re.search(
             r"\n[ \t]*\r?\n", text[entries[-2].node.end : entries[-1].start]
         )
@@ -335,9 +335,9 @@ _DASH = re.compile(r"( *)((?:- )+)?")
 
 
 def _indented_lists(lines: list[str]) -> list[str]:
-    """Move lists that stand below a key in its own column two columns in."""
+    """Indent lists that are in the same column as their key by two."""
     moved: list[str] = []
-    # The columns of keys whose list is moved, outermost first.
+    # The columns of keys with an indented list, outermost first.
     open_: list[int] = []
     previous: tuple[int, bool] = (-1, False)
     for line in lines:
@@ -365,7 +365,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _json_node(text: str, plain: str, at: int) -> _Node:
-    """Find where each value of a valid JSON text stands; ``plain`` is the text without comments."""
+    """Find the place of each value of a valid JSON text; ``plain`` is the text without comments."""
     opener = plain[at]
     if opener == '"':
         return _Node(at, decoder.scanstring(text, at + 1, False)[1], [])  # type: ignore[attr-defined]
@@ -391,7 +391,7 @@ def _json_node(text: str, plain: str, at: int) -> _Node:
 def _yaml_node(text: str, node: Any) -> _Node:
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
-        # The mark of a text in lines (`|`) is behind its last break.
+        # The end mark of a block text (`|`) is after its last line break.
         return _Node(start, max(start, _trimmed(text, start, end)), [])
     entries: list[_Entry] = []
     keys: list[str] | None = None
@@ -414,7 +414,7 @@ def _yaml_node(text: str, node: Any) -> _Node:
 
 
 def _placed(value: _Node, behind: int, column: int | None) -> _Node:
-    """Give a value that is written as nothing (`key:`) the place behind its key or dash."""
+    """Give an empty value (`key:`) the place after its key or dash."""
     if column is not None and value.start == value.end:
         return _Node(behind, behind, [])
     return value

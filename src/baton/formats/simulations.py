@@ -1,4 +1,4 @@
-"""Files of other tools that say how tools of an agent fail or answer while it is tested.
+"""Other tools' files that say how an agent's tools fail or answer in tests.
 
 Strands' chaos cases (`effects` of a case) and the environment simulation of Google ADK.
 """
@@ -13,11 +13,11 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts: a key that is not known stops the run."""
+    """Base of the parts: an unknown key stops the run."""
 
 
 class ChaosEffect(Wire, kw_only=True):
-    """What happens to a tool; each kind has its own options."""
+    """An effect on a tool; each kind has its own options."""
 
     effect_type: Literal[
         "timeout",
@@ -52,7 +52,7 @@ class ChaosEffects(Wire, kw_only=True):
 
 
 class InjectedError(Wire, kw_only=True):
-    """An error that ADK has a tool answer with."""
+    """An error that ADK makes a tool return."""
 
     injected_http_error_code: int
     error_message: str
@@ -96,12 +96,12 @@ class ToolSimulation(Wire, kw_only=True):
 
     @property
     def made_up(self) -> bool:
-        """Whether a model makes answers up."""
+        """Whether a model generates the answers."""
         return self.mock_strategy_type not in (0, "MOCK_STRATEGY_UNSPECIFIED")
 
 
 class EnvironmentSimulation(Wire, kw_only=True):
-    """A file of ADK's ``environment_simulation``; its model is not asked, Baton's judge is."""
+    """A file of ADK's ``environment_simulation``; Baton's judge is called instead of its model."""
 
     tool_simulation_configs: list[ToolSimulation]
     simulation_model: str | None = None

@@ -1,4 +1,4 @@
-"""Keys in snake_case, camelCase or both as one set of types, and keys that no type names."""
+"""One set of types for keys in snake_case, camelCase or both, and unknown keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def normalise(value: Any, type_: Any) -> Any:
     """Rename the keys of plain data to those of ``type_``, as deep as its structs go.
 
     Free-form parts (tool arguments, state) keep their keys. A key that the type does not know
-    in either spelling stays as it is; where both spellings of one key stand, so do both.
+    in either spelling stays as it is; if both spellings of a key occur, both stay.
     """
     return _normalise(value, type_info(type_))
 
@@ -76,7 +76,7 @@ def _normalise(value: Any, info: inspect.Type) -> Any:
 def camel_twin(cls: type) -> type:
     """Return a subclass of a struct type that is read in camelCase, its parts likewise.
 
-    What is decoded with it is an instance of ``cls``, its parts instances of theirs.
+    Decoded objects are instances of ``cls``, their parts of the original types.
     """
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(cls):
@@ -119,7 +119,7 @@ class ExtraKey(NamedTuple):
 
 
 def prune(value: Any, type_: Any) -> tuple[Any, list[ExtraKey]]:
-    """Copy plain data without the keys that ``type_`` does not name; say which those were."""
+    """Copy plain data without keys that are unknown to ``type_``; return these."""
     extra_keys: list[ExtraKey] = []
     return _prune(value, type_info(type_), (), extra_keys), extra_keys
 

@@ -14,11 +14,11 @@ AGENT, TOOL, MODEL = "invoke_agent", "execute_tool", "inference"
 
 
 class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of structs for Strands' JSON: what they do not name is noticed."""
+    """Base of structs for Strands' JSON: unknown keys are noticed."""
 
 
 class SpanInfo(Wire, kw_only=True):
-    """The ids and times of a span; times may lack a zone, and are UTC then."""
+    """The ids and times of a span; times without a zone are UTC."""
 
     start_time: datetime
     end_time: datetime
@@ -29,7 +29,7 @@ class SpanInfo(Wire, kw_only=True):
 
 
 class CalledTool(Wire, kw_only=True):
-    """A call as it was made."""
+    """A tool call as it was made."""
 
     name: str
     arguments: Any = None
@@ -37,7 +37,7 @@ class CalledTool(Wire, kw_only=True):
 
 
 class ToolResult(Wire, kw_only=True):
-    """What a tool returned; ``error`` may be no more than the word."""
+    """A tool's result; ``error`` may be only the word."""
 
     content: str | None = None
     error: str | None = None
@@ -103,7 +103,7 @@ class Session(Wire, kw_only=True):
 
 
 class Interaction(msgspec.Struct, kw_only=True):
-    """What a node of a swarm or graph said last, and the nodes it follows."""
+    """The last message of a node of a swarm or graph, and the nodes it follows."""
 
     node_name: str | None = None
     dependencies: list[Any] | None = None
@@ -111,7 +111,7 @@ class Interaction(msgspec.Struct, kw_only=True):
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """A case under one evaluator; what was expected of it is not read.
+    """A case under one evaluator; its expectations are not read.
 
     Rows of a task that broke have no ``actual_output`` key at all.
     """
@@ -154,7 +154,7 @@ class TokenUsage(msgspec.Struct, kw_only=True):
 
 
 class NodeResult(Wire, kw_only=True):
-    """What the last visit of a node came to; usage is all that its agent used until then.
+    """The result of a node's last visit; usage is its agent's total until then.
 
     ``result`` is an ``agent_result``, an ``exception`` or a ``multiagent_result``.
     """
@@ -169,7 +169,7 @@ class NodeResult(Wire, kw_only=True):
 
 
 class MultiAgentResult(Wire, kw_only=True):
-    """A swarm or graph: its result, or the state that is kept of it.
+    """A swarm or graph: its result, or its saved state.
 
     ``node_history`` (swarm) and ``execution_order`` (graph) hold each completed visit, ``edges``
     pairs of nodes. A node is its id, or an object with its ``node_id``.
@@ -234,7 +234,7 @@ class EnvironmentState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
 
 
 class StrandsCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A case. ``state`` is an object, or one as JSON text; the session id is that of one run.
+    """A case. ``state`` is an object, maybe as JSON text; the session id is that of one run.
 
     ``effects`` are of a chaos case.
     """

@@ -1,6 +1,6 @@
-"""YAML as people mean it: only ``true`` and ``false`` are booleans, a date is text.
+"""YAML as people expect it: only ``true`` and ``false`` are booleans, a date is text.
 
-``no``, ``off`` and ``2025-01-01`` stay the words they are, keys are text and unique.
+``no``, ``off`` and ``2025-01-01`` are text; keys are text and unique.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Dumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _CoreDumper(_Dumper):  # type: ignore[misc]
-    """The safe dumper, which also quotes what only the core schema takes for no text."""
+    """The safe dumper, which also quotes texts that only the core schema would read differently."""
 
 
 class _CoreLoader(_Loader):  # type: ignore[misc]
@@ -48,7 +48,7 @@ _COMMAND = re.compile(r"(?:^|\s)::|##")
 
 
 def _text(dumper: Any, value: str) -> Any:
-    r"""Quote what is shown as escapes where it is printed: in quotes ``\u202e`` says the same."""
+    r"""Quote characters that are printed as escapes: in quotes ``\u202e`` means the same."""
     escaped = visible(value) != value or _COMMAND.search(value) is not None
     return dumper.represent_scalar(f"{_TAG}str", value, style='"' if escaped else None)
 
@@ -72,8 +72,8 @@ _LineDumper.add_representer(str, _lines)
 def load_yaml(text: str, file: str) -> Any:
     """Parse one YAML document into plain data.
 
-    It is built from the events of the parser, which is a state machine: nothing here nests, and
-    size and depth are checked before something is built.
+    It is built from the parser's events without recursion, and size and depth are checked before
+    anything is built.
 
     Raises:
         InputError: it is not YAML, is over a limit, or has duplicate keys; with file and line.
@@ -115,7 +115,7 @@ def load_yaml(text: str, file: str) -> Any:
 def dump_yaml(value: Any, *, lines: bool = False) -> str:
     """Write plain data as block-style YAML that :func:`load_yaml` reads back the same.
 
-    ``lines`` writes a text of several lines as such, and not in quotes.
+    ``lines`` writes texts of several lines in block style (`|`), not in quotes.
     """
     dumper = _LineDumper if lines else _CoreDumper
     return str(
@@ -156,7 +156,7 @@ def _child(node: Any, step: str | int) -> tuple[Any, int | None]:
 
 
 class _Anchored(NamedTuple):
-    """What an alias stands for; ``text`` is what a scalar is as a key."""
+    """The value of an alias; ``text`` is the key form of a scalar."""
 
     value: Any
     text: str | None
@@ -184,9 +184,9 @@ class _Open:
 
 
 class _Builder:
-    """Builds plain data from events, and counts what it becomes.
+    """Builds plain data from events, and counts its nodes.
 
-    An alias counts as what it stands for, also in a merge key. With ``a: &a [x, x]`` and
+    An alias counts as its value, also in a merge key. With ``a: &a [x, x]`` and
     ``b: &b [*a, *a]``, the value of ``b`` has 1 + 2 * 3 nodes.
     """
 
@@ -202,13 +202,13 @@ class _Builder:
         self._written = self._aliased = 0
 
     def document(self, event: Any) -> None:
-        """Begin the document, of which there is one."""
+        """Start the only document."""
         self._documents += 1
         if self._documents > 1:
             raise self._wrong(event, "expected a single document, but found another one")
 
     def scalar(self, event: Any) -> None:
-        """Take a text, number or other word, as a key or as a value."""
+        """Add a text, number or other scalar, as a key or as a value."""
         self._written += 1
         if self._written > YAML_NODES.value:
             raise self._too_many(event)
@@ -222,7 +222,7 @@ class _Builder:
                 return
         value = event.value
         if event.tag is not None and event.tag != "!":
-            # It has a tag of its own: `!!str 5`, `!!int "5"`.
+            # It has an explicit tag: `!!str 5`, `!!int "5"`.
             kind = event.tag.removeprefix(_TAG)
             read = _READ.get(kind) if event.tag.startswith(_TAG) else None
             if read is None:
@@ -276,7 +276,7 @@ class _Builder:
         self._put(holder, value, done.event)
 
     def alias(self, event: Any) -> None:
-        """Take what an alias stands for, after counting all of it."""
+        """Add the value of an alias, after counting its nodes."""
         if any(each.anchor == event.anchor for each in self._open):
             message = f"`*{event.anchor}` is inside the value that it stands for"
             raise InputError(_problem(self._file, event, message))
@@ -334,7 +334,7 @@ class _Builder:
             holder.value[holder.key] = value
             holder.key = None
         else:
-            # The first of several mappings counts, as an own key counts before all of them.
+            # The first of several mappings wins, and the mapping's own keys win over all of them.
             sources = value[::-1] if isinstance(value, list) else [value]
             if not all(isinstance(source, dict) for source in sources):
                 raise self._wrong(event, "`<<` needs a mapping, or a list of mappings")
@@ -385,7 +385,7 @@ _NUMBER = {"int": re.compile(_SCALARS[2][1]), "float": re.compile(_SCALARS[3][1]
 
 
 def _word(text: str) -> Any:
-    """Read a word without quotes: a flag, nothing, a number, or the text that it is."""
+    """Read a scalar without quotes: a boolean, null, a number, or text."""
     if text in _FLAGS:
         return _FLAGS[text]
     if text in _NOTHING:

@@ -1,6 +1,6 @@
-"""Guards: a policy that holds agents to limits while they run, and what decides by it.
+"""Guards: a policy that limits agents while they run, and the code that enforces it.
 
-Names are imported when they are first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

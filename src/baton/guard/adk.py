@@ -2,7 +2,7 @@
 
     runner = InMemoryRunner(app=App(name="desk", root_agent=desk, plugins=[GuardPlugin(guard)]))
 
-One plug-in is for all agents of a runner, and for those that ``AgentTool`` runs.
+One plug-in covers all agents of a runner, and those that ``AgentTool`` runs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from .runtime import Guard, Place
 __all__ = ["GuardPlugin"]
 
 _WORKFLOWS = (SequentialAgent, ParallelAgent, LoopAgent)
-"""They call no model and say nothing; what they start is started by the program."""
+"""Workflow agents call no model and say nothing; the program counts as the starter of their
+sub-agents.
+"""
 _TRANSFER = "transfer_to_agent"
 
 
 class GuardPlugin(BasePlugin):  # type: ignore[misc]
-    """Asks a guard before tools run and agents start, and before answers of agents are read.
+    """Asks a guard before tools run, before agents start, and before their answers are read.
 
-    A refused call gives the model ``{"error": reason}``. Where a rule says `ask`, and the guard has
-    no `ask` of its own, the call waits for a confirmation of ADK.
+    A refused call returns ``{"error": reason}`` to the model. If a rule says `ask` and the guard
+    has no `ask` function, the call waits for ADK's confirmation.
     """
 
     def __init__(self, guard: Guard, name: str = "baton_guard") -> None:
@@ -45,14 +47,14 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
         self._calls: dict[tuple[str, str], Call] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
-        """Begin a tree, or go on in the one that this run belongs to."""
+        """Start a tree, or continue the one that this run belongs to."""
         id_ = invocation_context.invocation_id
         call, granted = current_call(self._guard), None
         if call is None:
             asked = _text(invocation_context.user_content)
             self._trees[id_] = self._guard.place or self._guard.begin(None, asked)
         elif isinstance(invocation_context.agent, _WORKFLOWS):
-            # A workflow as a tool is the agent that the caller knows.
+            # If a workflow is a tool, it is the agent that the caller knows.
             granted, call.granted = call.granted, None
         if granted is not None:
             self._trees[id_] = msgspec.structs.replace(
@@ -71,7 +73,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
     async def before_agent_callback(
         self, *, agent: BaseAgent, callback_context: Any
     ) -> types.Content | None:
-        """Ask whether an agent may start; if not, its answer is the reason."""
+        """Check whether an agent may start; if not, its answer is the reason."""
         if isinstance(agent, _WORKFLOWS):
             return None
         id_ = callback_context.invocation_id
@@ -80,7 +82,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
             if tree is None:
                 place = begin_run(self._guard, agent.name, _text(callback_context.user_content))
             else:
-                # Without contents it reads no more than what came last.
+                # Without contents it reads only the last message.
                 shared = getattr(agent, "include_contents", "default") == "default"
                 place = self._guard.start(agent.name, by=tree, shared=shared)
         except RefusedError as refused:
@@ -89,7 +91,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
         return None
 
     async def after_agent_callback(self, *, agent: BaseAgent, callback_context: Any) -> None:
-        """Note that an agent is done."""
+        """Record that an agent has finished."""
         place = self._agents.get((callback_context.invocation_id, agent.name))
         if place is not None:
             self._guard.stop(place)
@@ -97,7 +99,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
     ) -> None:
-        """Tell what the model used."""
+        """Report the model's usage."""
         used = llm_response.usage_metadata
         place = self._agents.get((callback_context.invocation_id, callback_context.agent_name))
         if place is not None and used is not None and not llm_response.partial:
@@ -114,7 +116,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any
     ) -> dict[str, Any] | None:
-        """Ask whether a tool may be called, or an agent may be handed work or control."""
+        """Check whether a tool may be called, or a dispatch may be made."""
         place = self._agents.get((tool_context.invocation_id, tool_context.agent_name))
         if place is None:
             return None
@@ -153,7 +155,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> Any:
-        """Give the caller what it may read of the answer of an agent."""
+        """Return what the caller may read of an agent's answer."""
         del tool, tool_args
         call = self._calls.pop((tool_context.invocation_id, tool_context.function_call_id), None)
         if call is None:
@@ -169,7 +171,7 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        """Give the caller the reason where an agent in a function was refused."""
+        """Return the reason if an agent inside a function was refused."""
         del tool, tool_args
         call = self._calls.pop((tool_context.invocation_id, tool_context.function_call_id), None)
         if call is not None:

@@ -1,4 +1,4 @@
-"""Checks of answers that need more than the text: findings, rubrics, and functions of a program.
+"""Checks of answers that need more than the text: findings, rubrics, and the program's functions.
 
     from baton.guard import output_check
 
@@ -6,7 +6,7 @@
     def no_prices(answer: str, event: Event) -> str | None:
         return "names a price" if "EUR" in answer else None
 
-A policy names such a function (``{function: no_prices}``); it can name nothing else of Python.
+A policy names such a function (``{function: no_prices}``); it cannot name any other Python code.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ if TYPE_CHECKING:
 OutputCheck = Callable[[str, "Event"], str | None]
 _FUNCTIONS: dict[str, OutputCheck] = {}
 _LONGEST = 200_000
-"""Letters that a finding reads while somebody waits: to compare the facts in them takes 1 s."""
+"""The most characters that a finding reads while a caller waits: comparing their facts takes 1
+s.
+"""
 
 
 def output_check(name: str) -> Callable[[OutputCheck], OutputCheck]:
-    """Register a function under the name by which policies ask it.
+    """Register a function under the name that policies use.
 
-    It is given an answer and its event, and says what is wrong with the answer; ``None`` = nothing.
-    What it raises is a rule that fails.
+    It gets an answer and its event, and returns what is wrong with the answer, or ``None``. If it
+    raises, the rule fails.
     """
 
     def register(function: OutputCheck) -> OutputCheck:
@@ -69,7 +71,7 @@ def output_check(name: str) -> Callable[[OutputCheck], OutputCheck]:
 
 
 def ask_function(name: str, event: Event) -> str | None:
-    """Ask a registered function; raises InputError when there is none of this name here."""
+    """Call a registered function; raises InputError if none has this name."""
     function = _FUNCTIONS.get(name)
     if function is None:
         hint = suggestion(name, _FUNCTIONS)
@@ -77,7 +79,8 @@ def ask_function(name: str, event: Event) -> str | None:
         raise InputError(f"{said}; {hint}" if hint else said)
     try:
         wrong = function(event.output or "", event)
-    except SystemExit as error:  # else the hook of Claude Code ends with it, and lets pass
+    # otherwise the hook of Claude Code would end here, and let the answer pass
+    except SystemExit as error:
         raise RuntimeError(f"the function `{name}` ended the program ({error})") from None
     if wrong is not None and not isinstance(wrong, str):
         raise TypeError(f"the function `{name}` returned {wrong!r:.100}, and no text or None")
@@ -85,7 +88,7 @@ def ask_function(name: str, event: Event) -> str | None:
 
 
 def find(finding: Found, event: Event) -> str | bool | None:
-    """Ask a finding about a record of this one dispatch; ``False`` where it can't tell."""
+    """Run a finding on a record of this one dispatch; ``False`` if it can't tell."""
     texts = [event.request, event.prompt, event.output]
     texts += [text for each in event.handed for text in (each.prompt, each.result)]
     if sum(len(text or "") for text in texts) > _LONGEST:
@@ -94,11 +97,11 @@ def find(finding: Found, event: Event) -> str | bool | None:
     (turn,) = trace.turns
     dispatch, *own = turn.dispatches
     found: list[object]
-    # Each brings its own modules along, which others need not wait for.
+    # Each imports its own modules, which other checks do not need.
     if finding == "claims_supported":
         from baton.findings.claims_supported import claims_of_receivers
 
-        if event.handed:  # of an agent that had help, the calls are not all that was done
+        if event.handed:  # if an agent had help, its calls are not everything that was done
             return False
         found = [claims_of_receivers(trace, turn, dispatch)]
     elif finding == "announced_dispatch":
@@ -109,7 +112,8 @@ def find(finding: Found, event: Event) -> str | bool | None:
         from baton.findings.result_contradicted import result_contradicted
         from baton.findings.result_used import result_used
 
-        dispatch.result = None  # nobody has read it yet, so that it explains no value in itself
+        # no agent has read it yet, so it cannot be the source of its own values
+        dispatch.result = None
         check = result_contradicted if finding == "result_contradicted" else result_used
         found = [check(trace, turn, each) for each in own if each.result is not None]
     elif finding == "context_carried":
@@ -125,10 +129,10 @@ def find(finding: Found, event: Event) -> str | bool | None:
     ]
     sure = faults
     if finding == "claims_supported" and "other_calls" in event.unknown:
-        # What no guard saw may be behind a claim.
+        # A claim may refer to work that no guard saw.
         sure = [each for each in faults if each.kind == "contradicted_claim"]
     elif finding == "announced_dispatch":
-        # A call may hand work on in a way of its own: `notify({"team": "billing"})`.
+        # Any tool call may dispatch work: `notify({"team": "billing"})`.
         sure = [each for each in faults if not _is_named(each.details["agent"], event.calls)]
     if faults and not sure:
         return False
@@ -137,7 +141,7 @@ def find(finding: Found, event: Event) -> str | bool | None:
 
 
 def _is_named(agent: str, calls: Sequence[ToolCall]) -> bool:
-    """Tell whether a call names an agent, by its own name or in what it was called with."""
+    """Tell whether a call names an agent, in its name or in its arguments."""
     from baton.findings.finding import name_key
     from baton.providers.functions import as_json
 
@@ -149,10 +153,10 @@ def _is_named(agent: str, calls: Sequence[ToolCall]) -> bool:
 
 
 def ask_rubric(check: Check, event: Event) -> str | bool | None:
-    """Ask a judge what a rubric says of this one dispatch; ``False`` where it can't be told.
+    """Ask a judge to apply a rubric to this one dispatch; ``False`` if it can't tell.
 
     Raises:
-        InputError: there is no such rubric, it is about something else, or no judge can be asked.
+        InputError: there is no such rubric, it is not about dispatches, or there is no judge.
         RuntimeError: the judge gave no verdict.
     """
     from baton.evaluators.judged import Judged
@@ -167,7 +171,7 @@ def ask_rubric(check: Check, event: Event) -> str | bool | None:
 
 @lru_cache(maxsize=100)
 def _rubric(folder: str, named: str) -> Rubric:
-    """Return a rubric about a dispatch, as it was when it was first asked."""
+    """Return a rubric about a dispatch, as it was on first use."""
     from baton.evaluators.judging.load import load_rubric, shipped
 
     if named.endswith((".yaml", ".yml")):
@@ -182,10 +186,10 @@ def _rubric(folder: str, named: str) -> Rubric:
 
 
 class _Judges:
-    """The judges of policies: one for each, with its connections and its budget.
+    """The judges of policies: one per policy, with its connections and its budget.
 
-    They are asked in a loop of their own, for callers with one and without. A decision waits for
-    its answer in the thread that it is made in.
+    They run in a separate event loop, for callers with and without one. A decision waits for the
+    answer in its own thread.
     """
 
     def __init__(self) -> None:
@@ -223,7 +227,7 @@ class _Judges:
         key = msgspec.json.encode(stated, order="deterministic")
         with self._lock:
             if self._beside is None or self._process != os.getpid():
-                # Neither a thread nor a connection survives a fork.
+                # Threads and connections do not survive a fork.
                 self._beside, self._made, self._process = Beside(), {}, os.getpid()
                 atexit.unregister(self.close)
                 atexit.register(self.close)
@@ -236,7 +240,7 @@ _JUDGES = _Judges()
 
 
 def record_of(event: Event) -> Trace:
-    """Return a record of the one dispatch whose answer an event is, and of what it handed on."""
+    """Return a record of the dispatch that an answer belongs to, and of the dispatches below it."""
     answer = None if event.output is None else Content(text=event.output)
     prompt = None if event.prompt is None else Content(text=event.prompt)
     request = None if event.request is None else Content(text=event.request)
@@ -279,10 +283,10 @@ def record_of(event: Event) -> Trace:
 
 
 def _handed_on(event: Event) -> tuple[list[AgentRun], list[Dispatch], list[Step]]:
-    """Return what the agent that answers set to work, by which dispatches, and its own steps."""
+    """Return the runs that the answering agent started, their dispatches, and its own steps."""
     runs, dispatches = [], []
     steps: list[Step] = list(event.calls)
-    # From the end, so that places before it stay as they are.
+    # From the end, so that earlier indices do not change.
     numbered = sorted(enumerate(event.handed, 2), key=lambda each: each[1].after)
     for number, handed in reversed(numbered):
         id_, run = f"dispatch{number}", f"run{number + 1}"

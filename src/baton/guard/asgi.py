@@ -1,8 +1,8 @@
-"""What a request has cost so far, as headers of its response, for programs of ASGI.
+"""Response headers with what a request has cost so far, for ASGI programs.
 
     app = RequestGuard(app, guard)
 
-It opens a tree for each request over HTTP, in which all agents are that the request starts.
+It opens a tree for each HTTP request; all agents that the request starts are in it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ _Send = Callable[[_Message], Awaitable[None]]
 
 
 class RequestGuard:
-    """Guards each request, and tells in its response what it has had when the response begins.
+    """Guards each request, and adds headers with its counts at the start of the response.
 
     The headers are ``baton-guard-tree``, ``-dispatches``, ``-seconds``, and ``-tokens`` and
-    ``-cost-usd`` where they are told; ``-failed`` when the state cannot be read. A response that
-    streams begins before all is done. A request that a closed guard cannot begin raises.
+    ``-cost-usd`` if they were reported; ``-failed`` when the state cannot be read. A streaming
+    response starts before all work is done. If a closed guard cannot start a tree, the request
+    raises.
 
     Args:
         app: the application.
-        guard: what its agents ask.
+        guard: the guard of its agents.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], guard: Guard) -> None:

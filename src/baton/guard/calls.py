@@ -1,8 +1,8 @@
-"""What the hooks of all frameworks have in common: runs of agents, and calls of tools.
+"""Shared parts of the hooks of all frameworks: runs of agents, and tool calls.
 
-An agent that starts while a tool of another is called is a dispatch of that agent, whether the
-framework knows it (a tool that is an agent) or not (a function that runs one). What the tool
-returns is the answer, which is checked before the caller reads it.
+If an agent starts during a tool call of another agent, that agent has made a dispatch, whether the
+framework knows it (a tool that is an agent) or not (a function that runs one). The tool's result is
+the answer, which is checked before the caller reads it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .runtime import Ask, Guard, Place
 
 
 class Call(msgspec.Struct):
-    """A call of a tool: who calls, the dispatch that it is if that is known, and what it started.
+    """A tool call: the caller, the dispatch that it makes if known, and the runs that it started.
 
-    ``granted`` is the dispatch until its agent starts; it may also be run in another way.
+    ``granted`` is the dispatch until its agent starts; the agent may also start in another way.
     """
 
     guard: Guard
@@ -37,7 +37,7 @@ class Call(msgspec.Struct):
         """Return what the caller may read of the answer.
 
         Raises:
-            RefusedError: nothing of it.
+            RefusedError: the caller may read nothing of it.
         """
         if not self.started:
             self.guard.note_call(self.by, self.name, self.arguments, answer)
@@ -46,9 +46,9 @@ class Call(msgspec.Struct):
         return answer
 
     def read_blocks(self, content: Any) -> Any:
-        """Do what :meth:`read` does for an answer that may be a list of blocks, as models get it.
+        """Like :meth:`read`, for an answer that may be a list of content blocks.
 
-        Rules apply to the text of the blocks: `[{"text": "Done."}]` is read as "Done.".
+        Rules apply to the text of the blocks: `[{"text": "Done."}]` is "Done.".
         """
         blocks = content if isinstance(content, list) else []
         texts = [each.get("text") for each in blocks if isinstance(each, dict)]
@@ -75,9 +75,9 @@ def begin_call(
     prompt: Any = None,
     ask: Ask | None = None,
 ) -> Call:
-    """Ask for a call of a tool, or for the dispatch that it is where ``to`` names the agent.
+    """Check a tool call, or the dispatch that it makes if ``to`` names the agent.
 
-    What starts in this context from now on is started by the call.
+    Agents that start in this context from now on are started by the call.
 
     Raises:
         RefusedError: it may not be made.
@@ -93,7 +93,7 @@ def begin_call(
 
 
 def end_call(call: Call) -> None:
-    """Note that a call is over, whatever came of it."""
+    """Record that a call has ended, with any result."""
     for place in call.started:
         call.guard.stop(place)
         call.guard.forget(place)
@@ -105,7 +105,7 @@ def end_call(call: Call) -> None:
 def calling(
     guard: Guard, by: Place, name: str, arguments: Any = None, **named: Any
 ) -> Iterator[Call]:
-    """Do what :func:`begin_call` does, for a block."""
+    """Like :func:`begin_call`, for a block."""
     call = begin_call(guard, by, name, arguments, **named)
     try:
         yield call
@@ -121,7 +121,7 @@ def call_now(
     run: Callable[[], Any],
     **named: Any,
 ) -> Any:
-    """Call a tool if that is allowed; what it returns, or the reason why not."""
+    """Call a tool if that is allowed; return its result, or the reason why not."""
     try:
         with calling(guard, by, name, arguments, **named) as call:
             return call.read(run())
@@ -137,7 +137,7 @@ async def call_later(
     run: Callable[[], Awaitable[Any]],
     **named: Any,
 ) -> Any:
-    """Do what :func:`call_now` does for a tool that is awaited."""
+    """Like :func:`call_now`, for an async tool."""
     try:
         with calling(guard, by, name, arguments, **named) as call:
             return await guard.later(call.read, await run())
@@ -146,9 +146,9 @@ async def call_later(
 
 
 def begin_run(guard: Guard, agent: str, prompt: Any = None, *, shared: bool = False) -> Place:
-    """Ask whether an agent may start, and return where the program is while it works.
+    """Check whether an agent may start, and return the program's place while it works.
 
-    ``shared`` tells that the agent reads the conversation so far, where the program starts it.
+    ``shared``: the agent reads the conversation so far, if the program starts it.
 
     Raises:
         RefusedError: it may not.
@@ -174,10 +174,10 @@ def tell(
     cached: int | None = None,
     model: str | None = None,
 ) -> None:
-    """Tell what a request to a model used.
+    """Report the usage of a model request.
 
-    ``input_tokens`` are without the ``cached`` ones. What it cost is known where the guard has a
-    price of the model, or where genai-prices is installed.
+    ``input_tokens`` exclude the ``cached`` ones. The cost is known if the guard has a price for the
+    model, or genai-prices is installed.
     """
     from baton.model.prices import cost_of
     from baton.model.trace import Usage
@@ -193,6 +193,6 @@ def tell(
 
 
 def current_call(guard: Guard) -> Call | None:
-    """Return the call of a tool that is made here."""
+    """Return the current tool call."""
     call = _CALL.get()
     return call if call is not None and call.guard is guard else None

@@ -1,4 +1,4 @@
-"""Claude Code asks a policy: what its hooks tell, and what they are answered.
+"""Hooks of Claude Code that ask a policy: their input, and the answers to them.
 
 In a program of the Claude Agent SDK they are hooks of its options:
 
@@ -34,20 +34,20 @@ EVENTS: Mapping[str, str | None] = {
     "SubagentStart": None,
     "SubagentStop": None,
 }
-"""The events that are answered, each with the tools that it is for."""
+"""The handled events, each with its tools."""
 _HANDS_ON = ("Task", "Agent")
-"""The tool that starts a sub-agent, by its older and its newer name."""
+"""The old and new name of the tool that starts a sub-agent."""
 _SKILL = "Skill"
 _MESSAGE = "SendMessage"
-"""The tool that sets a sub-agent to work again."""
+"""The tool that continues a sub-agent."""
 _MAIN = "main"
-"""What the agent is called that the user talks to, as in records of Claude Code."""
+"""The name of the agent that the user talks to, as in records of Claude Code."""
 _USUAL = "general-purpose"
-"""The sub-agent that is started where none is named."""
+"""The sub-agent that is started if none is named."""
 
 
 class _Told(msgspec.Struct):
-    """What Claude Code tells a hook, as far as it is of use here."""
+    """The input of a hook, as far as it is needed here."""
 
     session_id: str
     hook_event_name: str
@@ -65,14 +65,14 @@ class _Told(msgspec.Struct):
 
     @property
     def tree(self) -> str:
-        """The request of the user; older versions name only the session."""
+        """The user's request; older versions only give the session."""
         return f"{self.session_id}/{self.prompt_id or ''}"
 
     @property
     def is_late(self) -> bool:
-        """Whether no call waits for the answer of a sub-agent that stops.
+        """Whether no call waits for the answer of the stopping sub-agent.
 
-        Older versions do not tell which agents are in the background.
+        Older versions do not report which agents run in the background.
         """
         tasks = self.background_tasks
         return tasks is None or any(each.get("id") == self.agent_id for each in tasks)
@@ -84,7 +84,7 @@ class _Told(msgspec.Struct):
 
     @property
     def handed_on(self) -> _HandedOn | None:
-        """What a call of a tool hands to a sub-agent; ``None`` for any other call."""
+        """The dispatch that a tool call makes; ``None`` for any other call."""
         given = self.tool_input if isinstance(self.tool_input, dict) else {}
         if self.tool_name in _HANDS_ON:
             prompt = given.get("prompt")
@@ -93,7 +93,7 @@ class _Told(msgspec.Struct):
         if self.tool_name != _MESSAGE or not isinstance(given.get("to"), str):
             return None
         meta = self.files.agent(given["to"])
-        if meta is None or meta.agent_type is None:  # somebody else, such as another session
+        if meta is None or meta.agent_type is None:  # another receiver, such as another session
             return None
         told = given.get("message")
         prompt = told if isinstance(told, str) else None
@@ -101,9 +101,9 @@ class _Told(msgspec.Struct):
 
 
 class _HandedOn(NamedTuple):
-    """The sub-agent that gets work, its prompt, and its depth where that is told already.
+    """The receiving sub-agent, its prompt, and its depth if already known.
 
-    One that is at work already reads a message as it goes on: it ``starts`` no more.
+    A sub-agent that is already running reads the message while it continues: ``starts`` is false.
     """
 
     to: str
@@ -115,8 +115,8 @@ class _HandedOn(NamedTuple):
 def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
     """Return hooks that ask a guard before tools and sub-agents run, and before answers are read.
 
-    Where a rule says `ask`, and the guard has no `ask` of its own, Claude Code asks by its
-    permissions (``can_use_tool``). What fails in a hook blocks.
+    If a rule says `ask` and the guard has no `ask` function, Claude Code asks through its
+    permissions (``can_use_tool``). An error in a hook blocks.
     """
     from claude_agent_sdk import HookMatcher  # a command of Claude Code has no SDK
 
@@ -132,12 +132,12 @@ def guard_hooks(guard: Guard) -> dict[Any, list[HookMatcher]]:
 def answer(
     policy: Path, store: Path | str, told: bytes, project: str | None = None
 ) -> dict[str, Any] | None:
-    """Return what Claude Code is answered about an event; ``None`` = it goes on as it would.
+    """Return the answer to a hook event; ``None`` = Claude Code continues as usual.
 
-    ``store`` is the file of the state, or the address of a server, where it is of a ``project``.
+    ``store`` is the file of the state, or the address of a server, with the ``project`` there.
 
     Raises:
-        InputError: the policy has faults, or the event is none.
+        InputError: the policy has errors, or the event is not valid.
     """
     held = load_policy(policy)
     try:
@@ -155,7 +155,7 @@ def answer(
 
 
 def answer_of(guard: Guard, told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what :func:`answer` does, for hooks that run in a program with a guard."""
+    """Like :func:`answer`, for hooks that run in a program with a guard."""
     return _answer(guard, msgspec.convert(told, _Told))
 
 
@@ -207,7 +207,7 @@ def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
         and (decision.allowed or decision.action == "ask")
         and _withholds(guard.policy)
     ):
-        # Of an agent in the background a message tells the answer, which no hook can change.
+        # The answer of a background agent arrives in a message, which no hook can change.
         own = told.tool_input if isinstance(told.tool_input, dict) else {}
         waits = {"hookEventName": "PreToolUse", "updatedInput": {**own, "run_in_background": False}}
         waits |= (said or {}).get("hookSpecificOutput", {})
@@ -216,7 +216,7 @@ def _decided(guard: Guard, told: _Told) -> dict[str, Any] | None:
 
 
 def _stopped(guard: Guard, told: _Told) -> dict[str, Any] | None:
-    """Ask a sub-agent for another answer where a rule withholds the one that it gave.
+    """Ask a sub-agent for another answer if a rule withholds its answer.
 
     If a caller waits for the answer, it is decided again when the call returns. So the sub-agent
     has one more try here, and nothing else happens. For a sub-agent in the background that is too
@@ -239,7 +239,7 @@ def _stopped(guard: Guard, told: _Told) -> dict[str, Any] | None:
 
 
 def _expect(guard: Guard, told: _Told, event: Event) -> None:
-    """Note that a sub-agent will start whose dispatch is decided already."""
+    """Record that a sub-agent will start whose dispatch has been decided."""
     handed = told.handed_on
     if handed is not None and handed.starts and counts(guard.policy):
         due = Dispatched(tree=f"{told.tree}/due", id=event.id, parent=handed.to)
@@ -247,13 +247,13 @@ def _expect(guard: Guard, told: _Told, event: Event) -> None:
 
 
 def _started(guard: Guard, told: _Told) -> dict[str, Any] | None:
-    """Count a sub-agent that no call of ``Agent`` started, and say what the policy says of it.
+    """Count a sub-agent that was not started by a call of ``Agent``, and decide it.
 
-    A skill may start one (``context: fork``), and nobody is asked before. When Claude Code tells
-    that an agent starts, no hook can stop it any more, and it is not told by which call. So starts
-    of each kind of agent are held against the dispatches to it that were decided before; one more
-    is such a start. What a rule would block is a warning then, which the agent reads. Older
-    versions, which name no request, start agents to warm up, too.
+    A skill may start one (``context: fork``) without any hook before it. When Claude Code reports
+    that an agent starts, a hook can no longer stop it, and Claude Code does not report which call
+    started it. So the starts of each kind of agent are compared with the earlier decided dispatches
+    to it; an additional start is one of a skill. If a rule would block it, the agent reads a
+    warning instead. Older versions, which do not report the request, also start agents to warm up.
     """
     if told.prompt_id is None or not counts(guard.policy):
         return None
@@ -278,7 +278,7 @@ def _started(guard: Guard, told: _Told) -> dict[str, Any] | None:
 
 
 def _resumed(guard: Guard, told: _Told) -> None:
-    """Note that a sub-agent is at work again; it ends when that sub-agent stops."""
+    """Record that a sub-agent is running again, until it stops."""
     store = guard.store
     response = told.tool_response if isinstance(told.tool_response, dict) else {}
     agent = response.get("resumedAgentId")
@@ -286,28 +286,28 @@ def _resumed(guard: Guard, told: _Told) -> None:
         return
     sent = _event(guard, told)
     if not store.knows(told.tree, told.tool_use_id):
-        store.add(sent)  # it ran, so a person agreed to what was asked
+        store.add(sent)  # it ran, so a person has approved it
     if isinstance(agent, str) and not store.knows(told.tree, agent):
         store.rename(told.tree, told.tool_use_id, agent)
         return
     store.end(told.tree, told.tool_use_id)
-    if isinstance(agent, str):  # counted before under its own id, which is open again
+    if isinstance(agent, str):  # counted before under its own id, which is now open again
         store.add(msgspec.structs.replace(sent, id=agent))
 
 
 def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
-    """Decide what the caller reads of the answer of a sub-agent."""
+    """Decide what the caller may read of a sub-agent's answer."""
     store = guard.store
     response = told.tool_response if isinstance(told.tool_response, dict) else {}
     if told.tool_name == _SKILL:
-        if response.get("status") != "forked":  # it is text that the agent itself reads
+        if response.get("status") != "forked":  # the agent itself reads this text
             return None
         text = response.get("result")
         store.end(told.tree, str(response.get("agentId")))
         text = text if isinstance(text, str) else None
         return _read(guard, told, _of_skill(guard, told, str(response.get("agentId")), text))
     if not store.knows(told.tree, told.tool_use_id):
-        store.add(_event(guard, told))  # it ran, so a person agreed to what was asked
+        store.add(_event(guard, told))  # it ran, so a person has approved it
     if response.get("status") == "async_launched":  # it ends when the sub-agent does
         store.rename(told.tree, told.tool_use_id, str(response.get("agentId")))
         return None
@@ -325,7 +325,7 @@ def _returned(guard: Guard, told: _Told) -> dict[str, Any] | None:
 
 
 def _read(guard: Guard, told: _Told, answer: Event) -> dict[str, Any] | None:
-    """Decide an answer, and return what the caller reads in its place if it is another text."""
+    """Decide an answer, and return its replacement if the caller should read another text."""
     decision = guard.decide(answer)
     read = decision.output if decision.allowed else decision.reason
     if read == answer.output:
@@ -337,7 +337,7 @@ def _read(guard: Guard, told: _Told, answer: Event) -> dict[str, Any] | None:
 
 
 def _of_skill(guard: Guard, told: _Told, agent: str, text: str | None) -> Event:
-    """Return the answer of a sub-agent that a skill started, and whose prompt nobody tells."""
+    """Return the answer of a sub-agent that a skill started; its prompt is not reported."""
     meta = told.files.agent(agent)
     depth = None if meta is None else meta.spawn_depth
     known = {
@@ -367,16 +367,16 @@ def _withholds(policy: Policy) -> bool:
 
 
 def _event(guard: Guard, told: _Told) -> Event:
-    """Return what is about to happen, in the conversation that it is part of."""
+    """Return the event, with its conversation."""
     return msgspec.structs.replace(_told_event(guard, told), conversation=told.session_id)
 
 
 def _told_event(guard: Guard, told: _Told) -> Event:
-    """Return what is about to happen, and what of it nobody tells.
+    """Return the event, and name what is unknown about it.
 
-    What a hook is not told is taken from the files of the session: at which depth a sub-agent is,
-    what it was asked and by whom, and what the request has used. Without them, what a sub-agent
-    starts is at depth 2 at least. Older versions do not say whose call it is.
+    What the hook's input lacks is read from the files of the session: the depth of a sub-agent, its
+    prompt and its caller, and the usage of the request. Without them, a dispatch of a sub-agent has
+    at least depth 2. Older versions do not report who makes a call.
     """
     who = told.agent_type or _MAIN
     below = told.agent_id is not None
@@ -461,7 +461,8 @@ def _told_event(guard: Guard, told: _Told) -> Event:
 def _sender(told: _Told, meta: AgentMeta) -> str | None:
     """Return who started a sub-agent."""
     if meta.parent_agent_id is None:
-        # The main agent has no id. Versions that tell no depth may not tell the parent either.
+        # The main agent has no id. Versions that do not report the depth may not report the parent
+        # either.
         return _MAIN if meta.spawn_depth == 1 else None
     above = told.files.agent(meta.parent_agent_id)
     return None if above is None else above.agent_type
@@ -471,7 +472,7 @@ _FOR_REQUEST = ("finding", "rubric")
 
 
 def _request(guard: Guard, told: _Told) -> str | None:
-    """Return what the agent at work was asked, where a rule needs it."""
+    """Return the prompt of the current agent, if a rule needs it."""
     needed = any(
         rule.required_context is not None
         or (rule.output is not None and any(c.kind in _FOR_REQUEST for c in rule.output.checks))
@@ -481,11 +482,11 @@ def _request(guard: Guard, told: _Told) -> str | None:
 
 
 _PATIENCE = 2.0
-"""Seconds for Claude Code to write down the message that makes a call; it takes 0.1 s mostly."""
+"""Seconds to wait until Claude Code has written the message that makes a call; mostly 0.1 s."""
 
 
 def _used(guard: Guard, told: _Told) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what the request has used at least, where a rule needs it, and what may be more."""
+    """Return the least usage of the request, if a rule needs it, and which counts may be higher."""
     rules = guard.policy.rules
     if all(rule.max_tokens is None and rule.max_cost_usd is None for rule in rules):
         return {}, ()

@@ -1,11 +1,11 @@
-"""What Claude Code does not tell a hook, and has in the files of its session.
+"""Data that hooks of Claude Code do not get, read from the files of its session.
 
     SESSION.jsonl                               what the user and the main agent said
     SESSION/subagents/agent-ID.jsonl            what a sub-agent was asked, and said
     SESSION/subagents/agent-ID.meta.json        who started it, by which call, at which depth
-    SESSION/baton-guard.jsonl                   ours: what guards decided, for the record
+    SESSION/baton-guard.jsonl                   Baton's: decisions of guards, for the record
 
-Older versions have fewer of them. What is not there, or cannot be read, is not known.
+Older versions have fewer of them. What is missing, or cannot be read, is unknown.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from baton.readers.claude.files import GUARD_NOTES
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
 _MOST = 256 << 20
-"""Bytes of a file that are read while an agent waits; a session of days has some tens of MB."""
+"""The most bytes of a file that are read while an agent waits; sessions of days have tens of MB."""
 
 
 _NO_MODEL = "<synthetic>"
-"""The model of messages that Claude Code writes itself, such as that the API failed."""
+"""The model name of messages from Claude Code itself, such as an API failure."""
 
 
 class AgentMeta(msgspec.Struct, rename="camel"):
-    """What Claude Code keeps of a sub-agent."""
+    """What Claude Code stores about a sub-agent."""
 
     agent_type: str | None = None
     tool_use_id: str | None = None
@@ -44,9 +44,9 @@ class AgentMeta(msgspec.Struct, rename="camel"):
 
 
 class Used(NamedTuple):
-    """What a request of the user has used at least; ``unknown`` are counts that may be higher.
+    """The least usage of a user's request; ``unknown`` are counts that may be higher.
 
-    ``is_current`` says that the message which makes the call at hand is written already.
+    ``is_current``: the message that makes the current call is already written.
     """
 
     tokens: int
@@ -65,7 +65,7 @@ class _Message(msgspec.Struct):
     usage: dict[str, Any] | None = None
 
     def makes(self, call: str) -> bool:
-        """Tell whether it makes a call of a tool, by the id of that."""
+        """Tell whether it makes the tool call with this id."""
         blocks = self.content if isinstance(self.content, list) else []
         return any(isinstance(each, dict) and each.get("id") == call for each in blocks)
 
@@ -78,13 +78,13 @@ class _Line(msgspec.Struct, rename="camel"):
 
 
 class SessionFiles:
-    """The files of a session, by the path of its transcript that hooks are told."""
+    """The files of a session, from the path of its transcript in the hook's input."""
 
     def __init__(self, transcript: str | None) -> None:
         self._main = Path(transcript) if transcript else None
 
     def agent(self, id_: str | None) -> AgentMeta | None:
-        """Return what is known of a sub-agent."""
+        """Return what is known about a sub-agent."""
         file = self._of(id_, ".meta.json")
         if file is None:
             return None
@@ -94,7 +94,7 @@ class SessionFiles:
             return None
 
     def asked(self, agent: str | None, prompt: str | None) -> str | None:
-        """Return what an agent was asked: a sub-agent by its prompt, the main one by the user.
+        """Return the prompt of a sub-agent, or the user's message to the main agent.
 
         ``prompt`` is the id of the user's request.
         """
@@ -115,11 +115,10 @@ class SessionFiles:
         return None
 
     def used(self, prompt: str | None, call: str, prices: Prices) -> Used:
-        """Add up what was used for a request of the user, as far as it is written by now.
+        """Add up the usage of a user's request, as far as it is written by now.
 
-        A tool is called by a message of a model, which has a usage. As long as the message with
-        the ``call`` is not written, nobody can tell what was used: Claude Code writes its files up
-        to 0.1 s late.
+        Each tool call is in a model's message, which has a usage. Until the message with the
+        ``call`` is written, the usage is unknown: Claude Code writes its files up to 0.1 s late.
         """
         if self._main is None or prompt is None:
             return _NOTHING
@@ -142,10 +141,11 @@ class SessionFiles:
                     usage = _usage(told.usage or {})
                     name = told.id or f"{file}:{number}"
                     known = requests.get(name)
-                    # A message is on a line for each of its blocks; the largest output is the last.
+                    # A message has a line for each of its blocks; the last one has the largest
+                    # output count.
                     if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
                         requests[name] = usage, told.model or ""
-        except OSError:  # what was used before is not known, so that the sums are too low
+        except OSError:  # earlier usage is unknown, so the totals are too low
             is_current = False
         counts = [token_count(usage) for usage, _ in requests.values()]
         costs = [cost_of(usage, model, prices) for usage, model in requests.values()]
@@ -158,7 +158,7 @@ class SessionFiles:
         )
 
     def note(self, notes: list[dict[str, Any]]) -> None:
-        """Write down decisions, so that they are in the record of the session.
+        """Append decisions, so that they are part of the session's record.
 
         Raises:
             OSError: they cannot be written.
@@ -168,7 +168,7 @@ class SessionFiles:
         folder = self._main.with_suffix("")
         folder.mkdir(exist_ok=True)
         lines = b"".join(msgspec.json.encode(note) + b"\n" for note in notes)
-        # Hooks of several calls run at once: one write each, at the end of the file.
+        # Hooks of several calls run at once: each appends with a single write.
         file = os.open(folder / GUARD_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(file, lines)
@@ -186,7 +186,7 @@ class SessionFiles:
 
 
 def _lines(file: Path, *with_one_of: bytes) -> Iterator[_Line]:
-    """Yield the lines of a transcript that hold one of these; a line that is torn is left out.
+    """Yield the lines of a transcript that contain one of these; incomplete lines are left out.
 
     Raises:
         OSError: it cannot be read, or is too large.
@@ -203,7 +203,7 @@ def _lines(file: Path, *with_one_of: bytes) -> Iterator[_Line]:
 
 
 def _text(content: Any) -> str | None:
-    """Return what was said; ``None`` for what a tool returned."""
+    """Return the text of a message; ``None`` for a tool result."""
     if isinstance(content, str):
         return content
     blocks = (

@@ -1,4 +1,4 @@
-"""Deciding: what a policy says of one event. A pure function, for every hook and the dry run."""
+"""Decides one event by a policy: a pure function, for every hook and the dry run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ amounts."""
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that the agent which answers handed on: to whom, and what came back, if anything did.
+    """A dispatch of the answering agent: its receiver and its result, if any.
 
-    ``after`` is how many calls of tools it had made when that came back.
+    ``after`` is the number of tool calls it had made before the result.
     """
 
     to: str
@@ -38,18 +38,18 @@ class Handed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is about to happen: a dispatch, a call of a tool, or an answer.
+    """Something that is about to happen: a dispatch, a tool call, or an answer.
 
-    ``sender`` and ``to`` are the ends of the dispatch; of a tool, of the dispatch that set the
-    agent ``to`` to work. ``sender`` is ``None`` for the program or the user. ``id`` names the
-    dispatch, ``parent`` the run that makes it. ``request`` is what the sender was asked itself.
-    ``calls`` are those of the agent that answers; ``other_calls`` is unknown where it may have made
-    more. ``handed`` is what it handed on, ``agents`` are names of agents that are known. ``at`` is
-    seconds since the epoch. ``shared`` is a receiver that reads the conversation so far, and not
-    only a prompt. ``tokens`` and ``cost_usd`` are what the tree has used by now, where that is told
-    as a whole. ``most_tokens`` and ``most_cost_usd`` are what a recorded one used in all. ``live``
-    is an event that has not happened yet: somebody waits for the decision. ``conversation`` is the
-    id of the conversation, where a framework has one. ``unknown`` names fields that nobody knows.
+    ``sender`` and ``to`` are the ends of the dispatch; for a tool call, of the dispatch that
+    started the agent ``to``. ``sender`` is ``None`` for the program or the user. ``id`` is the
+    dispatch's, ``parent`` the run that makes it. ``request`` is what the sender itself was asked.
+    ``calls`` are those of the answering agent; ``other_calls`` is unknown if it may have made more.
+    ``handed`` are its dispatches, ``agents`` the known names of agents. ``at`` is in seconds since
+    the epoch. ``shared``: the receiver reads the conversation so far, and not only a prompt.
+    ``tokens`` and ``cost_usd`` are the tree's usage so far, if reported as a total. ``most_tokens``
+    and ``most_cost_usd`` are the total usage of a recorded tree. ``live``: the event has not
+    happened yet, and the program waits for the decision. ``conversation`` is the id of the
+    conversation, if the framework has one. ``unknown`` names unknown fields.
     """
 
     on: Moment
@@ -84,10 +84,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the tree of an event has had before it.
+    """The counts of an event's tree before it.
 
-    ``of_parent`` are dispatches of its parent, ``running`` those without an answer yet, ``same``
-    those with its ends and task. Tokens, cost and seconds are ``None`` where nobody told them.
+    ``of_parent`` counts dispatches of its parent, ``running`` those without an answer yet, ``same``
+    those with the same ends and task. Tokens, cost and seconds are ``None`` if not reported.
     """
 
     dispatches: int = 0
@@ -100,7 +100,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """A rule that is broken: what happens, and what the caller is told."""
+    """A broken rule: the action, and the message to the caller."""
 
     rule: str
     action: Action
@@ -108,12 +108,13 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to happen.
+    """The decision about an event.
 
-    ``action``, ``rule`` and ``reason`` are those of the hardest rule that is broken; ``broken`` has
-    all. What asks a person is not ``allowed`` until somebody agrees. ``output`` is what the caller
-    may read of an answer. ``untold`` are rules that nobody can decide, as what they ask for was
-    not recorded; ``failed`` those that failed, with what happened. ``version`` is the policy's.
+    ``action``, ``rule`` and ``reason`` are those of the strictest broken rule; ``broken`` has all
+    broken ones. With the action `ask`, it is not ``allowed`` until a person agrees. ``output`` is
+    what the caller may read of an answer. ``untold`` are rules that cannot be decided because their
+    data was not recorded; ``failed`` are those that raised an error, with the error. ``version`` is
+    the policy's.
     """
 
     allowed: bool
@@ -128,11 +129,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _UntoldError(Exception):
-    """What a rule asks for is not known: it is named."""
+    """The data that a rule needs is unknown; the error names it."""
 
 
 class _UnsureError(Exception):
-    """All is known that a rule asks for, and it does not show whether the rule is broken."""
+    """All data that a rule needs is known, but does not show whether the rule is broken."""
 
 
 class _UndecidedError(Exception):
@@ -140,11 +141,11 @@ class _UndecidedError(Exception):
 
 
 def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
-    """Decide an event by a policy, with what its tree has had before.
+    """Decide an event by a policy, with the counts of its tree.
 
-    A rule that fails is ``failed``, and blocks where the policy is ``closed``, unless all that it
-    does is to warn or observe. Where a program waits (``live``), a rule that asks for what nobody
-    tells fails, too; a recording is not to blame for it.
+    A rule with an error is ``failed``, and blocks if the policy is ``closed``, unless its action is
+    only to warn or observe. If a program waits (``live``), a rule whose data is not reported fails
+    as well; for a recording it does not.
     """
     broken: list[Broken] = []
     untold: list[str] = []
@@ -152,7 +153,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
     output = event.output
     for rule in policy.rules:
         kind = rule.kind
-        name = rule.name or kind  # one that a program made may have none
+        name = rule.name or kind  # a rule made in a program may have none
         if event.on not in MOMENTS[kind]:
             continue
         try:
@@ -189,7 +190,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
         action=hardest.action if hardest else None,
         rule=hardest.rule if hardest else None,
         reason=hardest.reason if hardest else None,
-        # A person may still agree to what asks.
+        # With `ask`, a person may still agree.
         output=output if allowed or (hardest and hardest.action == "ask") else None,
         broken=tuple(broken),
         untold=tuple(untold),
@@ -199,7 +200,7 @@ def decide(policy: Policy, seen: Seen, event: Event) -> Decision:
 
 
 def failed_decision(policy: Policy, why: str, output: str | None = None) -> Decision:
-    """Return what is decided when the guard itself fails: as the policy says."""
+    """Return the decision when the guard itself fails, according to the policy."""
     failed = {"guard": why[:500]}
     if policy.on_error == "open":
         return Decision(allowed=True, output=output, failed=failed, version=policy.version)
@@ -217,7 +218,7 @@ def failed_decision(policy: Policy, why: str, output: str | None = None) -> Deci
 
 
 def failed_reason(rule: str, why: str = "") -> str:
-    """Say that a rule could not be decided, and that nothing passes therefore."""
+    """Say that a rule could not be decided, so nothing passes."""
     told = f" ({why})" if why.startswith("can't tell") else ""
     return (
         f"the guard could not decide `{rule}`{told}, and then the policy lets nothing pass: go on "
@@ -240,7 +241,7 @@ _NAMED = {
     "cost_usd": "cost",
     "running": "order of dispatches",
 }
-"""Fields as a sentence names them."""
+"""Names of fields in messages."""
 
 
 def _known(event: Event, *fields: str) -> None:
@@ -254,14 +255,14 @@ def _with_output(event: Event, output: str | None) -> Event:
 
 
 def _called(name: str | None) -> str:
-    """Quote a name in a sentence; it comes from a model, which may write anything."""
+    """Quote a name in a message; a model may have written anything."""
     return f"`{visible_line(name or 'the program')[:80]}`"
 
 
 def _depth(rule: Rule, _: Seen, event: Event) -> str | None:
     limit = rule.max_depth or 0
     if event.depth <= limit:
-        _known(event, "depth")  # one that is not known is at least this
+        _known(event, "depth")  # if unknown, it is at least this
         return None
     return (
         f"{_called(event.to)} would work at depth {event.depth}, and at most {limit} is allowed: "
@@ -303,7 +304,7 @@ def _fan_out(rule: Rule, seen: Seen, event: Event) -> str | None:
 
 
 def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
-    if event.shared and event.prompt is None:  # who is given control is given no task
+    if event.shared and event.prompt is None:  # a transfer has no task
         return None
     _known(event, "prompt", "sender", "to")
     limit = rule.max_same_task or 0
@@ -320,13 +321,13 @@ def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
         limit, spent = getattr(rule, f"max_{name}"), getattr(seen, name)
         spent = getattr(event, name, None) if spent is None else spent
         if spent is None or spent < limit:
-            _known(event, name)  # one that is not known is at least this
+            _known(event, name)  # if unknown, it is at least this
         most = getattr(event, f"most_{name}", None)
         if spent is None and most is not None and most <= limit:
             return None
         if spent is None:
-            # Before an agent has answered, nothing may have been used yet. What has a price is
-            # told without it where the price of the model is not known.
+            # Before an agent has answered, the usage may still be zero. Tokens are reported without
+            # a cost if the model's price is unknown.
             answered = seen.of_parent > seen.running
             if event.live and seen.tokens is None and not answered:
                 return None
@@ -343,7 +344,7 @@ def _spent(name: str, words: str) -> Callable[[Rule, Seen, Event], str | None]:
 
 def _edges(rule: Rule, _: Seen, event: Event) -> str | None:
     _known(event, "sender", "to")
-    if event.sender is None:  # a program that sets its first agents to work
+    if event.sender is None:  # a program that starts its first agents
         return None
     allowed = [
         receiver
@@ -361,7 +362,7 @@ def _edges(rule: Rule, _: Seen, event: Event) -> str | None:
 
 
 def _is_like(name: str, glob: str) -> bool:
-    # A name may hold brackets, which mean something else in a glob.
+    # A name may contain brackets, which have a meaning in globs.
     return name == glob or fnmatchcase(name, glob)
 
 
@@ -385,7 +386,7 @@ def _tools(rule: Rule, _: Seen, event: Event) -> str | None:
 
 
 def _context(rule: Rule, _: Seen, event: Event) -> str | None:
-    if event.shared:  # it reads the request itself
+    if event.shared:  # the receiver reads the request itself
         return None
     _known(event, "request", "prompt")
     request, prompt = event.request or "", event.prompt or ""
@@ -407,14 +408,14 @@ def _context(rule: Rule, _: Seen, event: Event) -> str | None:
 
 
 def _is_id(kind: str, text: str) -> bool:
-    """Tell an id: letters with digits (`R-77`), or a plain number of four digits or more."""
+    """Tell whether it is an id: letters with digits (`R-77`), or at least four digits."""
     if kind == "identifier":
         return any(letter.isdigit() for letter in text)
     return kind == "number" and _LONG_ID.fullmatch(text) is not None
 
 
 _LONGEST = 2_000_000
-"""Letters of an answer that rules look at, some 500,000 tokens: somebody waits for the decision."""
+"""The most characters of an answer that rules check, some 500,000 tokens: a caller waits."""
 
 
 def _readable(event: Event) -> None:
@@ -428,7 +429,7 @@ def _output(rule: Rule, _: Seen, event: Event) -> str | None:
     hits = _hits(rule, event)
     if not hits:
         return None
-    # What a schema or a finding says may quote the answer, and so a secret.
+    # The message of a schema or a finding may quote the answer, and so a secret.
     said = ON.text("; ".join(hits[:3]))
     told = f"the answer of {_called(event.to)} {said}"
     if rule.action not in ("block", "ask"):
@@ -437,7 +438,7 @@ def _output(rule: Rule, _: Seen, event: Event) -> str | None:
 
 
 def _hits(rule: Rule, event: Event) -> list[str]:
-    """Return what hits of ``any``, or of ``all`` when all do."""
+    """Return the hits of ``any``, or of ``all`` if all hit."""
     asked = rule.output
     if asked is None:
         return []
@@ -448,7 +449,7 @@ def _hits(rule: Rule, event: Event) -> list[str]:
 
 
 def _hit(check: Check, event: Event) -> str | None:
-    """Say what a check finds in an answer, without a word of a secret."""
+    """Return what a check finds in an answer, without quoting secrets."""
     text = event.output or ""
     if check.secrets is not None:
         return "holds secrets or personal data" if check.redaction.text(text) != text else None
@@ -468,7 +469,7 @@ def _hit(check: Check, event: Event) -> str | None:
 
 
 def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None, str | None]:
-    """Return why an answer is changed, and the answer with tags; the same when nothing hits."""
+    """Return why an answer is changed, and the answer with tags; unchanged when nothing hits."""
     _readable(event)
     now = _with_output(event, output)
     if output is None or not _hits(rule, now) or rule.output is None:
@@ -480,12 +481,12 @@ def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None,
 
 
 def _found(check: Check, event: Event) -> str | None:
-    """Ask about the dispatch of an answer as a whole."""
+    """Run a finding on the whole dispatch of an answer."""
     from .answers import ask_function, ask_rubric, find
 
     if check.function is not None:
         return ask_function(check.function, event)
-    if event.shared:  # it answers all that was said before, which no dispatch has
+    if event.shared:  # it answers the whole conversation, which is not part of the dispatch
         raise _UnsureError
     _known(event, "prompt", "request")
     if check.rubric is not None:
@@ -513,4 +514,4 @@ _CHECKS: dict[str, Callable[[Rule, Seen, Event], str | None]] = {
     "required_context": _context,
     "output": _output,
 }
-"""How each check is made."""
+"""The function for each check."""

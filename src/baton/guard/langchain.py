@@ -2,8 +2,8 @@
 
     desk = create_agent(model, tools, name="desk", middleware=[GuardMiddleware(guard)])
 
-Each agent gets one. Open ``guard.run(request=...)`` around what asks several agents in turn, such
-as a graph whose nodes are agents.
+Each agent gets one. Open ``guard.run(request=...)`` around code that runs several agents in turn,
+such as a graph whose nodes are agents.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class _State(AgentState[Any]):  # type: ignore[misc]
 
 
 class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
-    """Asks a guard before tools run and agents start, and before answers of agents are read.
+    """Asks a guard before tools run, before agents start, and before their answers are read.
 
     Args:
-        guard: what is asked.
-        agent: the agent's name, where ``create_agent`` was given none.
+        guard: the guard.
+        agent: the agent's name, if ``create_agent`` was given none.
     """
 
     state_schema = _State
@@ -49,7 +49,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
 
     @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Ask whether the agent may start; if not, its answer is the reason."""
+        """Check whether the agent may start; if not, its answer is the reason."""
         named = get_config().get("metadata", {}).get("lc_agent_name")
         agent = str(self._agent or named or "agent")
         messages = state["messages"]
@@ -62,12 +62,12 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
 
     @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
     async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
-        """Do what :meth:`before_agent` does."""
+        """Like :meth:`before_agent`."""
         done: dict[str, Any] = self.before_agent(state, runtime)
         return done
 
     def after_model(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
-        """Tell what the model used."""
+        """Report the model's usage."""
         said = state["messages"][-1]
         used = getattr(said, "usage_metadata", None)
         place = _place(state)
@@ -83,17 +83,17 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
             )
 
     async def aafter_model(self, state: _State, runtime: Any) -> None:
-        """Do what :meth:`after_model` does."""
+        """Like :meth:`after_model`."""
         self.after_model(state, runtime)
 
     def after_agent(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
-        """Note that the agent is done."""
+        """Record that the agent has finished."""
         place = _place(state)
         if place is not None:
             self._guard.stop(place)
 
     async def aafter_agent(self, state: _State, runtime: Any) -> None:
-        """Do what :meth:`after_agent` does."""
+        """Like :meth:`after_agent`."""
         self.after_agent(state, runtime)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -108,7 +108,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
             return _refused(request, refused)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Do what :meth:`wrap_tool_call` does."""
+        """Like :meth:`wrap_tool_call`."""
         place = _place(request.state)
         if place is None:
             return await handler(request)
@@ -123,7 +123,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
         if isinstance(result, ToolMessage):
             return _with_content(result, call.read_blocks(result.content))
         if isinstance(result, Command):
-            # What hands control on names the next node.
+            # A command that transfers control names the next node.
             for to in _names(result.goto):
                 self._guard.granted[call.by.tree, to] = self._guard.start(
                     to, by=call.by, transfer=True
@@ -138,7 +138,7 @@ def _place(state: Any) -> Place | None:
 
 
 def _asked(request: Any) -> dict[str, Any]:
-    """Return what is called, and the agent that it hands work to where its function shows that."""
+    """Return the tool call, and its receiving agent if the tool's function shows it."""
     name, arguments = request.tool_call["name"], request.tool_call["args"]
     tool = request.tool
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
@@ -166,7 +166,7 @@ def _text(message: Any) -> str:
 def _with_content(message: ToolMessage, content: Any) -> ToolMessage:
     if content == message.content:
         return message
-    # An artifact is what the program may read besides; it may hold what was replaced.
+    # An artifact is extra data for the program; it may contain the replaced text.
     return message.model_copy(update={"content": content, "artifact": None})
 
 
@@ -182,7 +182,7 @@ def _names(goto: Any) -> list[str]:
 
 
 def _read_update(call: Call, request: Any, command: Command[Any]) -> Command[Any]:
-    """Return a command whose messages the caller may read; a tool may answer by one."""
+    """Return a command with messages that the caller may read; a tool may return a command."""
     update = command.update
     if not isinstance(update, dict) or not update.get("messages") or not call.started:
         return command

@@ -3,8 +3,8 @@
     desk = guarded(guard, Agent(name="desk", tools=[lab.as_tool("ask_lab", "Ask the lab.")]))
     await Runner.run(desk, message)
 
-Agents that it hands over to, or has as tools, are guarded with it. Tools that OpenAI itself runs
-(web search, code) are not seen before they run.
+Agents that it hands off to, or has as tools, are guarded with it. Tools that OpenAI itself runs
+(web search, code) cannot be checked before they run.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from .runtime import Guard, Place
 __all__ = ["guarded"]
 
 _KEPT = 10_000
-"""Runs whose agents are remembered; of one that broke off nobody says that it is over."""
+"""The most runs whose agents are remembered: no hook reports the end of an aborted run."""
 AnyAgent = TypeVar("AnyAgent", bound=Agent[Any])
 
 
 def guarded(guard: Guard, agent: AnyAgent) -> AnyAgent:
-    """Have an agent, and all that it hands work to, ask a guard; returns the agent.
+    """Make an agent and all its receivers ask a guard; returns the agent.
 
-    A tool, hand-off or answer that is refused gives the model the reason. Where a rule says `ask`,
-    the guard's own `ask` is called.
+    For a refused tool, hand-off or answer the model gets the reason. If a rule says `ask`, the
+    guard's own `ask` is called.
     """
     _Guarded(guard).take(agent)
     return agent
 
 
 class _Run(NamedTuple):
-    """A run, which keeps what it is known by, and where its agents are at work."""
+    """A run, with its key, and the places of its agents."""
 
     usage: Any
     call: Call | None
@@ -55,7 +55,7 @@ class _Guarded:
         self._runs: OrderedDict[tuple[int, int], _Run] = OrderedDict()
 
     def take(self, agent: Any) -> None:
-        """Change an agent, and those that it knows."""
+        """Add hooks to an agent, and to the agents that it knows."""
         if id(agent) in self._seen or not isinstance(agent, Agent):
             return
         self._seen[id(agent)] = agent
@@ -65,19 +65,19 @@ class _Guarded:
         async def get_all_tools(run_context: Any) -> list[Any]:
             return [self._tool(each) for each in await offered(run_context)]
 
-        # Tools of MCP servers are known only when a model is asked.
+        # Tools of MCP servers are only known when a model is called.
         agent.get_all_tools = get_all_tools
         for tool in agent.tools:
             self.take(getattr(tool, "_agent_instance", None))
         agent.handoffs = [self._handoff(agent, each) for each in agent.handoffs]
 
     def place(self, context: Any, agent: Any) -> Place | None:
-        """Return where an agent of a run is at work."""
+        """Return the place of an agent of a run."""
         run = self._runs.get(self._key(context))
         return None if run is None else run.places.get(agent.name)
 
     def enter(self, context: Any, agent: Any) -> None:
-        """Ask whether an agent may start; one that was handed control has been asked about."""
+        """Check whether an agent may start; a transfer has been checked already."""
         key = self._key(context)
         run = self._runs.setdefault(key, _Run(context.usage, current_call(self.guard), {}))
         if agent.name not in run.places:
@@ -88,14 +88,14 @@ class _Guarded:
             self._runs.popitem(last=False)
 
     def leave(self, context: Any) -> None:
-        """Note that a run is over."""
+        """Record that a run has ended."""
         run = self._runs.pop(self._key(context), None)
         for place in run.places.values() if run is not None else ():
             self.guard.stop(place)
 
     def _key(self, context: Any) -> tuple[int, int]:
-        # All contexts of a run share its usage, and so does the run of an agent as a tool; that is
-        # inside of another call.
+        # All contexts of a run share its usage, and so does the run of an agent as a tool, which is
+        # inside another call.
         return id(context.usage), id(current_call(self.guard))
 
     def _tool(self, tool: Any) -> Any:
@@ -162,12 +162,13 @@ class _Guarded:
 
 
 _REFUSED: ContextVar[str | None] = ContextVar("baton_guard_refused", default=None)
-"""Why a hand-off was refused. Who would have given control away keeps it then: it is handed control
-by itself, and reads the reason in place of the name of the next agent."""
+"""Why a hand-off was refused. The sender then keeps control: it is handed control by itself, and
+reads the reason in place of the name of the next agent.
+"""
 
 
 class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
-    """Hears when an agent starts and what its model used, beside the hooks that the agent has."""
+    """Receives agent starts and model usage, in addition to the agent's own hooks."""
 
     def __init__(self, guarded: _Guarded, own: Any) -> None:
         self._guarded = guarded
@@ -218,7 +219,7 @@ class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
 
 
 def _said(items: Any) -> str | None:
-    """Return what an agent is asked: the last text of what it is given."""
+    """Return an agent's prompt: the last text of its input."""
     last = items[-1] if isinstance(items, list) and items else items
     content = last.get("content") if isinstance(last, dict) else last
     if isinstance(content, list):

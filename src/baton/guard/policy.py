@@ -1,4 +1,4 @@
-"""Policies: one file that says what agents may do, and what happens when they do more.
+"""Policies: a file that says what agents may do, and what happens when they do more.
 
     version: "2"
     on_error: closed
@@ -11,7 +11,7 @@
       - output: {all: [{secrets: [secrets, email]}]}
         action: redact
 
-Each rule has one check. A depth of 10 holds where no rule says another one.
+Each rule has one check. Without a rule about depth, the limit is 10.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ from baton.model.redact import Redaction, kinds_named, redaction_of
 
 Moment = Literal["dispatch", "tool", "output"]
 Action = Literal["block", "ask", "redact", "warn", "observe"]
-"""What happens when a rule is broken. ``observe`` lets everything pass, and says what would not."""
+"""What happens when a rule is broken. ``observe`` lets everything pass, and reports what would
+not.
+"""
 DEEPEST = 25
-"""The deepest that a policy may allow. Each level repeats the task in fewer words, and nobody who
-wants 25 levels has seen what the last one was asked."""
+"""The greatest depth that a policy may allow. Each level shortens the task; after 25 levels nothing
+useful is left of it.
+"""
 USUAL_DEPTH = 10
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,60}\Z")
 PLACES: Fields = {
@@ -47,7 +50,7 @@ PLACES: Fields = {
     "depth": NUMBER,
     "on": Field("text", ("dispatch", "tool", "output")),
 }
-"""What a rule may be limited to: the two ends of a dispatch, its depth, a tool, and the moment."""
+"""Fields that may limit a rule: the two ends of a dispatch, its depth, a tool, and the moment."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
@@ -60,10 +63,11 @@ Found = Literal[
     "result_contradicted",
     "result_used",
 ]
-"""Findings that can be made while an agent runs: of a request, a prompt, an answer, and what the
-agent that answers did before."""
+"""Findings that work while an agent runs: from a request, a prompt, an answer, and what the
+answering agent did before.
+"""
 OF_WORK = ("claims_supported", "announced_dispatch", "result_contradicted", "result_used")
-"""Those that need what the agent did."""
+"""Findings that need the agent's steps."""
 
 
 class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,12 +75,12 @@ class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
 
 class Check(_Strict, dict=True):
-    """What is looked for in an answer; exactly one of these.
+    """What to look for in an answer; exactly one field.
 
-    ``pattern``, ``secrets`` (kinds, as of ``redact:`` of a config) and ``finding`` hit when they
-    are found; ``lacks`` (a pattern) and ``json_schema`` when the answer does not match or fit.
-    ``rubric`` (a name, or a file beside the policy) asks the ``judge`` of the policy, ``function``
-    what the program registered by :func:`baton.guard.output_check`.
+    ``pattern``, ``secrets`` (kinds, as in ``redact:`` of a config) and ``finding`` hit when they
+    are found; ``lacks`` (a pattern) and ``json_schema`` when the answer does not match. ``rubric``
+    (a name, or a file beside the policy) asks the policy's ``judge``, ``function`` calls a function
+    registered by :func:`baton.guard.output_check`.
     """
 
     pattern: str | None = None
@@ -89,7 +93,7 @@ class Check(_Strict, dict=True):
 
     @cached_property
     def judge(self) -> str | dict[str, Any] | None:
-        """The judge of the policy, which hands it on."""
+        """The judge, set by the policy."""
         return None
 
     @cached_property
@@ -99,7 +103,7 @@ class Check(_Strict, dict=True):
 
     @property
     def kind(self) -> str:
-        """The name of what is set."""
+        """The name of the field that is set."""
         return next(name for name in self.__struct_fields__ if getattr(self, name) is not None)
 
     @cached_property
@@ -109,14 +113,14 @@ class Check(_Strict, dict=True):
 
     @cached_property
     def fits(self) -> Callable[[Any], str | None]:
-        """What says how a value does not fit the schema."""
-        from baton.evaluators.matching.texts import schema_check  # brings jsonschema along
+        """The validator of the schema."""
+        from baton.evaluators.matching.texts import schema_check  # imports jsonschema
 
         return schema_check(self.json_schema or {}, "json_schema")
 
     @cached_property
     def redaction(self) -> Redaction:
-        """What is replaced in an answer."""
+        """What to replace in an answer."""
         if self.secrets is not None:
             return Redaction(kinds=kinds_named(self.secrets, "secrets"))
         own = redaction_of({"patterns": {"pattern": self.pattern or ""}})
@@ -136,17 +140,17 @@ class Output(_Strict):
 
 
 class Rule(_Strict, dict=True):
-    """One check, what happens when it is broken, and for which dispatches and tools it is.
+    """One check, the action when it is broken, and the dispatches and tools that it applies to.
 
-    Limits count in the tree of one request of a user. ``max_depth`` is the depth of a dispatch, 1
-    where the first agent makes it; ``max_dispatches`` those of the tree, ``max_per_parent`` those
-    of one run, ``max_fan_out`` those of one run that are not answered yet. ``max_tokens``,
-    ``max_cost_usd`` and ``max_seconds`` allow nothing new once they are reached.
-    ``max_same_task`` is how often one agent may give another the same task. ``allowed_edges``
-    lists the receivers of each sender, ``allowed_tools`` tools as permissions do
-    (``Bash(git:*)``). ``required_context`` is ``ids``, or patterns: what of the request matches
-    them has to be in the prompt. ``output`` is looked at before the caller reads it.
-    ``reason`` is what the caller is told; ``for`` a filter like ``from:desk to:lab* depth:>=2``.
+    Limits apply to the tree of one user request. ``max_depth`` is the depth of a dispatch, 1 if the
+    first agent makes it; ``max_dispatches`` counts those of the tree, ``max_per_parent`` those of
+    one run, ``max_fan_out`` those of one run without an answer yet. ``max_tokens``,
+    ``max_cost_usd`` and ``max_seconds`` allow nothing new once they are reached. ``max_same_task``
+    is how often one agent may give another the same task. ``allowed_edges`` lists the receivers of
+    each sender, ``allowed_tools`` lists tools like permissions (``Bash(git:*)``).
+    ``required_context`` is ``ids``, or patterns: text of the request that matches has to be in the
+    prompt. ``output`` is checked before the caller reads it. ``reason`` is the message to the
+    caller; ``for`` is a filter like ``from:desk to:lab* depth:>=2``.
     """
 
     name: str = ""
@@ -173,7 +177,7 @@ class Rule(_Strict, dict=True):
 
     @cached_property
     def places(self) -> Filter:
-        """For what it is."""
+        """The moments that it applies to."""
         return filter_of(self.for_, PLACES)
 
     @cached_property
@@ -184,7 +188,7 @@ class Rule(_Strict, dict=True):
 
 
 CHECKS = tuple(Rule.__struct_fields__[4:])
-"""The checks that a rule may have."""
+"""The possible checks of a rule."""
 _OF_SPENDING = ("max_tokens", "max_cost_usd", "max_seconds")
 MOMENTS: dict[str, tuple[Moment, ...]] = {
     **dict.fromkeys(CHECKS, ("dispatch",)),
@@ -196,11 +200,11 @@ MOMENTS: dict[str, tuple[Moment, ...]] = {
 
 
 class Policy(_Strict):
-    """Rules, and what happens when one of them cannot be decided.
+    """Rules, and what happens when a rule cannot be decided.
 
-    ``on_error`` is ``closed`` (nothing passes that could not be decided) or ``open``. ``version``
-    is your own name for this state of the policy; decisions carry it. ``judge`` is who is asked
-    what a rubric says: a model, or a mapping as in a config.
+    ``on_error`` is ``closed`` (what could not be decided does not pass) or ``open``. ``version`` is
+    your own name for this state of the policy; decisions contain it. ``judge`` applies rubrics: a
+    model, or a mapping as in a config.
     """
 
     version: str = ""
@@ -257,7 +261,7 @@ def read_policy(document: Document) -> Policy:
 
 
 def with_usual_depth(policy: Policy) -> Policy:
-    """Put the usual limit of depth before the rules, unless one of them holds for all depths."""
+    """Add the default limit of depth before the rules, unless one of them applies to all depths."""
     if any(rule.max_depth is not None and not rule.places for rule in policy.rules):
         return policy
     named = {rule.name for rule in policy.rules}
@@ -274,7 +278,7 @@ def named_agents(policy: Policy) -> set[str]:
 
 
 def _never(rule: Rule) -> Iterator[str]:
-    """Say why a rule would never be asked, such as `max_depth` for `tool:search`."""
+    """Say why a rule would never apply, such as `max_depth` for `tool:search`."""
     moments = MOMENTS[rule.kind]
     about = " or ".join({"tool": "call of a tool", "output": "answer"}.get(m, m) for m in moments)
     for term in rule.places.terms:
@@ -285,10 +289,10 @@ def _never(rule: Rule) -> Iterator[str]:
 
 
 def validated(policy: Policy) -> Policy:
-    """Return a policy that a program made, if each of its rules can do what it says.
+    """Check a policy that a program made, and return it.
 
     Raises:
-        InputError: every rule that cannot.
+        InputError: lists every rule that is not valid.
     """
     problems: list[Problem] = []
     for each in (check for rule in policy.rules if rule.output for check in rule.output.checks):
@@ -305,7 +309,7 @@ def validated(policy: Policy) -> Policy:
 
 
 def _faults(rule: Rule) -> list[tuple[Steps, str]]:
-    """Return what is wrong with a rule, and where in it."""
+    """Return the problems of a rule, with their paths."""
     faults: list[tuple[Steps, str]] = []
 
     def check(at: Steps, make: Callable[[], object]) -> None:

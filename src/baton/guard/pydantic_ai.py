@@ -2,7 +2,7 @@
 
     desk = Agent(model, name="desk", tools=[ask_lab], capabilities=[GuardCapability(guard)])
 
-Each agent gets one, with a name of its own.
+Each agent gets its own, and needs a distinct name.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["GuardCapability"]
 
 
 class GuardCapability(AbstractCapability[Any]):
-    """Asks a guard before tools run and agents start, and before answers of agents are read.
+    """Asks a guard before tools run, before agents start, and before their answers are read.
 
     Args:
-        guard: what is asked.
-        approvals: where a rule says `ask`, the call waits for an approval; for agents among whose
-            ``output_type`` is ``DeferredToolRequests``.
+        guard: the guard.
+        approvals: if a rule says `ask`, the call waits for an approval; for agents with
+            ``DeferredToolRequests`` in their ``output_type``.
     """
 
     def __init__(self, guard: Guard, *, approvals: bool = False) -> None:
@@ -36,10 +36,10 @@ class GuardCapability(AbstractCapability[Any]):
         self._places: dict[str, Place] = {}
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
-        """Ask whether the agent may start.
+        """Check whether the agent may start.
 
         Raises:
-            RefusedError: it may not. The tool in which it would start returns the reason.
+            RefusedError: it may not. The tool that would start it returns the reason.
         """
         name = ctx.agent.name if ctx.agent is not None and ctx.agent.name else "agent"
         place = begin_run(self._guard, name, ctx.prompt, shared=bool(ctx.messages))
@@ -51,7 +51,7 @@ class GuardCapability(AbstractCapability[Any]):
             self._guard.stop(place)
 
     async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
-        """Tell what the model used."""
+        """Report the model's usage."""
         del request_context
         used, place = response.usage, self._places.get(ctx.run_id)
         if place is not None:
@@ -99,7 +99,7 @@ class GuardCapability(AbstractCapability[Any]):
 
 
 def _function(ctx: Any, name: str) -> Any:
-    """Return the function of a tool; ``None`` where it has none, or comes from elsewhere."""
+    """Return the function of a tool; ``None`` if it has none, or is not a local function."""
     tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
     tool = tools.get(name) if tools else None
     held = getattr(getattr(tool, "toolset", None), "tools", None)

@@ -1,4 +1,4 @@
-"""The dry run: what a policy would have decided about recorded runs; and cases of a policy."""
+"""The dry run: what a policy would have decided about recordings; and cases of a policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .state import Store
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that a recorded event breaks: where it was, and what the caller would be told."""
+    """A rule that a recorded event breaks: its place, and the message to the caller."""
 
     trace: str
     turn: str
@@ -52,11 +52,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DryRun(msgspec.Struct, kw_only=True):
-    """What a policy says of recordings.
+    """The result of a policy for recordings.
 
-    ``events`` counts what was decided, by its moment. ``left_out`` is what would not have happened
-    any more, below a dispatch that is blocked. ``untold`` counts for each rule events that do not
-    tell what it asks for, ``failed`` has the first failure of each rule.
+    ``events`` counts decided events by their moment. ``left_out`` counts events below a blocked
+    dispatch, which would not have happened. ``untold`` counts for each rule the events without the
+    data it needs, ``failed`` has the first error of each rule.
     """
 
     version: str
@@ -69,14 +69,14 @@ class DryRun(msgspec.Struct, kw_only=True):
 
     @property
     def blocked(self) -> list[Held]:
-        """What would not have passed, or only with the consent of a person."""
+        """What would not have passed, or only with a person's approval."""
         return [each for each in self.held if each.action in ("block", "ask")]
 
 
 def dry_run(policy: Policy, traces: Iterable[Trace]) -> DryRun:
     """Decide all events of recordings; each turn is a tree of its own.
 
-    Below a dispatch that is blocked nothing is decided, as it would not have happened.
+    Events below a blocked dispatch are not decided, since they would not have happened.
     """
     found = DryRun(version=policy.version)
     for trace in traces:
@@ -135,7 +135,7 @@ def _decided(
 def _is_read(dispatch: Dispatch) -> bool:
     """Tell whether there is an answer that the caller reads.
 
-    Who was given control answers somebody else, and what failed has no answer.
+    A transferred agent answers another reader, and a failed dispatch has no answer.
     """
     if dispatch.result is not None:
         return True
@@ -143,7 +143,7 @@ def _is_read(dispatch: Dispatch) -> bool:
 
 
 def events_of(trace: Trace, turn: Turn) -> list[Event]:
-    """Return what happened in a turn as events, in the order of time as far as it is recorded.
+    """Return the events of a turn, in the order of time as far as it is recorded.
 
     Without times a run's steps follow each other, and a dispatch has its answer before the next
     one is made, unless they were issued together.
@@ -152,8 +152,8 @@ def events_of(trace: Trace, turn: Turn) -> list[Event]:
         found = list(_Walk(trace, turn).events())
     used = sum_usage([run.usage for run in turn.runs])
     if used is not None and used.complete:
-        # What a turn used by one moment is told for few of them; what it used in all is enough for
-        # a limit that it never reached.
+        # The usage up to one moment is rarely recorded; the total is enough for a limit that it
+        # never reached.
         most = {"most_tokens": token_count(used), "most_cost_usd": used.cost_usd}
         found = [msgspec.structs.replace(each, **most) for each in found]
     times = [each.at for each in found]
@@ -163,7 +163,7 @@ def events_of(trace: Trace, turn: Turn) -> list[Event]:
 
 
 class _Walk:
-    """Goes through the runs of a turn, each below the dispatch that set it to work."""
+    """Walks through the runs of a turn, each below the dispatch that started it."""
 
     def __init__(self, trace: Trace, turn: Turn) -> None:
         self._trace, self._turn = trace, turn
@@ -275,14 +275,14 @@ class _Walk:
         )
 
     def _receiver(self, dispatch: Dispatch) -> AgentRun | None:
-        """Return the run that answers; ``None`` where that is not all that was done for it."""
+        """Return the answering run; ``None`` if other runs contributed to the answer."""
         runs = [self._runs[id_] for id_ in dispatch.runs if id_ in self._runs]
         if len(runs) != 1 or not known(self._trace, runs[0], "steps.tool_call"):
             return None
         return runs[0]
 
     def _handed(self, run: AgentRun) -> Iterator[Handed]:
-        """Yield what a run handed on, each with the number of calls before its result."""
+        """Yield the dispatches of a run, each with the number of calls before its result."""
         for step in run.steps:
             if isinstance(step, HandedOff) and step.dispatch in self._dispatches:
                 handed = self._dispatches[step.dispatch]
@@ -325,7 +325,7 @@ def _text(content: Content | None) -> str | None:
 
 
 class _Sent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
-    """The event of a case. Of a tool, ``to`` is the agent that calls it."""
+    """The event of a case. For a tool, ``to`` is the agent that calls it."""
 
     sender: str | None = None
     to: str = ""
@@ -338,11 +338,11 @@ class _Sent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"s
 
 
 class GuardCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A case of a policy: one event, what was before it, and what should be decided.
+    """A case of a policy: one event, the state before it, and the expected decision.
 
-    Exactly one of ``dispatch``, ``tool`` and ``output`` is given. ``seen`` is what the tree has had
-    before. ``expect`` is an action, or ``allow`` where no rule is broken; ``rule`` names the rule
-    that decides, ``reads`` is what the caller may read of an answer.
+    Exactly one of ``dispatch``, ``tool`` and ``output`` is given. ``seen`` are the tree's counts
+    before it. ``expect`` is an action, or ``allow`` if no rule is broken; ``rule`` names the
+    deciding rule, ``reads`` is what the caller may read of an answer.
     """
 
     name: str
@@ -360,7 +360,7 @@ class _Cases(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class CaseOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy decided in a case; ``problem`` says what differs, ``None`` = as expected."""
+    """The decision in a case; ``problem`` says what differs, ``None`` = as expected."""
 
     name: str
     decision: Decision
@@ -371,8 +371,8 @@ def read_cases(document: Document, policy: Policy) -> list[GuardCase]:
     """Read cases of a policy.
 
     Raises:
-        InputError: every problem, with its line and the nearest name; a rule that the policy does
-            not have is one.
+        InputError: every problem, with its line and a similar name; also a rule that the policy
+            does not have.
     """
     rules = [rule.name for rule in policy.rules]
     cases = document.convert(document.value(), _Cases).cases
@@ -397,7 +397,7 @@ def read_cases(document: Document, policy: Policy) -> list[GuardCase]:
 
 
 def try_case(policy: Policy, case: GuardCase) -> CaseOutcome:
-    """Decide the event of a case, and compare with what should be decided."""
+    """Decide the event of a case, and compare with the expected decision."""
     on = next(name for name in _MOMENTS if getattr(case, name) is not None)
     event = Event(on=on, tree="case", **msgspec.structs.asdict(getattr(case, on)))
     decision = decide(policy, case.seen, event)

@@ -1,4 +1,4 @@
-"""Guards in a program: what asks a policy before a dispatch, a tool and an answer.
+"""Guards in a program: ask a policy before a dispatch, a tool call and an answer.
 
     from baton.guard import Guard
 
@@ -9,8 +9,9 @@
         with guard.dispatch("lab", prompt):
             answer = guard.output(lab(prompt))
 
-What is not allowed raises ``baton.model.RefusedError``, whose text is the reason to hand to the
-model. Functions that ``baton.agent`` and ``baton.tool`` mark ask by themselves inside of ``run``.
+What is not allowed raises ``baton.model.RefusedError``; its text is the reason to give to the
+model. Functions that are marked with ``baton.agent`` and ``baton.tool`` ask automatically inside
+``run``.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ T = TypeVar("T")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a program is: in which tree, which agent is at work, and on which dispatch.
+    """The program's place: its tree, the running agent, and its dispatch.
 
-    ``id`` names the dispatch, in the tree of its first agent the tree itself. ``agent`` is ``None``
-    until the first agent starts. ``request`` is what the agent was asked, ``asked`` what its sender
-    was asked itself. It is plain data, which a framework may keep with its own state.
+    ``id`` is the dispatch's; for the first agent, the tree's. ``agent`` is ``None`` until the first
+    agent starts. ``request`` is the agent's prompt, ``asked`` its sender's own prompt. It is plain
+    data that a framework may store with its own state.
     """
 
     tree: str
@@ -57,15 +58,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: str | None = None
     asked: str | None = None
     by: str = ""
-    """The dispatch in which that of this agent was made."""
+    """The parent of this agent's dispatch."""
     untold: bool = False
-    """Whether the agent answers all that was said before, and not a prompt of its sender."""
+    """Whether the agent answers the whole conversation, and not a prompt of its sender."""
     runs: list[str] = []
     """The agents that the program itself has started from here."""
 
 
 class _Work:
-    """What an agent did since it was set to work; ``is_whole`` where the results are told, too."""
+    """What an agent did since it started; ``is_whole`` if results are included."""
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
@@ -73,7 +74,7 @@ class _Work:
         self.is_whole = True
 
     def got(self, dispatch: str, result: str | None) -> None:
-        """Note what came back of work that was handed on."""
+        """Record the result of a dispatch."""
         handed = self.handed.get(dispatch)
         if handed is not None:
             self.handed[dispatch] = msgspec.structs.replace(
@@ -82,9 +83,9 @@ class _Work:
 
 
 _MOST_AGENTS = 1000
-"""Names of agents that a guard remembers: a program that makes up names has no end of them."""
+"""The most names of agents that a guard remembers: a program may generate names without end."""
 _MOST_WORK = 10_000
-"""Agents whose work is remembered: of one that was given control no caller reads an answer."""
+"""The most agents whose work is remembered: no caller reads the answer after a transfer."""
 
 
 class Guard:
@@ -92,16 +93,16 @@ class Guard:
 
     Args:
         policy: the policy, or its file.
-        store: the state of trees, or its file, which several processes may share, or the address of
-            a server (`http://...`), which machines may share; in memory when left out.
-        prices: what models cost, by their names, for what frameworks tell of requests; by
-            genai-prices, where that is installed, when left out.
-        tracers: the provider of OpenTelemetry that makes the spans; the global one when left out.
-        ask: is asked where a rule says `ask`, and tells whether somebody agrees; without it a
-            framework asks in its own way where it has one, and else what asks is refused.
+        store: the state of trees; a file, which several processes may share; or the address of a
+            server (`http://...`), which machines may share. In memory by default.
+        prices: prices of models by name, for the usage that frameworks report; by default from
+            genai-prices, if installed.
+        tracers: OpenTelemetry's tracer provider for the spans; by default the global one.
+        ask: called if a rule says `ask`; returns whether a person agrees. Without it, the framework
+            asks in its own way if it has one; otherwise the action is refused.
 
     Raises:
-        InputError: a policy or a file with faults.
+        InputError: a policy or a file with errors.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class Guard:
     ) -> None:
         held = validated(policy) if isinstance(policy, Policy) else load_policy(policy)
         self.policy = with_usual_depth(held)
-        # What a server counts for all is asked by rules alone: without them nobody waits for it.
+        # Only rules need the server's counts: without such rules no request is made.
         opened = open_state(store)
         self.store = open_state(None) if opened.is_remote and not counts(self.policy) else opened
         self.prices: Prices = prices or {}
         self.granted: dict[tuple[str, str], Place] = {}
-        """Control that was given away, by tree and agent, until that agent starts."""
+        """Pending transfers, by tree and agent, until that agent starts."""
         self.work: dict[str, _Work] = {}
-        """What agents did, by their dispatches, where a rule asks for that."""
+        """What agents did, by their dispatches, if a rule needs it."""
         self._agents = named_agents(self.policy)
         checks = [c for rule in self.policy.rules if rule.output for c in rule.output.checks]
         self._wants_work = any(check.finding in OF_WORK for check in checks)
@@ -136,12 +137,12 @@ class Guard:
     def run(
         self, agent: str | None = None, request: Any = None, *, tree: str | None = None
     ) -> Iterator[str]:
-        """Guard all that happens in this block: the tree of one request. Gives the tree's id.
+        """Guard everything in this block: the tree of one request. Yields the tree's id.
 
         Args:
-            agent: who works on it first; the first agent that starts when left out.
+            agent: the first agent; by default the first one that starts.
             request: what the user asks for.
-            tree: the id of a tree to go on with, of another process or from before a restart.
+            tree: the id of a tree to continue, from another process or from before a restart.
         """
         place = self.begin(agent, request, tree=tree)
         with self.at(place), watched_by(self):
@@ -149,7 +150,7 @@ class Guard:
 
     @contextmanager
     def dispatch(self, to: str, prompt: Any = None) -> Iterator[Place]:
-        """Ask whether the agent at work may hand work on; in the block the receiver is at work.
+        """Check whether the agent may make a dispatch; in the block the receiver is running.
 
         Raises:
             RefusedError: it may not.
@@ -163,20 +164,20 @@ class Guard:
             self.forget(place)
 
     def tool(self, name: str, arguments: Any = None) -> Decision:
-        """Ask whether the agent at work may call a tool.
+        """Check whether the running agent may call a tool.
 
         Raises:
             RefusedError: it may not.
         """
         place = self._here()
-        if place.id in self.work:  # nobody tells what came of it
+        if place.id in self.work:  # the result is not reported
             self.work[place.id].is_whole = False
         return self.call(place, name, arguments)
 
     def output(self, answer: Any) -> Any:
-        """Return what the caller may read of the answer of the agent at work.
+        """Return what the caller may read of the running agent's answer.
 
-        It is the answer itself, unless a rule replaces parts of it by tags.
+        This is the answer itself, unless a rule replaces parts of it with tags.
 
         Raises:
             RefusedError: the caller may not read it.
@@ -184,7 +185,7 @@ class Guard:
         return self.answer(self._here(), answer)
 
     async def output_later(self, answer: Any) -> Any:
-        """Do what :meth:`output` does, while other tasks go on, as a model may be asked.
+        """Like :meth:`output`, without blocking other tasks, as a model may be called.
 
         Raises:
             RefusedError: the caller may not read it.
@@ -192,17 +193,17 @@ class Guard:
         return await self.later(self.output, answer)
 
     async def later(self, work: Callable[..., T], *given: Any) -> T:
-        """Do something that decides an answer: in a thread where a model is asked, else at once."""
+        """Decide an answer: in a thread if a model is called, else directly."""
         if not self._asks_models:
             return work(*given)
-        import asyncio  # an import of 15 ms, which an async program has done
+        import asyncio  # an import of 15 ms; an async program has it already
 
         return await asyncio.to_thread(work, *given)
 
     def begin(
         self, agent: str | None = None, request: Any = None, *, tree: str | None = None
     ) -> Place:
-        """Begin a tree; what :meth:`run` does, for hooks that cannot keep a block open."""
+        """Start a tree; like :meth:`run`, for hooks that cannot keep a block open."""
         id_ = tree or _new_id()
         with self._kept(id_):
             self.store.begin(id_)
@@ -211,7 +212,7 @@ class Guard:
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:
-        """Say where the program is, for a block."""
+        """Set the program's place, for a block."""
         token = self._at.set(place)
         try:
             yield
@@ -220,11 +221,11 @@ class Guard:
 
     @property
     def place(self) -> Place | None:
-        """Where the program is; ``None`` outside of everything that is guarded."""
+        """The program's place; ``None`` outside any guarded code."""
         return self._at.get()
 
     def put(self, place: Place | None) -> None:
-        """Say where the program is for the rest of this context, for hooks without a block."""
+        """Set the program's place for the rest of this context, for hooks without a block."""
         self._at.set(place)
 
     def start(
@@ -237,16 +238,16 @@ class Guard:
         shared: bool | None = None,
         ask: Ask | None = None,
     ) -> Place:
-        """Ask whether an agent may start, and return where the program is while it works.
+        """Check whether an agent may start, and return the program's place while it works.
 
         Args:
             to: the agent.
             prompt: its task.
-            by: who hands it on; ``None`` begins a tree.
+            by: the sender; ``None`` starts a tree.
             transfer: control moves to the agent.
-            shared: the agent reads the conversation so far; where control moves, and where the
-                program itself hands on without a prompt, when left out.
-            ask: asks a person where the guard has no `ask` of its own.
+            shared: the agent reads the conversation so far; by default for transfers, and if the
+                program itself starts it without a prompt.
+            ask: asks a person if the guard has no `ask` function.
 
         Raises:
             RefusedError: it may not.
@@ -256,9 +257,9 @@ class Guard:
             return self.begin(to, told)
         if not transfer and (granted := self.granted.pop((by.tree, to), None)) is not None:
             return granted
-        if by.agent is None and self._is_first(by, to):  # who asks it is the user
+        if by.agent is None and self._is_first(by, to):  # the sender is the user
             return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
-        # What the program itself starts after its first agent is handed on by nobody.
+        # Agents that the program itself starts after the first one have no sender.
         nobody = by.agent is None
         untold = transfer or (nobody and told is None)
         if shared is None:
@@ -292,14 +293,14 @@ class Guard:
             by=by.id,
             depth=event.depth,
             sender=by.agent,
-            # Who is given control reads on in the same conversation.
+            # After a transfer, the agent reads the same conversation.
             request=by.request if transfer else told,
             asked=by.request,
             untold=transfer or nobody,
         )
 
     def _is_first(self, place: Place, agent: str) -> bool:
-        """Tell whether no agent has started yet in a place; threads may start several at once."""
+        """Tell whether no agent has started yet at a place; threads may start several at once."""
         with self._first:
             if place.runs:
                 return False
@@ -307,19 +308,19 @@ class Guard:
             return True
 
     def stop(self, place: Place) -> None:
-        """Note that the agent of a place has answered, or failed."""
+        """Record that the agent of a place has answered, or failed."""
         if place.id != place.tree:
             with self._kept(place.tree):
                 self.store.end(place.tree, place.id)
 
     def forget(self, place: Place) -> None:
-        """Forget what the agent of a place did, once its answer was read."""
+        """Forget what the agent of a place did, after its answer was read."""
         self.work.pop(place.id, None)
 
     def call(
         self, place: Place, name: str, arguments: Any = None, *, ask: Ask | None = None
     ) -> Decision:
-        """Ask whether the agent of a place may call a tool; see :meth:`tool`."""
+        """Check whether the agent of a place may call a tool; see :meth:`tool`."""
         event = Event(
             on="tool",
             tree=place.tree,
@@ -339,11 +340,11 @@ class Guard:
 
         See :meth:`output`.
         """
-        if place.sender is None:  # of the first agent, which answers the user
+        if place.sender is None:  # the answer of the first agent goes to the user
             return answer
         text = _text(answer)
         work = self.work.get(place.id)
-        # A provider of a model may run tools that nobody here sees.
+        # A model's provider may run tools that are not visible here.
         unknown = ("other_calls",) if work is not None and work.is_whole else ("calls",)
         decision = self._decide(
             Event(
@@ -374,7 +375,7 @@ class Guard:
         return msgspec.json.decode(decision.output or "null")
 
     def note_call(self, place: Place, name: str, arguments: Any, result: Any) -> None:
-        """Note what came of a call, for rules that hold an answer against it."""
+        """Record the result of a call, for rules that compare an answer with it."""
         if place.id in self.work:
             calls = self.work[place.id].calls
             told = Content(text=_text(result))
@@ -384,22 +385,22 @@ class Guard:
     def used(
         self, place: Place, *, tokens: int | None = None, cost_usd: float | None = None
     ) -> None:
-        """Tell what the tree of a place has used; see :meth:`use`."""
+        """Report the usage of a place's tree; see :meth:`use`."""
         with self._kept(place.tree):
             self.store.use(place.tree, tokens=tokens, cost_usd=cost_usd)
 
     def use(self, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
-        """Tell what the tree has used; limits of tokens and cost count only what is told."""
+        """Report usage of the tree; limits of tokens and cost count only reported usage."""
         self.used(self._here(), tokens=tokens, cost_usd=cost_usd)
 
     @property
     def asks(self) -> bool:
-        """Whether the program itself asks a person where a rule says so."""
+        """Whether the program itself asks a person if a rule says so."""
         return self._ask is not None
 
     @property
     def spent(self) -> Spent:
-        """What the tree has had so far."""
+        """The tree's counts so far."""
         return self.store.spent(self._here().tree)
 
     def _here(self) -> Place:
@@ -410,7 +411,7 @@ class Guard:
 
     @contextmanager
     def _kept(self, tree: str) -> Iterator[None]:
-        """Do what the policy says when the state cannot be written."""
+        """Apply the policy's `on_error` if the state cannot be written."""
         try:
             yield
         except FAILURES as error:
@@ -445,7 +446,7 @@ class Guard:
         return decision
 
     def note(self, event: Event, decision: Decision) -> None:
-        """Leave a decision in the record, if it is not a plain pass."""
+        """Record a decision, unless it simply passes."""
         if decision.broken or decision.failed:
             _mark(event, decision, self._tracers)
 
@@ -457,7 +458,7 @@ class Guard:
 
 
 def _mark(event: Event, decision: Decision, tracers: Any) -> None:
-    """Put a decision that is not a plain pass into the record, and into a span where those are."""
+    """Record a decision unless it simply passes, also in a span if there are spans."""
     said = {
         "on": event.on,
         "from": event.sender,
@@ -478,7 +479,7 @@ def _mark(event: Event, decision: Decision, tracers: Any) -> None:
         from opentelemetry.trace import get_tracer
 
         attributes = {f"baton.guard.{name}": value for name, value in told.items()}
-        if event.conversation:  # where no span is around, that says what it belongs to
+        if event.conversation:  # without a surrounding span, this says what it belongs to
             attributes["gen_ai.conversation.id"] = event.conversation
         tracer = get_tracer("baton.guard", tracer_provider=tracers)
         tracer.start_span("baton.guard", attributes=attributes).end()
@@ -491,6 +492,6 @@ def _new_id() -> str:
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    from baton.providers.functions import as_json  # 100 ms, which texts do not need
+    from baton.providers.functions import as_json  # takes 100 ms, and plain text does not need it
 
     return as_json(value).decode()

@@ -1,7 +1,7 @@
-"""The state of trees on a server, which counts for all programs that ask it.
+"""The state of trees on a server, which counts for all its clients.
 
-Only what counts is sent: ids, a hash of each task, tokens and cost. Texts stay in the program,
-which asks its own rules.
+Only data for counting is sent: ids, a hash of each task, tokens and cost. Texts stay in the
+program, which evaluates its own rules.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ T = TypeVar("T")
 _KEY = "BATON_API_KEY"
 _CONNECT = 1.0
 _SECONDS = 2.0
-"""An agent waits for each decision: one that takes longer fails, and the policy says what then."""
+"""Seconds for a request: an agent waits for the decision. After that it fails, and `on_error` of
+the policy applies.
+"""
 _Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Counting(Dispatched, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A dispatch to count, if its tree is ``below`` all that."""
+    """A dispatch to count, if its tree is ``below`` all limits."""
 
     below: Below = Below()
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of it: nothing when it counts, else what its tree has had."""
+    """The result: empty if it was counted, else its tree's counts."""
 
     reached: Seen | None = None
 
@@ -61,7 +63,7 @@ class Renamed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tree has used besides what it had."""
+    """Additional usage of a tree."""
 
     tree: _Id
     tokens: Annotated[int, msgspec.Meta(ge=0, le=10**12)] | None = None
@@ -75,21 +77,21 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """It is written."""
+    """The change is written."""
 
 
 class ServerStore(State):
-    """The state of trees on a server; programs on many machines may share it.
+    """The state of trees on a server, which many machines may share.
 
-    Times are those of the server's clock. Nothing is asked before the first decision.
+    Times are from the server's clock. No request is made before the first decision.
 
     Args:
         url: the address of the server.
-        project: the project; that of the key, or `default`, when left out.
+        project: the project; by default that of the key, or `default`.
         key: an API key with the right `ingest`; ``BATON_API_KEY`` when left out.
 
     Raises:
-        InputError: the address is none.
+        InputError: the address is not valid.
     """
 
     is_remote = True
@@ -104,20 +106,20 @@ class ServerStore(State):
         self._client = QuickClient(address, credentials, connect=_CONNECT, seconds=_SECONDS)
 
     def seen(self, sent: Dispatched, at: float | None) -> Seen:  # noqa: ARG002
-        """Return what a tree has had before a dispatch, by the server's clock."""
+        """Return a tree's counts before a dispatch, by the server's clock."""
         return self._ask("seen", sent, Seen)
 
     def count(self, sent: Dispatched, at: float | None, below: Below) -> Seen | None:  # noqa: ARG002
-        """Count a dispatch if its tree is ``below`` all that; else return what the tree has had."""
+        """Count a dispatch if its tree is ``below`` all limits; else return the tree's counts."""
         counting = Counting(**msgspec.structs.asdict(sent), below=below)
         return self._ask("count", counting, Counted).reached
 
     def begin(self, tree: str, at: float | None = None) -> None:  # noqa: ARG002
-        """Note that a tree begins now, by the server's clock, unless it has begun already."""
+        """Record that a tree starts now, by the server's clock, unless it has started already."""
         self._ask("begin", OfTree(tree=tree), Done)
 
     def end(self, tree: str, dispatch: str) -> bool:
-        """Note that a dispatch has its answer, or failed; tells whether it was counted."""
+        """Record that a dispatch has its answer, or failed; returns whether it was counted."""
         return self._ask("end", OfDispatch(tree=tree, id=dispatch), Known).known
 
     def knows(self, tree: str, dispatch: str) -> bool:
@@ -125,11 +127,11 @@ class ServerStore(State):
         return self._ask("knows", OfDispatch(tree=tree, id=dispatch), Known).known
 
     def rename(self, tree: str, dispatch: str, name: str) -> None:
-        """Give a dispatch another id, by which others will know it."""
+        """Give a dispatch another id."""
         self._ask("rename", Renamed(tree=tree, id=dispatch, name=name), Done)
 
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
-        """Add what a tree has used; ``None`` leaves a figure as it is."""
+        """Add usage of a tree; ``None`` does not change a figure."""
         self._ask("use", Used(tree=tree, tokens=tokens, cost_usd=cost_usd), Done)
 
     def close(self) -> None:
@@ -143,7 +145,8 @@ class ServerStore(State):
         except UnicodeEncodeError as error:
             raise StateError(f"a name cannot be sent to a server: {error}") from None
         try:
-            # A dispatch is counted once, but what was used is added each time.
+            # A dispatch is counted once, but usage is added each time: only the former can be
+            # retried.
             data = self._client.post(f"{path}{self._query}", content, repeatable=what != "use")
             return msgspec.json.decode(data, type=answer)
         except (NoAnswer, Refused) as error:

@@ -1,7 +1,7 @@
-"""The state of trees: what the dispatches of one request have had so far.
+"""The state of trees: counts and usage of the dispatches of one request.
 
-It is in memory, in a file of SQLite that processes share and that survives a restart, or on a
-server (``server_state``). Texts are not kept: of a task only a hash.
+It is in memory, in an SQLite file that processes share and that survives a restart, or on a server
+(``server_state``). Texts are not stored: only a hash of each task.
 """
 
 from __future__ import annotations
@@ -42,19 +42,21 @@ create table if not exists counts (
     primary key (tree, key)
 ) without rowid;
 """
-"""Sums are kept, since to count 20,000 dispatches for each decision takes minutes. A key of
+"""Totals are stored, since counting 20,000 dispatches for each decision takes minutes. A key of
 ``counts`` is the hash of a parent (its dispatches, and those without an answer) or of a task."""
 _FORGOTTEN = 7 * 86_400
-"""Seconds after which a tree that nothing happened in is deleted: nobody waits a week for one
-request."""
+"""Seconds after which an inactive tree is deleted: no request takes a week."""
 _LOST = 3_600
 """Seconds after which a dispatch without an answer no longer counts as running: its process is
-likely gone, and would keep others from starting for ever."""
+likely gone, and would block others for ever.
+"""
 _OPEN_BEFORE = "tree = ? and parent = ? and ended is null and began <= ?"
 _TRIES = 100
-"""Each try but the last meets a limit that others have reached meanwhile: rules have few."""
+"""The most attempts: each one fails only if others have reached another limit meanwhile, and rules
+have few limits.
+"""
 _WAIT = 5.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait for another process's write."""
 _LIMITS = {
     "max_dispatches": "dispatches",
     "max_per_parent": "of_parent",
@@ -64,17 +66,17 @@ _LIMITS = {
     "max_cost_usd": "cost_usd",
     "max_seconds": "seconds",
 }
-"""The limits of rules over what a tree has had, and the fields of ``Seen`` they are held to."""
+"""The rules' limits on a tree, and the fields of ``Seen`` that they are compared with."""
 _TOLD: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ("tokens", "cost_usd", "seconds")
 _OF_TOOLS = ("max_tokens", "max_cost_usd", "max_seconds")
-"""The limits that hold for tools as well."""
+"""The limits that also apply to tools."""
 _NOTHING = Seen(tokens=0, cost_usd=0.0, seconds=0.0)
-"""What most decisions are made with: a tree that is below all limits."""
+"""The counts for most decisions: a tree that is below all limits."""
 _Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Spent(NamedTuple):
-    """What a tree has had so far: dispatches, and tokens, US dollars and seconds where told."""
+    """A tree's counts so far: dispatches, and tokens, US dollars and seconds if reported."""
 
     dispatches: int
     tokens: int | None
@@ -83,7 +85,7 @@ class Spent(NamedTuple):
 
 
 class Dispatched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What counts of a dispatch: its tree, its id, the run that makes it, a hash of its task."""
+    """A dispatch for counting: its tree, its id, the run that makes it, a hash of its task."""
 
     tree: _Id
     id: _Id = ""
@@ -92,9 +94,9 @@ class Dispatched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tree may have had at most, below each figure, for a decision to hold still.
+    """The figures that a tree must be below for a decision to be still valid.
 
-    ``told`` are figures that somebody has to have told.
+    ``told`` are figures that must have been reported.
     """
 
     dispatches: float | None = None
@@ -107,7 +109,7 @@ class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     told: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ()
 
     def holds(self, seen: Seen) -> bool:
-        """Tell whether a tree is below all of it; what nobody told is nothing."""
+        """Tell whether a tree is below all figures; unreported ones count as 0."""
         if any(getattr(seen, name) is None for name in self.told):
             return False
         most = ((getattr(self, name), getattr(seen, name)) for name in _LIMITS.values())
@@ -119,32 +121,32 @@ class StateError(Exception):
 
 
 FAILURES = (sqlite3.Error, StateError)
-"""What the methods of a state raise where it cannot be read or written."""
+"""What the methods of a state raise if it cannot be read or written."""
 
 
 class State(ABC):
-    """What guards need of the state of trees, wherever it is.
+    """The interface of the state of trees, wherever it is stored.
 
     Every method but :meth:`decide` raises one of ``FAILURES``.
     """
 
     is_remote = False
-    """Whether it is on another machine, and each question takes a round trip."""
+    """Whether it is on another machine, so that each request takes a round trip."""
 
     def decide(self, policy: Policy, event: Event) -> Decision:
         """Decide an event; a dispatch that is allowed counts from now on.
 
-        Rules are asked here, with the texts of the event, while others go on. A dispatch counts
-        only where no limit that it was held to is reached by then: that is one transaction. When
-        the state cannot be read or written, the policy says what happens.
+        Rules are evaluated here, with the texts of the event, while others continue. A dispatch is
+        counted only if none of the checked limits is reached by then; this is one transaction. If
+        the state cannot be read or written, `on_error` of the policy applies.
         """
         sent = dispatched(event)
         try:
             if event.on != "dispatch":
                 needed = _needs_figures(policy, event)
                 return decide(policy, self.seen(sent, event.at) if needed else _NOTHING, event)
-            # Mostly nothing is near its limit: it is decided as if the tree had had nothing, and
-            # counts if that holds. Then the state is asked once.
+            # Mostly nothing is near its limit: decide as if the tree were empty, and count if it is
+            # below all limits. This takes one request to the state.
             seen = _NOTHING
             for _ in range(_TRIES):
                 decision = decide(policy, seen, event)
@@ -167,25 +169,25 @@ class State(ABC):
         self.count(dispatched(event), event.at, Below())
 
     def spent(self, tree: str) -> Spent:
-        """Return what a tree has had so far."""
+        """Return a tree's counts so far."""
         seen = self.seen(Dispatched(tree=tree), time.time())
         return Spent(seen.dispatches, seen.tokens, seen.cost_usd, seen.seconds)
 
     @abstractmethod
     def seen(self, sent: Dispatched, at: float | None) -> Seen:
-        """Return what a tree has had before a dispatch; seconds only when ``at`` is known."""
+        """Return a tree's counts before a dispatch; seconds only when ``at`` is known."""
 
     @abstractmethod
     def count(self, sent: Dispatched, at: float | None, below: Below) -> Seen | None:
-        """Count a dispatch if its tree is ``below`` all that; else return what the tree has had."""
+        """Count a dispatch if its tree is ``below`` all limits; else return the tree's counts."""
 
     @abstractmethod
     def begin(self, tree: str, at: float | None = None) -> None:
-        """Note that a tree begins now, or at a time, unless it has begun already."""
+        """Record that a tree starts now, or at a time, unless it has started already."""
 
     @abstractmethod
     def end(self, tree: str, dispatch: str) -> bool:
-        """Note that a dispatch has its answer, or failed; tells whether it was counted."""
+        """Record that a dispatch has its answer, or failed; returns whether it was counted."""
 
     @abstractmethod
     def knows(self, tree: str, dispatch: str) -> bool:
@@ -193,11 +195,11 @@ class State(ABC):
 
     @abstractmethod
     def rename(self, tree: str, dispatch: str, name: str) -> None:
-        """Give a dispatch another id, by which others will know it."""
+        """Give a dispatch another id."""
 
     @abstractmethod
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
-        """Add what a tree has used; ``None`` leaves a figure as it is."""
+        """Add usage of a tree; ``None`` does not change a figure."""
 
     @abstractmethod
     def close(self) -> None:
@@ -208,14 +210,14 @@ class Store(State):
     """The state of trees, in a file or in memory; threads and processes may share it."""
 
     def __init__(self, file: Path | str | None = None, *, most_bytes: int | None = None) -> None:
-        """Open the file, which is made when it is not there; in memory without one.
+        """Open the file, or create it; in memory without one.
 
         Args:
             file: the file.
-            most_bytes: how long it may get; what does not fit is an ``sqlite3.Error``.
+            most_bytes: its largest size; beyond it an ``sqlite3.Error`` is raised.
 
         Raises:
-            InputError: the file is not one of guards.
+            InputError: the file is not a guard's.
         """
         self._most = most_bytes
         self._forgot = time.time()
@@ -227,12 +229,12 @@ class Store(State):
         self._database = self._opened()
 
     def begin(self, tree: str, at: float | None = None) -> None:
-        """Note that a tree begins now, or at a time, unless it has begun already."""
+        """Record that a tree starts now, or at a time, unless it has started already."""
         with self._writing() as database:
             self._touch(database, tree, time.time() if at is None else at)
 
     def end(self, tree: str, dispatch: str) -> bool:
-        """Note that a dispatch has its answer, or failed; tells whether it was counted."""
+        """Record that a dispatch has its answer, or failed; returns whether it was counted."""
         with self._writing() as database:
             known = database.execute(
                 "select parent, ended from dispatches where tree = ? and id = ?", (tree, dispatch)
@@ -257,7 +259,7 @@ class Store(State):
             return found.fetchone() is not None
 
     def rename(self, tree: str, dispatch: str, name: str) -> None:
-        """Give a dispatch another id, by which others will know it."""
+        """Give a dispatch another id."""
         with self._writing() as database:
             database.execute(
                 "update or ignore dispatches set id = ? where tree = ? and id = ?",
@@ -265,7 +267,7 @@ class Store(State):
             )
 
     def use(self, tree: str, *, tokens: int | None = None, cost_usd: float | None = None) -> None:
-        """Add what a tree has used; ``None`` leaves a figure as it is."""
+        """Add usage of a tree; ``None`` does not change a figure."""
         with self._writing() as database:
             self._touch(database, tree, time.time())
             for name, value in (("tokens", tokens), ("cost_usd", cost_usd)):
@@ -280,7 +282,7 @@ class Store(State):
         self._database.close()
 
     def count(self, sent: Dispatched, at: float | None, below: Below) -> Seen | None:
-        """Count a dispatch if its tree is ``below`` all that; else return what the tree has had."""
+        """Count a dispatch if its tree is ``below`` all limits; else return the tree's counts."""
         with self._writing() as database:
             seen = self.seen(sent, at)
             if not below.holds(seen):
@@ -289,7 +291,7 @@ class Store(State):
         return None
 
     def seen(self, sent: Dispatched, at: float | None) -> Seen:
-        """Return what a tree has had before a dispatch; seconds only when ``at`` is known."""
+        """Return a tree's counts before a dispatch; seconds only when ``at`` is known."""
         now = at if at is not None else time.time()
         with self._lock:
             database = self._connection()
@@ -394,7 +396,7 @@ class Store(State):
                 check_same_thread=False,
             )
             database.execute("pragma journal_mode = wal")
-            # What is lost when the machine stops is one decision, not the file.
+            # If the machine crashes, one decision is lost, not the file.
             database.execute("pragma synchronous = normal")
             version = database.execute("pragma user_version").fetchone()[0]
             if version not in (0, _VERSION):
@@ -417,7 +419,7 @@ class Store(State):
         return database
 
     def _forget(self, database: sqlite3.Connection) -> None:
-        """Delete trees that nothing happened in for long; a program may run longer than that."""
+        """Delete trees that have been inactive for long; a program may run longer than that."""
         self._forgot = time.time()
         old = (self._forgot - _FORGOTTEN,)
         for table in ("dispatches", "counts"):
@@ -427,15 +429,15 @@ class Store(State):
 
 
 def is_server(store: State | Path | str | None) -> bool:
-    """Tell the address of a server from the name of a file."""
+    """Tell whether this is the address of a server, not a file name."""
     return isinstance(store, str) and store.startswith(("http://", "https://"))
 
 
 def open_state(store: State | Path | str | None, project: str | None = None) -> State:
-    """Return the state that is meant: given, on a server (of a project there), in a file, or anew.
+    """Return the state: as given, on a server (in a project), in a file, or a new one.
 
     Raises:
-        InputError: the file is not one of guards, or the address is none.
+        InputError: the file is not a guard's, or the address is not valid.
     """
     if isinstance(store, State):
         return store
@@ -447,20 +449,20 @@ def open_state(store: State | Path | str | None, project: str | None = None) -> 
 
 
 def counts(policy: Policy) -> bool:
-    """Tell whether a policy has a rule that asks for what a tree has had."""
+    """Tell whether a policy has a rule that needs a tree's counts."""
     return any(rule.kind in _LIMITS for rule in policy.rules)
 
 
 def dispatched(event: Event) -> Dispatched:
-    """Return what counts of an event."""
+    """Return the counted parts of an event."""
     return Dispatched(tree=event.tree, id=event.id, parent=event.parent, task=task_key(event).hex())
 
 
 def _still(policy: Policy, seen: Seen) -> Below:
-    """Return up to where a decision holds: the next limit of each figure that is not reached yet.
+    """Return how long a decision is valid: up to the next unreached limit of each figure.
 
-    It is the same until then, as rules compare figures with limits and do no more. One that is
-    reached already has had its say: `warn` at 100 dispatches does not look again at each.
+    Until then the decision is the same, since rules only compare figures with limits. A limit that
+    is already reached does not matter: `warn` at 100 dispatches is not checked again for each.
     """
     nearest: dict[str, float] = {}
     for rule in policy.rules:
@@ -473,7 +475,7 @@ def _still(policy: Policy, seen: Seen) -> Below:
 
 
 def _needs_figures(policy: Policy, event: Event) -> bool:
-    """Tell whether a rule about this event asks for what its tree has had."""
+    """Tell whether a rule about this event needs its tree's counts."""
     return event.on != "output" and any(
         getattr(rule, limit) is not None
         and (not rule.places.fields & {"tool", "on"} or rule.places.meets(event.place))
@@ -483,9 +485,9 @@ def _needs_figures(policy: Policy, event: Event) -> bool:
 
 
 def task_key(event: Event) -> bytes:
-    """Return what two dispatches have in common that give the same agent the same task.
+    """Return a key that is equal for dispatches that give the same agent the same task.
 
-    Case and spaces do not matter; what is another task in other words, only a model could tell.
+    Case and spaces do not matter; only a model could recognise the same task in other words.
     """
     words = " ".join((event.prompt or "").casefold().split())
     return _hash("task", event.sender or "", event.to, words)

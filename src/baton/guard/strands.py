@@ -2,8 +2,8 @@
 
     desk = Agent(name="desk", tools=[lab.as_tool()], hooks=[GuardHooks(guard)])
 
-Each agent gets them, with a name of its own. Open ``guard.run(request=...)`` around a swarm or a
-graph.
+Each agent gets its own, and needs a distinct name. Open ``guard.run(request=...)`` around a swarm
+or a graph.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["GuardHooks"]
 
 
 class GuardHooks(HookProvider):  # type: ignore[misc]
-    """Asks a guard before tools run and agents start, and before answers of agents are read.
+    """Asks a guard before tools run, before agents start, and before their answers are read.
 
-    Where a rule says `ask`, and the guard has no `ask` of its own, the agent is interrupted; the
-    answer ``True`` lets the call pass.
+    If a rule says `ask` and the guard has no `ask` function, the agent is interrupted; the answer
+    ``True`` lets the call pass.
     """
 
     def __init__(self, guard: Guard) -> None:
@@ -44,7 +44,7 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
         self._calls: WeakKeyDictionary[Any, dict[str, Call]] = WeakKeyDictionary()
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
-        """Register what is asked, for one agent."""
+        """Register the hooks of one agent."""
         registry.add_callback(BeforeInvocationEvent, self._start)
         registry.add_callback(AfterInvocationEvent, self._stop)
         registry.add_callback(AfterModelCallEvent, self._tell)
@@ -59,7 +59,7 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
             for block in message.get("content", [])
             if "text" in block
         ]
-        if not said and event.agent in self._runs:  # it goes on after an interrupt
+        if not said and event.agent in self._runs:  # it continues after an interrupt
             return
         try:
             place = begin_run(self._guard, event.agent.name, "\n".join(said) or None)
@@ -102,7 +102,7 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
         function = getattr(event.selected_tool, "_tool_func", None)
         try:
             if getattr(function, "__module__", None) == "strands.multiagent.swarm":
-                # `handoff_to_agent` gives control away once this agent is done.
+                # `handoff_to_agent` transfers control when this agent has finished.
                 to = str(arguments.get("agent_name"))
                 self._guard.granted[place.tree, to] = self._guard.start(
                     to, by=place, transfer=True, ask=ask

@@ -1,4 +1,4 @@
-"""A policy made of recordings: limits that good runs keep, with the edges and tools they use."""
+"""A policy made from recordings: limits that good runs keep, with the edges and tools they use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LIMITS = {
 
 
 class _Seen:
-    """What good requests had, and who did what."""
+    """The figures of good requests, and who did what."""
 
     def __init__(self) -> None:
         self.good = self.others = 0
@@ -39,7 +39,7 @@ class _Seen:
         self.tools: dict[str, set[str]] = defaultdict(set)
 
     def add(self, trace: Trace, turn: Turn) -> None:
-        """Take in one request, if it went well."""
+        """Add one request, if it went well."""
         fine = {"completed", "waiting"}
         if turn.status != "completed" or not all(d.status in fine for d in turn.dispatches):
             self.others += 1
@@ -49,7 +49,7 @@ class _Seen:
         running: Counter[str] = Counter()
         tasks: Counter[bytes] = Counter()
         deepest = widest = 0
-        # A call that was refused, or failed, is nothing that should be allowed for that.
+        # A refused or failed call is no reason to allow the tool.
         worked = {
             each.id
             for each in tool_calls(turn, dispatches="exclude")
@@ -87,7 +87,7 @@ class _Seen:
 
 
 def suggest(traces: Iterable[Trace]) -> str:
-    """Return a policy as YAML with comments, made of the requests that went well.
+    """Return a policy as YAML with comments, made from the requests that went well.
 
     Names in it come from the recordings: read it before it is used.
     """
@@ -108,10 +108,11 @@ def suggest(traces: Iterable[Trace]) -> str:
         if not values:
             lines.append(f"  # no {name}: the recordings do not have {words}")
             continue
-        # The least figure that so many keep; one between two figures, good runs would break.
+        # The least figure that this share keeps; with an interpolated one, good runs would break
+        # the rule.
         limit = values[math.ceil(SHARE * len(values)) - 1]
         shown = f"{math.ceil(limit * 100) / 100:g}" if name == "max_cost_usd" else _whole(limit)
-        # A limit of nothing would refuse the first dispatch of all.
+        # A limit of 0 would refuse the very first dispatch.
         shown = str(min(int(shown), DEEPEST)) if name == "max_depth" else shown
         if float(shown) <= 0:
             lines.append(f"  # no {name}: good requests had none")

@@ -1,4 +1,4 @@
-"""The one HTTP client: limits, retries, addresses, credentials and how faults are worded.
+"""The HTTP client: limits, retries, addresses, credentials and error messages.
 
 Nothing here imports an HTTP library but ``client``, so that options can be read without one.
 """

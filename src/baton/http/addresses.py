@@ -1,4 +1,4 @@
-"""Which machines may be connected to: the address is checked that is connected to.
+"""Which machines may be connected to: the check applies to the connected address.
 
 A name is resolved once, and the connection goes to the address that was checked: a name that
 resolves to another one a moment later (DNS rebinding) reaches nothing.
@@ -25,22 +25,24 @@ METADATA: tuple[Network, ...] = tuple(
         "fd20:ce::/32",  # Google over IPv6
         "100.100.100.200/32",  # Alibaba
         "192.0.0.192/32",  # Oracle
-        "168.63.129.16/32",  # Azure's host, which is no private address
+        "168.63.129.16/32",  # Azure's host, which is not a private address
     )
 )
-"""Link-local addresses, and where clouds keep what opens them: never connected to."""
+"""Link-local addresses, and the metadata services of clouds, which give out credentials: never
+connected to.
+"""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class NotAllowed(Exception):  # noqa: N818 - says what is wrong
-    """A name leads nowhere that may be connected to; the text says why."""
+    """No address of a name may be connected to; the text says why."""
 
 
 def network(text: str, path: str) -> Network:
     """Read an address or a network.
 
     Raises:
-        InputError: it is none; ``path`` is where it stands.
+        InputError: it is not valid; ``path`` is its place.
     """
     try:
         return ipaddress.ip_network(text.strip(), strict=False)
@@ -50,9 +52,9 @@ def network(text: str, path: str) -> Network:
 
 
 def refusal(address: Address, private: Sequence[Network] = ()) -> str | None:
-    """Say why an address may not be connected to; ``private`` are those that may nevertheless.
+    """Say why an address may not be connected to; ``private`` are allowed private networks.
 
-    Link-local and metadata addresses never may, whoever lists them.
+    Link-local and metadata addresses are never allowed, even if listed.
     """
     real = _real(address)
     if any(real in each for each in METADATA) or real.is_link_local:
@@ -67,7 +69,7 @@ def refusal(address: Address, private: Sequence[Network] = ()) -> str | None:
 
 
 def _real(address: Address) -> Address:
-    """Return the IPv4 address that an address of IPv6 stands for, where it does."""
+    """Return the IPv4 address that an IPv6 address maps, if it does."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

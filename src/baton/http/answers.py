@@ -1,8 +1,8 @@
-"""What a server answered, or why it did not, and how much of an answer is read and for how long.
+"""Answers of servers, reasons for missing ones, and limits of size and time.
 
-No HTTP library is needed here. A server is not trusted: it may send small events for ever, one
-line without an end, a byte every few seconds, or a few kilobytes that unpack to terabytes. Each
-limit has an option that raises it.
+No HTTP library is needed here. A server is not trusted: it may send small events for ever, an
+endless line, a byte every few seconds, or a few kilobytes that decompress to terabytes. Each limit
+has an option to raise it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 MIB = 2**20
 
 ANSWER_MIB = 64.0
-"""One answer of agents, unpacked. A long run of ADK with inline images takes some 10 MiB."""
+"""One answer of agents, decompressed. A long run of ADK with inline images takes some 10 MiB."""
 EVENTS = 50_000
 """Events of one answer. Streamed token by token, one of 30,000 words, a short novel, has 40,000."""
 EVENT_MIB = 16.0
-"""One event: an inline image or a retrieved document fits, a line without an end does not."""
+"""One event: an inline image or a retrieved document fits, an endless line does not."""
 SECONDS = 3600.0
-"""One answer in all, also of a server that keeps the connection alive by comments."""
+"""One whole answer, also of a server that keeps the connection alive with comments."""
 PULL_MIB = 256.0
 """One answer of a store: 1,000 observations with prompts of 200 kB each are about that long."""
 JUDGE_MIB = 4.0
@@ -38,25 +38,25 @@ EXPORT_MIB = 1.0
 """One answer of an OTLP endpoint: it holds two numbers and a sentence."""
 
 _LINES_OF_AN_EVENT = 10
-"""SSE has up to four lines for an event (`event`, `id`, `data`, an empty one), comments apart."""
+"""SSE has up to four lines per event (`event`, `id`, `data`, an empty one), without comments."""
 _VALUES_PER_MIB = 50_000
-"""JSON values for each MiB that is allowed. A value is 3 bytes at least (`[],`) and takes some 64
-in memory, so that 64 MiB could become 1.4 GB. Real answers have a value every 30 bytes or more;
-one that is short may be denser, for the count is compared with what the limit in bytes allows."""
+"""JSON values for each allowed MiB. A value has at least 3 bytes (`[],`) and takes some 64
+in memory, so 64 MiB could become 1.4 GB. Real answers have a value every 30 bytes or more; a short
+answer may be denser, since the count is compared with the byte limit's allowance."""
 _ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
 _PIECE = MIB
-"""Bytes that are unpacked at once."""
+"""Bytes that are decompressed at once."""
 
 
 class LimitReached(Exception):  # noqa: N818 - says what happened
-    """An answer was longer than is allowed; the text says by which limit, and how to raise it."""
+    """An answer exceeded a limit; the text says which, and how to raise it."""
 
 
 class Limits(NamedTuple):
     """Limits of one answer.
 
-    ``silence`` is in seconds without a byte, ``seconds`` for the answer in all, sizes are in MiB
-    after unpacking. ``options`` is where the user raises them: a ``config`` names an option as
+    ``silence`` is in seconds without a byte, ``seconds`` for the whole answer, sizes are in MiB
+    after decompression. ``options`` is where the user raises them: a ``config`` names an option as
     `max_events`, the ``command`` line as `--max-events`. Those that are ``fixed`` have no option.
     """
 
@@ -69,7 +69,7 @@ class Limits(NamedTuple):
     fixed: tuple[str, ...] = ()
 
     def describe(self, reason: str, option: str, attempts: int = 1) -> str:
-        """Word a limit that was reached, with the option that raises it."""
+        """Describe a limit that was reached, with the option to raise it."""
         again = tried(attempts)
         if option in self.fixed:
             return reason + again
@@ -79,17 +79,17 @@ class Limits(NamedTuple):
 
 
 def of_messages(answer_mib: float, events: int) -> Limits:
-    """Return limits of messages that come from a process or a library, whose time others hold."""
+    """Return limits for messages from a process or a library, which have other time limits."""
     return Limits(math.inf, math.inf, answer_mib, events, event_mib=answer_mib)
 
 
 def tried(attempts: int) -> str:
-    """Say how often, where it was more than once."""
+    """Say how often, if more than once."""
     return f" ({attempts} attempts)" if attempts > 1 else ""
 
 
 class Meter:
-    """Counts what arrives of one answer."""
+    """Counts the data of one answer."""
 
     def __init__(self, limits: Limits, stream: Stream) -> None:
         self._limits = limits
@@ -100,7 +100,7 @@ class Meter:
         self._tail = b""
 
     def expect(self, length: str | None) -> None:
-        """Look at a stated length; a stream is read up to its limit, for what it says until then.
+        """Check a stated length; a stream is read up to its limit, to use its content until then.
 
         Raises:
             LimitReached: the answer would be too long.
@@ -110,7 +110,7 @@ class Meter:
                 raise self._too_long()
 
     def add(self, piece: bytes) -> None:
-        """Count a piece.
+        """Count a chunk.
 
         Raises:
             LimitReached: the answer is too long.
@@ -133,7 +133,7 @@ class Meter:
             if self._stream == "jsonl":
                 self._events, ended = self._lines, piece.rfind(b"\n") + 1
             else:
-                # An event ends with an empty line, which may have begun in the piece before.
+                # An event ends with an empty line, which may have started in the previous chunk.
                 tail, joined = self._tail, self._tail + piece
                 ends = _ENDS if b"\r" in joined else _ENDS[:1]  # most servers write `\n` alone
                 self._events += sum(joined.count(end) - tail.count(end) for end in ends)
@@ -161,13 +161,14 @@ class Meter:
 
 
 def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
-    """Return what unpacks the pieces of an answer, never more than 1 MiB at once.
+    """Return a decompressor for an answer that returns at most 1 MiB at once.
 
-    Only what was asked for is unpacked, and once: five layers of gzip turn 64 KiB into more than
-    any limit on the result would notice, where the innermost one unpacks to nothing.
+    Only requested encodings are decompressed, and only one layer: five layers of gzip turn 64 KiB
+    into a huge amount of work that no limit on the result would notice, if the innermost one is
+    empty.
 
     Raises:
-        LimitReached: it is packed otherwise, or more than once.
+        LimitReached: it is compressed otherwise, or more than once.
     """
     names = [name.strip().lower() for name in encoding.split(",")]
     names = [name for name in names if name not in ("", "identity")]
@@ -186,7 +187,7 @@ def _inflate(gzip: bool) -> Callable[[bytes], Iterator[bytes]]:
         nonlocal packed, started
         if not started and piece:
             started = True
-            if not gzip and (piece[0] & 15 != 8):  # some send deflate without the head of zlib
+            if not gzip and (piece[0] & 15 != 8):  # some send deflate without the zlib header
                 packed = zlib.decompressobj(-zlib.MAX_WBITS)
         unpacked = b""
         while (piece or len(unpacked) == _PIECE) and not packed.eof:
@@ -199,19 +200,20 @@ def _inflate(gzip: bool) -> Callable[[bytes], Iterator[bytes]]:
 
 
 Fault = Literal["unreachable", "tls", "silent", "broken", "limit", "redirect", "not_allowed"]
-"""Why there is no answer, or no whole one. ``unreachable`` and ``tls``: nothing was sent;
-``silent``: it was given up; ``broken``: the connection was lost; ``limit``: it was too long, or
-took too long in all; ``redirect``: it is elsewhere, and data does not choose addresses."""
+"""Why there is no complete answer. ``unreachable`` and ``tls``: nothing was sent; ``silent``: timed
+out; ``broken``: the connection was lost; ``limit``: it was too long, or took too long;
+``redirect``: it redirects, and data must not choose addresses.
+"""
 NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What decoding JSON raises; ``RecursionError`` for a million brackets."""
+"""Errors of decoding JSON; ``RecursionError`` for a million brackets."""
 
-_QUOTED = 4000  # bytes of an answer that are looked at for a quotation
+_QUOTED = 4000  # bytes of an answer that are searched for a quote
 _SHOWN = 300  # characters of it in a message
 _SAYING = ("message", "detail", "error")
 
 
 class Body(NamedTuple):
-    """An answer's bytes and kind; ``cut`` says why it ended too early."""
+    """An answer's bytes and content type; ``cut`` says why it ended too early."""
 
     data: bytes
     media: str
@@ -220,7 +222,7 @@ class Body(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer with a status that means success, and how often it was asked for."""
+    """An answer with a successful status, and the number of attempts."""
 
     status: int
     body: Body
@@ -228,7 +230,7 @@ class Answer(NamedTuple):
 
 
 class NoAnswer(Exception):  # noqa: N818 - says what happened
-    """There is no answer, or no whole one; the text says why and what to do about it."""
+    """There is no complete answer; the text says why and what to do about it."""
 
     def __init__(self, fault: Fault, reason: str) -> None:
         super().__init__(reason)
@@ -236,7 +238,7 @@ class NoAnswer(Exception):  # noqa: N818 - says what happened
 
 
 class Refused(Exception):  # noqa: N818 - the status says whether it is an error
-    """An answer with a status that does not mean success."""
+    """An answer with an unsuccessful status."""
 
     def __init__(self, asked: str, status: int, headers: Mapping[str, str], detail: str) -> None:
         super().__init__(f"{asked} answered {status}{f': {detail}' if detail else ''}")
@@ -251,19 +253,19 @@ class Refused(Exception):  # noqa: N818 - the status says whether it is an error
 
 
 def utf8(body: Body) -> bytes:
-    """Return the text as UTF-8; half a character at the end is no fault of the encoding.
+    """Return the text as UTF-8; an incomplete character at the end is allowed.
 
     Raises:
-        LookupError, UnicodeError: it is not what it says it is.
+        LookupError, UnicodeError: it is not in its stated encoding.
     """
-    " ".encode(body.charset)  # what is no encoding of text stops here
+    " ".encode(body.charset)  # codecs that are not for text stop here
     is_utf8 = codecs.lookup(body.charset).name in ("utf-8", "ascii")
     text = codecs.getincrementaldecoder("utf-8" if is_utf8 else body.charset)().decode(body.data)
     return body.data if is_utf8 else text.encode()
 
 
 def what_it_is(body: Body, blank: Masker) -> str:
-    """Word what an answer is that cannot be read."""
+    """Describe an answer that cannot be parsed."""
     if body.media == "text/html" or is_html(body.data):
         return "an HTML page (a login page? check the address and the credentials)"
     text = blank(" ".join(body.data[:_QUOTED].decode(errors="replace").split()))
@@ -271,13 +273,13 @@ def what_it_is(body: Body, blank: Masker) -> str:
 
 
 def is_html(data: bytes) -> bool:
-    """Tell a page by its first words."""
+    """Tell whether it is an HTML page, by its first words."""
     start = data[:300].lstrip().lower()
     return start.startswith((b"<!doctype html", b"<html"))
 
 
 def detail_of(data: bytes, blank: Masker) -> str:
-    """Take what an error says out of its body, a page apart, without secrets."""
+    """Return the message in an error's body, without secrets; nothing for an HTML page."""
     message: Any = None
     try:
         value = msgspec.json.decode(data)

@@ -33,14 +33,16 @@ from .answers import Answer, Body, Fault, NoAnswer, Refused, detail_of
 from .credentials import Credentials
 
 T = TypeVar("T")
-logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
+logging.getLogger("stamina").addHandler(logging.NullHandler())  # otherwise it prints every retry
 
 _ERROR_READ = 1 << 16
-"""Bytes of an answer that refuses which are read: a message quotes 300 characters of it."""
+"""Bytes that are read of a refusal: a message quotes 300 characters of it."""
 _GIVE_WAY = 1 << 20
-"""Bytes after which other tasks get their turn: unpacking and counting take about a millisecond."""
+"""Bytes after which other tasks get their turn: decompressing and counting takes about a
+millisecond.
+"""
 _CONNECT = 5.0
-"""Seconds to connect to the server of an LLM, however long its answer may take."""
+"""Seconds to connect to an LLM server, however long its answer may take."""
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 
 
@@ -53,7 +55,7 @@ class BodyCancelled(asyncio.CancelledError):
 
 
 class Access(NamedTuple):
-    """What opens a server, made once for all clients; ``blank`` takes it out of a text."""
+    """Credentials of a server, made once for all clients; ``blank`` masks them in a text."""
 
     url: str
     credentials: Credentials
@@ -62,11 +64,11 @@ class Access(NamedTuple):
 
 
 class Retries(NamedTuple):
-    """What is tried again, and when.
+    """What is retried, and when.
 
-    A request is sent up to ``attempts`` times in all, again after one of ``statuses`` or
-    ``faults``, the second time after ``delay`` seconds, which double up to ``longest_delay``. A
-    server that asks to wait longer than ``longest_wait`` seconds is given up.
+    A request is sent up to ``attempts`` times in total. It is retried after one of ``statuses`` or
+    ``faults``, first after ``delay`` seconds, which double up to ``longest_delay``. If a server
+    asks to wait longer than ``longest_wait`` seconds, there is no retry.
     """
 
     attempts: int
@@ -77,7 +79,7 @@ class Retries(NamedTuple):
     longest_wait: float = rate_limits.LONGEST_WAIT
 
     def again(self, error: Exception) -> bool | float:
-        """Tell whether to try again, or after how many seconds."""
+        """Tell whether to retry, and after how many seconds."""
         if isinstance(error, NoAnswer):
             return error.fault in self.faults
         if not isinstance(error, Refused) or error.status not in self.statuses:
@@ -91,8 +93,8 @@ class Retries(NamedTuple):
 class Words(NamedTuple):
     """How messages call a server, and what they advise.
 
-    ``absent`` is asked when nothing sensible came, ``redirected`` is the advice where a page for
-    people answers.
+    ``absent`` is a question for when there is no useful answer, ``redirected`` is the advice if an
+    HTML page answers.
     """
 
     name: str = "server"
@@ -101,10 +103,10 @@ class Words(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is asked for; ``whole`` when a part of an answer is of no use.
+    """A request; ``whole`` if a partial answer is useless.
 
-    ``silence`` is in seconds, where it differs from that of the client. ``watch`` is told of each
-    piece of an answer that means success; what it is given returns the answer so far.
+    ``silence`` is in seconds, if it differs from the client's. ``watch`` is called for each chunk
+    of a successful answer, with a function that returns the answer so far.
     """
 
     method: str
@@ -126,7 +128,7 @@ class Request(NamedTuple):
 def access(
     url: str, given: Credentials, verify_ssl: bool | str = True, more: Iterable[str] = ()
 ) -> Access:
-    """Prepare a way in; ``more`` are further secrets.
+    """Prepare access to a server; ``more`` are further secrets.
 
     Raises:
         InputError: the file of a CA cannot be read.
@@ -136,29 +138,29 @@ def access(
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """An ``AsyncClient`` whose answers are within limits, whoever reads them.
+    """An ``AsyncClient`` with limited answers, whoever reads them.
 
-    For libraries that take a client. Reading raises :class:`LimitReached`; ``limits.seconds`` is
-    for the caller to hold, who knows when it began.
+    For libraries that accept a client. Reading raises :class:`LimitReached`; the caller has to
+    enforce ``limits.seconds``, since only it knows the start.
     """
 
     def __init__(self, bounds: Limits, /, **options: Any) -> None:
         """Take the limits of one answer, and the options of ``httpx2.AsyncClient``."""
         super().__init__(**options)
-        # Packed otherwise, an answer could not be unpacked in bounded pieces.
+        # Other compression could not be decompressed in bounded chunks.
         self.headers["Accept-Encoding"] = "gzip, deflate"
         self._bounds = bounds
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
     ) -> httpx2.Response:
-        """Send a request, as ``AsyncClient.send`` does; may raise LimitReached."""
+        """Send a request, like ``AsyncClient.send``; may raise LimitReached."""
         response = await super().send(request, stream=True, **options)
         try:
             meter = Meter(self._bounds, request.extensions.get("baton_stream", "none"))
             meter.expect(response.headers.get("content-length"))
             response.stream = _Bounded(response, meter)
-            # What passes through is unpacked already.
+            # The data is already decompressed here.
             response.headers.pop("content-encoding", None)
             response.headers.pop("content-length", None)
             if not stream:
@@ -170,13 +172,13 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 def library_client(limits: Limits, url: str | None = None) -> BoundedClient:
-    """Return a client for a library of an LLM's provider that takes one.
+    """Return a client for an LLM provider's library that accepts one.
 
     ``url`` is the address it will be used for, if it is known: plain HTTP needs no CAs.
     """
 
     async def connect_soon(request: httpx2.Request) -> None:
-        # Libraries give the time of the whole request for each part of it, connecting included.
+        # Libraries use the timeout of the whole request for each part, connecting included.
         timeouts = request.extensions.get("timeout", {})
         connect = timeouts.get("connect")
         soon = _CONNECT if connect is None else min(connect, _CONNECT)
@@ -193,7 +195,7 @@ def library_client(limits: Limits, url: str | None = None) -> BoundedClient:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, unpacked and counted."""
+    """The bytes of an answer, decompressed and counted."""
 
     def __init__(self, response: httpx2.Response, meter: Meter) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101
@@ -222,8 +224,8 @@ class _Bounded(httpx2.AsyncByteStream):
 class Client:
     """A client for one server. It follows no redirects: answers do not choose addresses.
 
-    With ``private`` the address of the server is checked and connected to as it was checked: those
-    of this link and of metadata never, private ones (loopback, too) only in these networks.
+    With ``private`` the address of the server is checked, and the checked address is connected to:
+    link-local and metadata addresses never, private ones (and loopback) only in these networks.
     """
 
     def __init__(
@@ -239,7 +241,7 @@ class Client:
     ) -> None:
         """Open no connection yet; ``success`` are the statuses that have an answer.
 
-        ``connect`` is how many seconds connecting may take, where that is less than the silence.
+        ``connect`` is the time limit for connecting, in seconds, if it is less than the silence.
         """
         self._connect = limits.silence if connect is None else connect
         self._private = private
@@ -257,12 +259,12 @@ class Client:
         await self._http.aclose()
 
     async def reconnect(self) -> None:
-        """Close all connections and open others when they are needed; cookies are kept."""
+        """Close all connections and open new ones on demand; cookies are kept."""
         await self._http.aclose()
         self._http = self._opened(self._http.cookies)
 
     async def status(self, method: str, url: str) -> int:
-        """Return the status that a server answers one request with, and read no more of it.
+        """Return the status of one request, without reading the answer.
 
         Raises:
             NoAnswer: it does not answer.
@@ -276,12 +278,12 @@ class Client:
         return response.status_code
 
     async def ask(self, request: Request, retries: Retries) -> Answer:
-        """Send a request, again where that may help, and read what comes.
+        """Send a request, with retries if they may help, and read the answer.
 
         Raises:
-            Refused: the server answered with a status that is no success.
-            NoAnswer: no connection, no answer in time, or, if a ``whole`` one is asked for, one
-                that ended too early.
+            Refused: the server answered with an unsuccessful status.
+            NoAnswer: no connection, no answer in time, or, if a ``whole`` one is needed, one that
+                ended too early.
             BodyCancelled: cancelled while the answer came.
         """
         number = 0
@@ -329,10 +331,10 @@ class Client:
         return built
 
     async def _connect_as_checked(self, built: httpx2.Request, private: Sequence[Network]) -> None:
-        """Put the checked address into a request; its name stays in `Host` and in TLS.
+        """Use the checked address in a request; `Host` and TLS still use its name.
 
         Raises:
-            NotAllowed: the name leads nowhere that may be connected to.
+            NotAllowed: the name has no address that may be connected to.
         """
         url = built.url
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -344,7 +346,7 @@ class Client:
         built.url = url.copy_with(host=checked)
 
     async def _once(self, request: Request, number: int) -> Answer:
-        """Send a request once; what came of an answer that ended too early is kept."""
+        """Send a request once; the partial data of a truncated answer is kept."""
         data = bytearray()
         response: httpx2.Response | None = None
         trouble: NoAnswer | None = None
@@ -406,7 +408,7 @@ class Client:
         received: int,
         number: int,
     ) -> NoAnswer:
-        """Word why an answer did not come, or ended too early."""
+        """Say why there is no answer, or why it ended too early."""
         url, limits, words = request.shown, self.limits, self._words
         name, again = self.blank(_name(error)), tried(number)
         if isinstance(error, LimitReached):
@@ -415,7 +417,8 @@ class Client:
             reason = f"the answer took longer than {limits.seconds:g} s in all"
             reason = limits.describe(reason, "max_seconds")
             return NoAnswer("limit", reason if response is not None else f"{url}: {reason}")
-        if "Receive buffer" in name:  # of h11, which reads up to 100 KiB of headers, or of a chunk
+        # an error of h11, which reads up to 100 KiB of headers, or of a chunk
+        if "Receive buffer" in name:
             reason = "its headers are longer than 100 KiB"
             return NoAnswer("limit", f"{url}: the answer is refused: {reason}")
         if isinstance(error, _NOT_SENT):
@@ -440,9 +443,9 @@ class Client:
 
 
 class Beside:
-    """Runs coroutines of a client in a thread of its own, for callers that are no coroutines.
+    """Runs coroutines of a client in a separate thread, for synchronous callers.
 
-    It works where an event loop runs already, as in a notebook; Ctrl-C ends the wait at once.
+    It works even if an event loop is running, as in a notebook; Ctrl-C ends the wait at once.
     """
 
     def __init__(self) -> None:
@@ -479,7 +482,7 @@ def _body(response: httpx2.Response, data: bytearray, cut: str | None) -> Body:
 
 
 def _tls(verify: bool | str, *, secure: bool) -> ssl.SSLContext:
-    """Return what to verify by; loading all CAs takes 40 ms, and plain HTTP has no use for them."""
+    """Return the TLS context; loading all CAs takes 40 ms, and plain HTTP does not need them."""
     if isinstance(verify, bool):
         return httpx2.create_ssl_context(verify=verify and secure)
     try:

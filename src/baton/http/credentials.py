@@ -1,4 +1,4 @@
-"""What opens a server: addresses, headers, passwords."""
+"""Access to a server: addresses, headers, passwords."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NO_HEADER_VALUE = "holds a line break, an outer space or a letter beyond ASCII"
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes with every request."""
+    """What is sent with every request."""
 
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     basic: tuple[str, str] | None = None
 
     def secrets(self) -> list[str]:
-        """Return all that a server could echo: whole headers, their last words, passwords."""
+        """Return the secrets that a server could echo: headers, their last words, passwords."""
         values = [value for value in self.headers.values() if len(value) > 3]  # 1, on, yes
         words = [value.rpartition(" ")[2] for value in values if " " in value]
         pair = ":".join(self.basic or ())
@@ -31,17 +31,17 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_header_name(name: str) -> bool:
-    """Tell what can be the name of a header."""
+    """Tell whether a text can be the name of a header."""
     return _HEADER_NAME.fullmatch(name) is not None
 
 
 def is_header_value(value: str) -> bool:
-    """Tell what can be sent as the value of a header; ``NO_HEADER_VALUE`` says why not."""
+    """Tell whether a text can be sent as a header's value; ``NO_HEADER_VALUE`` says why not."""
     return _HEADER_VALUE.fullmatch(value) is not None
 
 
 def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitResult:
-    """Take the address in an ``option`` apart.
+    """Parse the address in an ``option``.
 
     Raises:
         InputError: it is no http address.
@@ -58,7 +58,7 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
 
 
 def plain_address(url: str, option: str, credentials_by: str) -> str:
-    """Return an address that holds nothing else, without a slash at its end.
+    """Return an address without credentials or query, and without a trailing slash.
 
     Raises:
         InputError: it is no http address, or it has credentials, which ``credentials_by`` takes.
@@ -85,7 +85,7 @@ def refuse_query(parts: SplitResult, option: str) -> None:
 
 
 def shown_address(url: str) -> str:
-    """Return an address without what may be secret in it: credentials and the query."""
+    """Return an address without its possible secrets: credentials and the query."""
     return url.rpartition("@")[2].partition("?")[0]
 
 
@@ -97,5 +97,5 @@ def basic_of(parts: SplitResult) -> tuple[str, str] | None:
 
 
 def query_values(parts: SplitResult) -> list[str]:
-    """Return what follows ``?``, value by value: keys of an API stand there too."""
+    """Return the values of the query: they may be API keys."""
     return [value for _, value in parse_qsl(parts.query)]

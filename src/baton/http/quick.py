@@ -1,7 +1,7 @@
-"""Small requests that a program waits for: over connections that stay open, without an event loop.
+"""Small blocking requests over connections that stay open, without an event loop.
 
 An agent waits for each decision of a guard, and a request by ``client`` takes a thread, an event
-loop and some milliseconds. This one takes what a round trip takes.
+loop and some milliseconds. This one takes only a round trip.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ from .answers import NoAnswer, Refused, detail_of
 from .credentials import Credentials
 
 _IDLE = 30.0
-"""Seconds after which a connection is not used again: servers close what is idle, Baton's after
-75, and a request that meets the end of its connection may or may not have been read."""
+"""Seconds after which a connection is not reused: servers close idle ones, Baton's after 75 s, and
+if a connection closes during a request, the server may or may not have read it.
+"""
 _KEPT = 8
 _MOST = 1 << 20
-"""Bytes of an answer."""
+"""The most bytes of an answer."""
 _BROKEN = (OSError, HTTPException, ValueError)
-"""What the library raises; ``ValueError`` for what is no HTTP."""
+"""Errors of the library; ``ValueError`` for invalid HTTP."""
 
 
 class QuickClient:
-    """Posts JSON to one server; threads may share it, and a fork opens connections of its own.
+    """Posts JSON to one server; threads may share it, and a fork opens new connections.
 
     Args:
-        url: the address of the server, whose path comes before that of each request.
-        credentials: what goes with every request.
+        url: the address of the server; its path is a prefix of each request's path.
+        credentials: what is sent with every request.
         connect: seconds to connect.
-        seconds: seconds for a request in all.
+        seconds: seconds for a whole request.
     """
 
     def __init__(
@@ -71,11 +72,11 @@ class QuickClient:
         Args:
             path: what follows the address.
             content: the JSON.
-            repeatable: it does no harm to send it again, which is done where the server ended a
-                connection that was kept.
+            repeatable: it is safe to send it again, which is done if the server closed a kept
+                connection.
 
         Raises:
-            NoAnswer: no connection, no answer in time, or one that is too long.
+            NoAnswer: no connection, no answer in time, or a too long one.
             Refused: the server answered with a status that is no success.
         """
         shown = f"{self._url}{path}".partition("?")[0]
@@ -144,13 +145,14 @@ class QuickClient:
                     connection.close()
 
     def _taken(self) -> HTTPConnection | None:
-        """Return a connection that is open and idle, if there is one."""
+        """Return an open, idle connection, if there is one."""
         with self._lock:
-            if self._process != os.getpid():  # those of before a fork are the other process's
+            # connections from before a fork belong to the other process
+            if self._process != os.getpid():
                 self._process, self._free = os.getpid(), []
             while self._free:
                 connection, since = self._free.pop()
-                # What can be read of an idle connection is its end.
+                # The only data to read on an idle connection is its end.
                 if time.monotonic() - since < _IDLE and not _readable(connection.sock):
                     return connection
                 connection.close()
@@ -190,7 +192,7 @@ class QuickClient:
 
 
 class _Answer(HTTPResponse):
-    """An answer that has to be there at a time, however slowly its bytes come."""
+    """An answer with a deadline, however slowly its bytes arrive."""
 
     def __init__(self, end: float, sock: Any, method: str | None = None) -> None:
         super().__init__(_Reads(sock, end), method=method)  # type: ignore[arg-type]
@@ -201,11 +203,11 @@ class _Reads(io.RawIOBase):
 
     def __init__(self, sock: Any, end: float) -> None:
         self._sock, self._end = sock, end
-        # It keeps the socket open while the answer is read, also where the connection is done.
+        # It keeps the socket open while the answer is read, even if the connection is closed.
         self._raw = sock.makefile("rb", buffering=0)
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
-        """Return what an answer is read from."""
+        """Return the stream of an answer."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
@@ -222,7 +224,7 @@ class _Reads(io.RawIOBase):
         return read
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Release the socket."""
         self._raw.close()
         super().close()
 
@@ -232,7 +234,7 @@ def _readable(sock: Any) -> bool:
 
 
 def _proxy_of(server: SplitResult) -> SplitResult | None:
-    """Return the proxy that the environment names for a server."""
+    """Return the environment's proxy for a server."""
     named = getproxies().get(server.scheme)
     if not named or proxy_bypass(server.hostname or ""):
         return None

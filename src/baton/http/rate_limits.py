@@ -1,4 +1,4 @@
-"""Servers that answer "too many requests": all cases of an evaluation slow down at once."""
+"""Handles "too many requests": all cases of an evaluation slow down at once."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from email.utils import parsedate_to_datetime
 from typing import Protocol
 
 LONGEST_WAIT = 300.0
-"""Seconds that a server may ask to wait."""
+"""The longest wait that a server may ask for, in seconds."""
 _TOO_MANY = 429
 _BUSY = frozenset({_TOO_MANY, 503})
 _CAUSES = 10
 
 
 class Patience(Protocol):
-    """Who hears of it: it lets fewer cases start."""
+    """The listener: it lets fewer cases start."""
 
     def slow(self, seconds: float | None) -> None:
-        """Hear that a server has too much to do; ``seconds`` is how long it asks to wait."""
+        """Record that a server is overloaded; ``seconds`` is how long it asks to wait."""
 
     async def wait(self) -> None:
         """Wait until requests may be sent again."""
 
     async def enter_again(self) -> None:
-        """Let others have their turn, and wait for the next one."""
+        """Let other cases have their turn, and wait for the next one."""
 
 
 HEARD: ContextVar[Patience | None] = ContextVar("baton_patience", default=None)
-"""Set by the runner for all that it plays."""
+"""Set by the runner for everything that it plays."""
 
 
 def loop_time() -> float:
-    """Return the seconds on the clock of the running event loop, which pauses are measured by."""
+    """Return the running event loop's time in seconds; pauses are measured with it."""
     return asyncio.get_running_loop().time()
 
 
 def tell(seconds: float | None) -> None:
-    """Say that a server answered 429, or 503 with a time to wait."""
+    """Report that a server answered 429, or 503 with a time to wait."""
     patience = HEARD.get()
     if patience is not None:
         patience.slow(seconds)
@@ -49,8 +49,8 @@ def tell(seconds: float | None) -> None:
 async def wait(*, again: bool = False) -> None:
     """Wait as long as any server of this evaluation asks for patience.
 
-    What is sent ``again`` also waits for its turn: a server that refused 40 of 50 requests would
-    refuse most of them once more if all 40 came back at the same moment.
+    A retry (``again``) also waits for its turn: a server that refused 40 of 50 requests would
+    refuse most of them again if all 40 came back at the same moment.
     """
     patience = HEARD.get()
     if patience is not None and again:
@@ -60,7 +60,7 @@ async def wait(*, again: bool = False) -> None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that ``Retry-After`` asks for; ``None`` where it says nothing sensible."""
+    """Return the seconds of ``Retry-After``; ``None`` if it is not valid."""
     header = headers.get("retry-after", "")
     try:
         seconds = float(header)
@@ -76,11 +76,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def tell_of(error: BaseException) -> bool:
-    """Say so when an error, or what caused it, is a 429 of whatever client a program uses.
+    """Report an error that is, or was caused by, a 429 of any client that a program uses.
 
     Returns:
-        whether it is a 429 or a 503, which say that nothing was done and that it may be later; a
-        server that wants to be left alone for longer than ``LONGEST_WAIT`` is not asked again.
+        whether it is a 429 or a 503, which mean that nothing was done and a retry may work; if a
+        server asks to wait longer than ``LONGEST_WAIT``, there is no retry.
     """
     for cause in _causes(error):
         numbers = [getattr(cause, name, None) for name in ("status_code", "status", "code")]
