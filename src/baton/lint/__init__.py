@@ -1,4 +1,4 @@
-"""What is valid, runs, and still does not test what was meant: for cases, criteria and ADK apps."""
+"""Warnings for cases, criteria and ADK apps that are valid but do not test what was meant."""
 
 from .files import CaseFile, CriteriaFile, LintWarning, Scope
 from .rules import RULES, lint, refuse_unknown

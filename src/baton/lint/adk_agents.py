@@ -1,4 +1,4 @@
-"""The agents that the code of an ADK app makes, read without running it."""
+"""The agents that the code of an ADK app creates, read without running it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Literal, NamedTuple
 
 from .model_tools import MODEL_TOOLS
 
-# Of these ADK's documentation makes agents; what the code derives from one of them is added.
+# ADK's classes for agents; classes that the code derives from them are added.
 _AGENT_CLASSES = frozenset(
     {"Agent", "BaseAgent", "LlmAgent", "LangGraphAgent", "LoopAgent", "ParallelAgent"}
     | {"RemoteA2aAgent", "SequentialAgent"}
 )
-# Tools of ADK whose name is that of the variable; what else comes from elsewhere may be a set of
-# tools with any names.
+# ADK's tools that are named like the variable; anything else that is imported may be a set of tools
+# with any names.
 _ADK_TOOLS = frozenset(
     {"exit_loop", "get_user_choice", "load_artifacts", "load_memory", "load_web_page"}
     | {"preload_memory", "transfer_to_agent", "google_maps_grounding", *MODEL_TOOLS}
 )
-# What makes agents or nodes whose names the code does not say: graphs of functions, agents on other
-# servers with sub-agents of their own, copies with another name, configs.
+# Calls that create agents or nodes with unknown names: graphs of functions, remote agents with
+# sub-agents, copies with another name, configs.
 _OPAQUE = frozenset(
     {"Workflow", "RemoteA2aAgent", "LangGraphAgent", "clone", "model_copy", "from_config"}
 )
-# Names that one list is put together of; hostile code may have a chain of thousands.
+# The most names in one list expression; hostile code may have a chain of thousands.
 _MOST_NAMES = 50
 _OF_FUNCTIONS = ("FunctionTool", "LongRunningFunctionTool")
 
@@ -32,8 +32,8 @@ _OF_FUNCTIONS = ("FunctionTool", "LongRunningFunctionTool")
 class Child(NamedTuple):
     """One entry of ``sub_agents``.
 
-    ``instance``: a variable that holds an agent; ``function``: a function that was not called;
-    ``made``: an agent that is made there, or by a function of the app; ``unclear``: anything else.
+    ``instance``: a variable with an agent; ``function``: a function that was not called; ``made``:
+    an agent that is created there, or by a function of the app; ``unclear``: anything else.
     """
 
     kind: Literal["instance", "function", "made", "unclear"]
@@ -42,12 +42,11 @@ class Child(NamedTuple):
 
 
 class CodeAgent(NamedTuple):
-    """An agent that is made in the code; a ``name`` that is worked out there is ``None``.
+    """An agent that the code creates; a computed ``name`` is ``None``.
 
-    ``tools`` are the names of its tools, ``None`` where some cannot be read; ``inside`` those that
-    run inside the model. ``thinks`` says that
-    its model is told to think and not told to call a tool. ``at_import`` says that it is made when
-    its module is imported.
+    ``tools`` are the names of its tools, ``None`` if some cannot be read; ``inside`` are those that
+    run inside the model. ``thinks``: its model is configured to think and not forced to call a
+    tool. ``at_import``: it is created when its module is imported.
     """
 
     name: str | None
@@ -61,14 +60,14 @@ class CodeAgent(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """What names stand for: agents' classes, functions and values, by file and in the whole app."""
+    """The meaning of names: agents' classes, functions and values, by file and in the whole app."""
 
     classes: frozenset[str]
     functions: Mapping[str, set[str]]
     values: Mapping[str, dict[str, ast.expr]]
 
     def value(self, file: str, name: str) -> ast.expr | None:
-        """Return what a module gives a name to, its own or the only other one that does."""
+        """Return the value of a name in a module, or in the only other module that defines it."""
         if name in self.values[file]:
             return self.values[file][name]
         others = [values[name] for values in self.values.values() if name in values]
@@ -85,7 +84,7 @@ class _Names(NamedTuple):
 
 
 def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
-    """Return the agents that modules make; none where they do not use Google's ADK."""
+    """Return the agents that modules create; none if they do not use Google's ADK."""
     if not any(_imports_adk(node) for tree in trees.values() for node in tree.body):
         return []
     names = _Names(
@@ -108,7 +107,7 @@ def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
 
 
 def makes_unread_agents(trees: Iterable[ast.Module]) -> bool:
-    """Tell whether code makes agents whose names it does not say."""
+    """Tell whether code creates agents with unknown names."""
     return any(
         isinstance(node, ast.Call) and called(node) in _OPAQUE
         for tree in trees
@@ -117,7 +116,7 @@ def makes_unread_agents(trees: Iterable[ast.Module]) -> bool:
 
 
 def called(node: ast.Call) -> str | None:
-    """Return the last part of the name of what is called."""
+    """Return the last part of the called name."""
     match node.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -147,7 +146,7 @@ def _agent_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
 
 
 def _functions(tree: ast.Module) -> set[str]:
-    # A decorator may make something else of a function, such as a tool or an agent.
+    # A decorator may turn a function into something else, such as a tool or an agent.
     return {
         node.name
         for node in tree.body
@@ -187,7 +186,7 @@ def _agent(node: ast.Call, file: str, names: _Names, *, at_import: bool) -> Code
 
 
 def _thinks(node: ast.expr) -> bool:
-    """Tell whether a model is told to think; a budget of 0 tells it not to."""
+    """Tell whether a model is configured to think; a budget of 0 turns thinking off."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call) and called(inner) == "ThinkingConfig":
             budgets = [k.value for k in inner.keywords if k.arg == "thinking_budget"]
@@ -208,14 +207,14 @@ def _has_to_call(node: ast.Call) -> bool:
 def _entries(
     node: ast.expr | None, file: str, names: _Names, seen: set[str] | None = None
 ) -> Iterator[ast.expr]:
-    """Yield the entries of a list; where it is put together (`[*COMMON, x] + MORE`), of its parts.
+    """Yield the entries of a list, also of its parts if it is composed (`[*COMMON, x] + MORE`).
 
-    What cannot be read is yielded as a part (`*MORE`). Each name is looked up once, as code may
-    give a name to itself (``seen``).
+    Unreadable parts are yielded as such (`*MORE`). Each name is looked up only once (``seen``), as
+    code may assign a name to itself.
     """
     seen = set() if seen is None else seen
     parts: list[ast.expr] = []
-    # A long sum is a deep tree, to the left.
+    # A long sum is a deep tree to the left.
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         parts.append(node.right)
         node = node.left
@@ -257,7 +256,7 @@ def _makes_agent(node: ast.Call, file: str, names: _Names) -> bool:
 
 
 def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | None:
-    """Return the names of tools; ``None`` where one may be a set of tools, or has another name."""
+    """Return the names of tools; ``None`` if one may be a set of tools, or has another name."""
     found: set[str] = set()
     for each in _entries(node, file, names):
         one = _tool(each, file, names)

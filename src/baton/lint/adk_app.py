@@ -17,7 +17,7 @@ _HIDDEN = ("__pycache__", "node_modules", "site-packages")
 
 
 class Instruction(NamedTuple):
-    """The instruction of an agent, and where it stands."""
+    """The instruction of an agent, and its place."""
 
     agent: str | None
     text: str
@@ -34,13 +34,13 @@ class DeclaredName(NamedTuple):
 
 
 class App(NamedTuple):
-    """What the code of an app says.
+    """The content of an app's code.
 
-    ``root`` is the name of the agent that opens a turn, where the code states it. ``mentioned``
-    are all texts and keywords that may be keys of the state; ``state_types`` the types of the
-    literals that the code puts there. ``state_unclear`` says that more may be put there than
-    can be read. ``agents`` are those that the code makes; with ``unread`` it makes more whose
-    names cannot be read.
+    ``root`` is the name of the agent that opens a turn, if the code states it. ``mentioned`` are
+    all texts and keywords that may be keys of the state; ``state_types`` are the types of the
+    literals that the code stores there. ``state_unclear``: more may be stored there than can be
+    read. ``agents`` are those that the code creates; with ``unread`` it creates more whose names
+    cannot be read.
     """
 
     folder: Path
@@ -66,7 +66,7 @@ def is_app(folder: Path) -> bool:
 
 
 def apps_below(folder: Path) -> Iterator[Path]:
-    """Yield the folder itself where it is an app, or else the apps right below it."""
+    """Yield the folder itself if it is an app, or else the apps directly below it."""
     if is_app(folder):
         yield folder
     elif folder.is_dir():
@@ -74,7 +74,7 @@ def apps_below(folder: Path) -> Iterator[Path]:
 
 
 def apps_near(file: Path, steps: int = 4) -> list[Path]:
-    """Return the apps that a file lies in or beside.
+    """Return the apps that contain a file or are beside it.
 
     These are the nearest folder above it that is an app, or has apps in it: its own folder, the
     one above, and further up (``steps`` folders at most) only the root of a project.
@@ -88,7 +88,7 @@ def apps_near(file: Path, steps: int = 4) -> list[Path]:
 
 
 def read_app(folder: Path) -> App:
-    """Read the Python files of an app; one that cannot be parsed is taken to do anything."""
+    """Read the Python files of an app; a file that cannot be parsed may do anything."""
     trees: dict[str, ast.Module] = {}
     unclear = not (folder / "agent.py").is_file()
     for file in sorted(folder.rglob("*.py")):
@@ -119,7 +119,7 @@ def read_app(folder: Path) -> App:
 
 
 def _module_texts(trees: Iterable[ast.Module]) -> dict[str, str | None]:
-    """Return the texts that modules give names to; ``None`` for a name that two give."""
+    """Return the named texts of modules; ``None`` for a name that two modules define."""
     texts: dict[str, str | None] = {}
     for tree in trees:
         for node in tree.body:
@@ -131,7 +131,7 @@ def _module_texts(trees: Iterable[ast.Module]) -> dict[str, str | None]:
 
 
 def _text(node: ast.expr, texts: Mapping[str, str | None]) -> str | None:
-    """Return the text an expression stands for, gaps for what is filled in by the code."""
+    """Return the text of an expression, with gaps for computed parts."""
     match node:
         case ast.Constant(value=str() as value):
             return value
@@ -164,7 +164,7 @@ def _instructions(
 
 
 def _root(tree: ast.Module | None) -> str | None:
-    """Return the name of ``root_agent``, where it is made right there and is an LLM agent."""
+    """Return the name of ``root_agent``, if it is an LLM agent that is created in place."""
     made = {
         target.id: node.value
         for node in (tree.body if tree else ())
@@ -199,7 +199,7 @@ def _mentioned(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _state_types(nodes: Iterable[ast.AST]) -> tuple[dict[str, frozenset[type]], bool]:
-    """Return the types of literals put into the state by name, and whether more is put there."""
+    """Return the types of literals stored in the state by name, and whether more is stored."""
     types: dict[str, set[type]] = {}
     unclear = False
     for node in nodes:
@@ -220,7 +220,7 @@ def _state_types(nodes: Iterable[ast.AST]) -> tuple[dict[str, frozenset[type]], 
 
 
 def _foreign(nodes: Iterable[tuple[str, ast.AST]], functions: frozenset[str]) -> bool:
-    """Tell whether code from elsewhere runs before an agent does: callbacks, plugins."""
+    """Tell whether other code runs before an agent: callbacks, plugins."""
     for _, node in nodes:
         if isinstance(node, ast.keyword) and node.arg == "plugins":
             return True
@@ -247,7 +247,7 @@ def _is_state(node: ast.expr) -> bool:
 
 
 def _key(node: ast.expr) -> str:
-    """Return a literal key; empty for one that the code works out."""
+    """Return a literal key; empty for a computed one."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 

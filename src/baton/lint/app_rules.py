@@ -38,8 +38,8 @@ SECOND_PARENT = "second-parent"
 
 
 # What goes wrong: two pipelines share the agent `researcher`. ADK raises "already has a parent
-# agent" when the second one is made. Agents that are made within functions are left alone: nothing
-# tells how often these are called.
+# agent" when the second one is created. Agents that are created in functions are ignored: it is
+# unknown how often these are called.
 def second_parents(scope: Scope) -> Iterator[LintWarning]:
     """Warn of an agent that is a sub-agent twice."""
     for app in _apps(scope):
@@ -68,7 +68,7 @@ SEARCH_METRIC = "search-metric"
 
 
 # What goes wrong: the root agent has `google_search`, and `tool_trajectory_avg_score` is asked for.
-# The search happens inside the model, so the trajectory never tells whether the agent searched.
+# The search happens inside the model, so the trajectory never shows whether the agent searched.
 def search_metrics(scope: Scope) -> Iterator[LintWarning]:
     """Warn of ADK's metric of trajectories for agents with tools that run inside the model."""
     for file in scope.cases:
@@ -98,7 +98,7 @@ THINKING = "thinking"
 # What goes wrong: a model that thinks may know enough, and call no tool. The case that expects the
 # call fails now and then.
 def thinking_models(scope: Scope) -> Iterator[LintWarning]:
-    """Warn of expected calls where the model is told to think, and not to call a tool."""
+    """Warn of expected calls if the model is configured to think, and not forced to call a tool."""
     for file in scope.cases:
         warned: set[tuple[str, int]] = set()
         for case, written in file.written():
@@ -123,8 +123,8 @@ def thinking_models(scope: Scope) -> Iterator[LintWarning]:
 UNKNOWN_AGENT = "unknown-agent"
 
 
-# What goes wrong: an agent was renamed, or the case has a slip: `biling_agent`. Every run fails,
-# and nothing says that the case is at fault. Silent where the code makes agents that are not read.
+# What goes wrong: an agent was renamed, or the case has a typo: `biling_agent`. Every run fails,
+# and nothing shows that the case is wrong. Silent if the code creates agents that cannot be read.
 def unknown_agents(scope: Scope) -> Iterator[LintWarning]:
     """Warn of agents that a case names and the app does not have."""
     for file in scope.cases:
@@ -159,8 +159,8 @@ def unknown_agents(scope: Scope) -> Iterator[LintWarning]:
 UNKNOWN_TOOL = "unknown-tool"
 
 
-# What goes wrong: a tool was renamed, and the case still expects the old name. Silent where an
-# agent has tools that cannot be read: sets of tools (MCP, OpenAPI), lists that code puts together.
+# What goes wrong: a tool was renamed, and the case still expects the old name. Silent if an agent
+# has tools that cannot be read: sets of tools (MCP, OpenAPI), computed lists.
 def unknown_tools(scope: Scope) -> Iterator[LintWarning]:
     """Warn of calls that a case expects of tools that no agent of the app has."""
     for file in scope.cases:
@@ -170,13 +170,13 @@ def unknown_tools(scope: Scope) -> Iterator[LintWarning]:
                 continue
             of_agents = [agent.tools for agent in app.agents]
             tools: set[str] = set().union(*(each for each in of_agents if each is not None))
-            # An app without any tool gets them in a way that is not read, or is a sketch.
+            # An app without any tool gets them in another way, or is unfinished.
             if None in of_agents or not tools:
                 continue
             known = {*tools, TRANSFER_TOOL, "set_model_response", *MODEL_TOOLS, *scope.functions}
             for place in range(len(case.turns)):
                 for call in written.calls(place):
-                    # ADK itself makes calls whose names begin so, such as `adk_request_input`.
+                    # ADK itself makes calls with this prefix, such as `adk_request_input`.
                     if call.name in known or call.recorded or call.name.startswith("adk_"):
                         continue
                     yield LintWarning(

@@ -1,4 +1,4 @@
-"""What the rules look at: all files that are checked together, and what is known around them."""
+"""The input of the rules: all files that are checked together, and their context."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ Scoring = TypeVar("Scoring", bound=BaseEvaluator)
 class LintWarning(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """Something in a file that is likely to be a mistake.
 
-    ``line`` counts from 1; ``what`` says what was found and what comes of it, ``remedy`` what to
-    do about it.
+    ``line`` counts from 1; ``what`` says what was found and its effect, ``remedy`` how to fix it.
     """
 
     file: str
@@ -62,7 +61,7 @@ _CALLS: tuple[Path, ...] = (
 
 
 class WrittenCall(NamedTuple):
-    """An expected call; ``recorded`` when a run really made it, so that the file has its id."""
+    """An expected call; ``recorded`` if a run really made it, so that the file has its id."""
 
     name: str
     line: int | None
@@ -94,7 +93,7 @@ class Written:
         return self._document.line(self._turn(turn))
 
     def agents_line(self, turn: int) -> int | None:
-        """Return the line where the agents of a turn are stated."""
+        """Return the line that states the agents of a turn."""
         path = self._turn(turn)
         for key in ("agents", "intermediate_data"):
             if _find(self._value, (*path, key)) is not None:
@@ -115,10 +114,10 @@ class Written:
         return written
 
     def told_by_transfers(self, turn: int) -> bool:
-        """Tell whether the agents of a turn are no more than the targets of dispatches.
+        """Tell whether the agents of a turn are only the targets of dispatches.
 
-        So they are when only ``transfer_to_agent`` calls name them, or ``agent_transfer``
-        records of which the first does not say who handed over.
+        That is so if only ``transfer_to_agent`` calls name them, or ``agent_transfer`` records
+        whose first one does not state the sender.
         """
         data = _find(self._value, (*self._turn(turn), "intermediate_data"))
         if not isinstance(data, dict):
@@ -153,7 +152,7 @@ class Written:
 
 
 def _find(value: Any, path: Path) -> Any:
-    """Return what stands at a path in snake_case; ``None`` when nothing does."""
+    """Return the value at a path in snake_case; ``None`` if there is none."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(value, list) or step >= len(value):
@@ -173,8 +172,8 @@ def _snaked(value: dict[str, Any]) -> dict[str, Any]:
 class CaseFile(NamedTuple):
     """A dataset file and how it is scored.
 
-    ``adk`` says that its cases are for agents of Google ADK. ``apps`` are the folders of agents
-    that belong to it; empty when none are known.
+    ``adk``: its cases are for agents of Google ADK. ``apps`` are the folders of its agents; empty
+    if unknown.
     """
 
     file: str
@@ -185,14 +184,14 @@ class CaseFile(NamedTuple):
     agent_names: Mapping[str, str] = MappingProxyType({})
 
     def written(self) -> Iterator[tuple[Case, Written]]:
-        """Yield the cases, each with what stands in the file."""
+        """Yield the cases, each with its data in the file."""
         for index, case in enumerate(self.cases):
             yield case, Written(self.cases.document(index))
 
     def scored_by(self, case: Case, type_: type[Scoring]) -> Iterator[Scoring]:
         """Yield the evaluators of a type that score a case, with the options it overrides.
 
-        One that refuses these is left out.
+        An evaluator that refuses these options is left out.
         """
         for planned in self.evaluators:
             if planned.evaluator.type == type_.type:
@@ -202,7 +201,7 @@ class CaseFile(NamedTuple):
                         yield evaluator
 
     def app_of(self, case: Case) -> App | None:
-        """Return the app that plays a case, where that is plain."""
+        """Return the app that plays a case, if that is clear."""
         named = [app for app in self.apps if app.name == case.session.app]
         if named:
             return named[0]

@@ -1,4 +1,4 @@
-"""Tools of ADK that the model's provider runs."""
+"""ADK's tools that the model's provider runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODEL_TOOLS: Mapping[str, str] = {
     "vertex_ai_search": "Vertex AI Search",
     "VertexAiSearchTool": "Vertex AI Search",
 }
-"""What each is, by the names of the variable, of the class and of older versions: cases have all
-of these. The answer has grounding metadata, but no function call, so a case that expects one never
-passes.
+"""A description of each, by the names of the variable, of the class and of older versions: cases
+use all of these. The answer has grounding metadata, but no function call, so a case that expects
+one never passes.
 """

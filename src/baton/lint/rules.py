@@ -1,4 +1,4 @@
-"""The rules: what is valid in cases, criteria and ADK apps and still tests nothing."""
+"""The rules: what is valid in cases, criteria and ADK apps, but tests nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BARE_TURN = "bare-turn"
 
 # What goes wrong: the author stated the calls of turn 1 and left the others open. ADK reads a
 # missing `tool_uses` as an empty list, so under EXACT any call in turn 2 fails the case. A case in
-# which no turn states calls is left alone: it was not written to test calls.
+# which no turn states calls is ignored: it was not written to test calls.
 def bare_turns(scope: Scope) -> Iterator[LintWarning]:
     """Warn of turns without `tool_uses`: ADK's exact matching lets them call nothing."""
     for file in scope.cases:
@@ -67,7 +67,7 @@ _SCORES_CALLS = ("tool_trajectory_avg_score", "tool_calls")
 def internal_tools(scope: Scope) -> Iterator[LintWarning]:
     """Warn of expected calls that no run can have.
 
-    A call that was recorded, and a function of the user's own with such a name, are left alone.
+    Recorded calls, and the user's own functions with such a name, are ignored.
     """
     for file in scope.cases:
         if file.adk and any(p.evaluator.type in _SCORES_CALLS for p in file.evaluators):
@@ -81,8 +81,7 @@ def _internal_tools_in(file: CaseFile, functions: frozenset[str]) -> Iterator[Li
             continue
         for turn in range(len(case.turns)):
             for call in written.calls(turn):
-                # A call with a recorded result was seen in a real run, so there is such a function
-                # after all.
+                # A call with a recorded result is from a real run, so there is such a function.
                 if _named(call.name, own) and not call.recorded:
                     yield LintWarning(
                         file=file.file,
@@ -100,7 +99,7 @@ def _named(name: str, own: frozenset[str]) -> bool:
 
 NO_RUBRICS = "no-rubrics"
 # ADK takes rubrics of a case only if their `type` is that of the metric. Rubrics without a type, or
-# with a misspelt one, are passed over without a word, and the metric has nothing to evaluate.
+# with a misspelt one, are silently ignored, and the metric has nothing to evaluate.
 _TYPES = {
     "rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
     "rubric_based_tool_use_quality_v1": "TOOL_USE_QUALITY",
@@ -152,10 +151,10 @@ def stated_agents(case: Case) -> set[str]:
     return {n for one in stages for n in ([one] if isinstance(one, str) else one.any_order)}
 
 
-# With two candidates nothing tells which one opens. One without sub-agents and tools may be a
-# definition that nobody uses.
+# With two candidates it is unknown which one opens. One without sub-agents and tools may be an
+# unused definition.
 def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
-    """Return the one agent that no other has as a sub-agent or a tool, and that has some."""
+    """Return the only agent that is no sub-agent or tool of another one, and has some itself."""
     below = {
         name: {*card.sub_agents, *(card.tools if isinstance(card.tools, list) else ())}
         & agents.keys()
@@ -170,7 +169,7 @@ CHAIN_OPENER = "chain-opener"
 
 
 class _Opener(NamedTuple):
-    """The agent that opens a conversation, under all its names."""
+    """The agent that opens a conversation, with all its names."""
 
     name: str
     names: frozenset[str]
@@ -179,10 +178,10 @@ class _Opener(NamedTuple):
 # What goes wrong: a case says `agents: [billing]`, as the author thinks of the agent that does the
 # work. The trace has `[router, billing]`, and under `exact` the case fails on every good run.
 def chain_openers(scope: Scope) -> Iterator[LintWarning]:
-    """Warn of a chain that has to match exactly, or allows no more agents, and lacks the opener.
+    """Warn of a chain without the opener that has to match exactly, or allows no more agents.
 
-    That is certain where only dispatches state the chain, and in the first turn of a session
-    where the agent that opens it is known: from an app's code or from definitions of agents.
+    That is certain if only dispatches state the chain, and in the first turn of a session if its
+    opening agent is known, from an app's code or from definitions of agents.
     """
     for file in scope.cases:
         for case, written in file.written():
@@ -205,7 +204,7 @@ def chain_openers(scope: Scope) -> Iterator[LintWarning]:
 
 
 def _opener(scope: Scope, file: CaseFile, case: Case) -> _Opener | None:
-    """Return the agent that opens a case, where all agents it states are of the same system."""
+    """Return the agent that opens a case, if all agents it states belong to the same system."""
     recorded = {ours: name for name, ours in file.agent_names.items()}
     stated = {recorded.get(name, name) for name in stated_agents(case)}
     app = file.app_of(case)
@@ -235,7 +234,7 @@ def _strictness(file: CaseFile, case: Case) -> str | None:
 
 
 def _looser(file: CaseFile, case: Case) -> str:
-    """Return the options that let another agent run: both where a chain is strict in both ways."""
+    """Return the options that allow another agent: both if a chain is strict in both ways."""
     evaluators = list(file.scored_by(case, AgentChain))
     options = []
     if any(each.sequence_match_type == "exact" for each in evaluators):
@@ -256,8 +255,8 @@ def _missing(
     if opener is not None:
         named = {opener.name, *opener.names} & (set(stages[0]) if strict == _EXACT else every)
         return None if named else f"`{opener.name}`, which opens it"
-    # Where the chain comes from `transfer_to_agent` calls, somebody made the first of them, and it
-    # is not among the targets.
+    # If the chain comes from `transfer_to_agent` calls, an agent made the first of them, and it is
+    # not among the targets.
     if (strict == _EXACT or len(every) == 1) and written.told_by_transfers(place):
         return "the agent that hands over first, which opens it"
     return None
@@ -277,9 +276,9 @@ APP_NAME = "app-name"
 
 
 # What goes wrong: the server looks for a folder with the name of the app, and creates sessions
-# under the name in the code. Where they differ, a session is created and not found.
+# under the name in the code. If they differ, a session is created and not found.
 def app_names(scope: Scope) -> Iterator[LintWarning]:
-    """Warn of an app of a case, or an ``App`` in the code, that is named unlike its folder."""
+    """Warn of an app of a case, or an ``App`` in the code, whose name differs from its folder."""
     for file in scope.cases:
         if file.adk and file.apps:
             yield from _app_names_of_cases(file)
@@ -297,7 +296,7 @@ def app_names(scope: Scope) -> Iterator[LintWarning]:
 
 
 def _app_names_of_cases(file: CaseFile) -> Iterator[LintWarning]:
-    """Warn once of each name."""
+    """Warn of each name once."""
     warned: set[str] = set()
     folders = sorted({app.name for app in file.apps})
     for case, written in file.written():
@@ -334,7 +333,7 @@ class _Seen(NamedTuple):
 def state_types(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a value whose type differs from that of other cases of the app, or of its code.
 
-    Null is left alone. Cases that name no app are compared within their file.
+    Null is ignored. Cases that name no app are compared within their file.
     """
     seen: dict[tuple[str, str], list[_Seen]] = defaultdict(list)
     for file in scope.cases:
@@ -356,10 +355,10 @@ def state_types(scope: Scope) -> Iterator[LintWarning]:
 
 
 def _odd_ones(key: str, places: list[_Seen]) -> Iterator[LintWarning]:
-    """Find those of a kind that fewer cases have; of two as frequent, the later one is odd."""
+    """Find values of the rarer type; if two types are equally frequent, the later one is odd."""
     kinds = [one.kind for one in places]
-    # Most cases are right. Of two kinds as frequent it is unknown which one is, so the warning says
-    # so.
+    # Most cases are right. If two types are equally frequent, it is unknown which is right, and the
+    # warning says so.
     usual = max(dict.fromkeys(kinds), key=kinds.count)
     tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
     remedy = "write in both what the tools expect" if tied else f"write {usual}"
@@ -384,7 +383,7 @@ def _state_types_warning(one: _Seen, key: str, other: str, remedy: str) -> LintW
 
 
 def _kinds_in_code(app: App | None) -> dict[str, str]:
-    """Return what the code of an app puts into the state, where it is always of one kind."""
+    """Return what the code of an app stores in the state, if it always has the same type."""
     kinds: dict[str, str] = {}
     for key, types in app.state_types.items() if app is not None else ():
         possible = {_KINDS.get(type_) for type_ in types - {type(None)}}
@@ -402,8 +401,8 @@ _PREFIXES = ("app", "user", "temp")
 def variables(instruction: str) -> list[str]:
     """Return the names that have to be in the state, in order of appearance.
 
-    ``{name?}`` may be missing, ``{artifact.name}`` is no state, and what is no name (or has
-    another prefix than ``app:``, ``user:`` and ``temp:``) stays as it is.
+    ``{name?}`` may be missing, ``{artifact.name}`` is not state, and anything that is not a name
+    (or has another prefix than ``app:``, ``user:`` and ``temp:``) is left as it is.
     """
     names: dict[str, None] = {}
     for match in _BRACES.finditer(instruction):
@@ -418,7 +417,7 @@ INSTRUCTION_VARIABLE = "instruction-variable"
 
 
 class _Lack(NamedTuple):
-    """The first case without a variable, and in how many it is there and not."""
+    """The first case without a variable, and the numbers of cases with and without it."""
 
     case: str
     line: int | None
@@ -429,10 +428,10 @@ class _Lack(NamedTuple):
 # What goes wrong: the instruction says "You help {user_name}", the app gets it from a log-in, and a
 # test has no log-in. ADK raises a KeyError before the model is asked.
 def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
-    """Warn of a variable that neither a case's state nor the code gives a value.
+    """Warn of a variable that gets a value neither from a case's state nor from the code.
 
-    Where only definitions of agents are known, code may do so anyway: then those of the
-    agent that opens the conversation count, and those that other cases of the file do give.
+    If only definitions of agents are known, unknown code may set it: then only variables of the
+    opening agent count, and those that other cases of the file set.
     """
     for file in scope.cases:
         if file.adk:
@@ -443,14 +442,13 @@ def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
 
 def _by_code(file: CaseFile) -> Iterator[LintWarning]:
     for app in file.apps:
-        # The code writes to the state under a key that is computed, so it may give any of them a
-        # value.
+        # The code writes to the state with a computed key, so it may set any of them.
         if app.state_unclear:
             continue
         warned: set[str] = set()
         for instruction in app.instructions:
             for name in variables(instruction.text):
-                # A name that stands anywhere in the code as a text may be set there.
+                # A name that occurs anywhere in the code as text may be set there.
                 if name in warned or name in app.mentioned:
                     continue
                 warned.add(name)
@@ -471,13 +469,13 @@ def _by_definitions(file: CaseFile, agents: Mapping[str, AgentCard]) -> Iterator
 
 
 def _play(scope: Scope, file: CaseFile) -> bool:
-    """Tell whether the agents defined are those that play a file's cases."""
+    """Tell whether the defined agents are those that play a file's cases."""
     stated = {name for case in file.cases for name in stated_agents(case)}
     return stated <= scope.agents.keys() and (bool(stated) or len(scope.cases) == 1)
 
 
 def _lack(file: CaseFile, name: str, app: App | None) -> _Lack | None:
-    """Look for a variable in all cases that may be of the app; of ``None``, in all."""
+    """Search a variable in all cases that may belong to the app; in all cases if it is ``None``."""
     first: tuple[str, int | None] | None = None
     lacking = given = 0
     for case, written in file.written():
@@ -526,13 +524,13 @@ RULES: dict[str, Rule] = {
 
 
 def lint(scope: Scope, ignore: Collection[str] = ()) -> list[LintWarning]:
-    """Return what the rules find, by file and line; ``ignore`` names rules to leave out."""
+    """Return the warnings of the rules, by file and line; ``ignore`` names rules to leave out."""
     warnings = {w for name, rule in RULES.items() if name not in ignore for w in rule(scope)}
     return sorted(warnings, key=lambda w: (w.file, w.line or 0, w.rule, w.what))
 
 
 def refuse_unknown(names: Collection[str]) -> None:
-    """Raise InputError for a name that no rule has, with the nearest ones."""
+    """Raise InputError for an unknown rule name, with similar ones."""
     problems = [
         Problem(message=f"no warning is called `{name}`; {suggestion(name, RULES)}")
         for name in names

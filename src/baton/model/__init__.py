@@ -1,6 +1,6 @@
 """The record, cases, scores, the seams between parts, and views of the record.
 
-Imports nothing of the rest of Baton.
+Imports nothing from the rest of Baton.
 """
 
 from baton.model.aggregates import (

@@ -1,4 +1,4 @@
-"""What is summed up over results: efficiency counters, routing matrix, judged scores by agent."""
+"""Aggregates over results: efficiency counters, routing matrix, judged scores by agent."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ COUNTERS = ("dispatches", "tool_calls", "model_calls", "tokens")
 
 
 class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a case took; ``None`` where the source does not say.
+    """Costs and counts of a case; ``None`` if the source does not record them.
 
-    ``dispatches`` leave returns out, ``tool_calls`` the calls that are dispatches;
-    ``model_calls`` are requests to models, ``tokens`` all that these read and wrote.
-    ``cost_usd`` is what they cost, ``models`` are those that were used.
-    ``at_least`` names the counters that are a lower bound. ``timings`` has ``seconds``: all
-    turns together, from user message to end.
+    ``dispatches`` exclude returns, ``tool_calls`` exclude calls that are dispatches;
+    ``model_calls`` are requests to models, ``tokens`` all their input and output tokens.
+    ``cost_usd`` is their cost, ``models`` are those that were used. ``at_least`` names the counters
+    that are lower bounds. ``timings`` has ``seconds``: the total of all turns, from user message to
+    end.
     """
 
     dispatches: int | None = None
@@ -33,7 +33,7 @@ class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Sum(msgspec.Struct, kw_only=True):
-    """A sum over the ``results`` that have it; for ``at_least`` of them it is a lower bound."""
+    """A total over ``results`` results; for ``at_least`` of them it is a lower bound."""
 
     sum: int | float = 0
     results: int = 0
@@ -41,7 +41,7 @@ class Sum(msgspec.Struct, kw_only=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean over these results; ``None`` where there are none."""
+        """The mean over these results; ``None`` if there are none."""
         return self.sum / self.results if self.results else None
 
 
@@ -56,7 +56,7 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
     timings: dict[str, Sum] = msgspec.field(default_factory=lambda: {"seconds": Sum()})
 
     def add(self, efficiency: Efficiency | None, by: int = 1) -> None:
-        """Count one more result; ``by`` of -1 takes one back."""
+        """Add one result; with ``by`` of -1 remove it."""
         if efficiency is None:
             return
         self.results += by
@@ -74,13 +74,13 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
             total.results += by
 
     def known(self) -> dict[str, Sum]:
-        """Return the sums, by counter, that are known of at least one result."""
+        """Return the totals by counter that are known for at least one result."""
         sums = {name: getattr(self, name) for name in COUNTERS} | self.timings
         return {name: sum_ for name, sum_ in sums.items() if sum_.results}
 
 
 def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
-    """Return the sums as plain data, without those that are known of no result."""
+    """Return the totals as plain data, without those that are known for no result."""
     plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.known().items()}
     seconds = plain.pop("seconds", None)
     timings = {} if seconds is None else {"timings": {"seconds": seconds}}
@@ -89,14 +89,16 @@ def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
 
 OTHERS = "(other agents)"
 _NAMES = 500
-"""Agents that are counted by name; all others are one, as a hostile trace may name any number."""
+"""The most agents that are counted by name; all others are one, as a hostile trace may name any
+number.
+"""
 
 Routed = tuple[str | None, str | None]
-"""The expected and the actual agent of a dispatch; ``None``: there was none."""
+"""The expected and the actual agent of a dispatch; ``None`` for none."""
 
 
 class RoutingCell(msgspec.Struct, frozen=True, kw_only=True):
-    """How often work for ``expected`` went to ``actual``; ``None``: to nobody, or unexpected."""
+    """How often work for ``expected`` went to ``actual``; ``None``: no dispatch, or unexpected."""
 
     expected: str | None
     actual: str | None
@@ -104,7 +106,7 @@ class RoutingCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingCounts:
-    """Counts pairs in memory that does not grow with them: names beyond 500 are one."""
+    """Counts pairs in bounded memory: names beyond 500 are one."""
 
     def __init__(self, names: int = _NAMES) -> None:
         self._counts: Counter[Routed] = Counter()
@@ -112,12 +114,12 @@ class RoutingCounts:
         self._most = names
 
     def add(self, routed: Iterable[Routed], by: int = 1) -> None:
-        """Count pairs once more; ``by`` of -1 takes them back."""
+        """Add pairs; with ``by`` of -1 remove them."""
         for expected, actual in routed:
             self._counts[self._name(expected), self._name(actual)] += by
 
     def cells(self) -> list[RoutingCell]:
-        """Return what was counted, by name, what was not expected last."""
+        """Return the counts, by name, unexpected ones last."""
         return [
             RoutingCell(expected=expected, actual=actual, count=count)
             for (expected, actual), count in sorted(self._counts.items(), key=_by_name)
@@ -151,7 +153,7 @@ class Hop(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AgentValue(msgspec.Struct, frozen=True, array_like=True):
-    """The sum of the values of one evaluator that are about one agent, and how many these are."""
+    """The total of one evaluator's values about one agent, and their number."""
 
     evaluator: str
     agent: str
@@ -160,7 +162,7 @@ class AgentValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 def route_of(trace: Trace) -> list[Hop]:
-    """Return the dispatches of a trace in the order they were made, returns left out."""
+    """Return the dispatches of a trace in order, without returns."""
     return [
         Hop(number, each.kind, each.from_agent, each.to_agent, each.id)
         for number, turn in enumerate(trace.turns, 1)
@@ -170,9 +172,10 @@ def route_of(trace: Trace) -> list[Hop]:
 
 
 def first_difference(before: list[Hop], after: list[Hop]) -> tuple[Hop | None, Hop | None] | None:
-    """Return the first place where two routes part; ``None``: they do not.
+    """Return the first difference of two routes; ``None`` if there is none.
 
-    A side that ended there has ``None``. Ids differ from trace to trace and are not compared.
+    If a route has ended there, its side is ``None``. Ids differ between traces and are not
+    compared.
     """
     for place in range(max(len(before), len(after))):
         one = before[place] if place < len(before) else None
@@ -190,11 +193,10 @@ _WORST = 3
 
 
 class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What judges took for so many ``scores``; ``cached`` of these were all from the cache.
+    """The usage of judges for ``scores`` scores; ``cached`` of these were all from the cache.
 
-    ``models`` counts the scores of each model. ``requests`` are those made this time.
-    ``unpriced`` scores have a cost that is not known. ``timings`` has the ``seconds`` of all
-    requests, added up.
+    ``models`` counts the scores of each model. ``requests`` are those made in this run.
+    ``unpriced`` scores have an unknown cost. ``timings`` has the total ``seconds`` of all requests.
     """
 
     scores: int = 0
@@ -207,7 +209,7 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
     timings: dict[str, float] = msgspec.field(default_factory=dict)
 
     def add(self, use: JudgeUse) -> None:
-        """Count what one score took."""
+        """Add the usage of one score."""
         self.join(
             Asked(
                 scores=1,
@@ -222,7 +224,7 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
         )
 
     def join(self, other: Self, by: int = 1) -> None:
-        """Count what another sum has; ``by`` of -1 takes it back."""
+        """Add another total; with ``by`` of -1 subtract it."""
         for name in ("scores", "cached", "requests", "tokens", "unpriced"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
         counts = {name: self.models.get(name, 0) + by * n for name, n in other.models.items()}
@@ -234,9 +236,9 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class DistilledUse(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a distilled judge ``answered`` alone, and what was ``audited``: the judge ``agreed``.
+    """How often a distilled judge ``answered`` alone, was ``audited``, and the judge ``agreed``.
 
-    ``limit`` is the share of its answers that may differ from those of the judge.
+    ``limit`` is the allowed share of answers that differ from the judge's.
     """
 
     answered: int = 0
@@ -245,16 +247,16 @@ class DistilledUse(msgspec.Struct, kw_only=True, omit_defaults=True):
     limit: float = 0.0
 
     def join(self, other: Self, by: int = 1) -> None:
-        """Count what another sum has; ``by`` of -1 takes it back."""
+        """Add another total; with ``by`` of -1 subtract it."""
         for name in ("answered", "audited", "agreed"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
         self.limit = max(self.limit, other.limit)
 
 
 class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """A verdict that is far from what is wanted, what it is about, and its case.
+    """A bad verdict, its subject, and its case.
 
-    ``steps`` are the ids of what proves it, at most three.
+    ``steps`` are the ids of its evidence, at most three.
     """
 
     case_id: str = ""
@@ -265,10 +267,10 @@ class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The scores of one evaluator that are about one agent; ``None``: about no single one.
+    """The scores of one evaluator about one agent; ``None``: about no single one.
 
-    ``total`` is the sum of the values, ``settled`` how many verdicts findings gave without a
-    judge, ``distilled`` those of a distilled judge. ``worst`` has some of the lowest values (for
+    ``total`` is the sum of the values, ``settled`` the number of verdicts from findings without a
+    judge, ``distilled`` from a distilled judge. ``worst`` has some of the lowest values (for
     ``lower`` the highest), the worst first.
     """
 
@@ -286,7 +288,7 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def scored(self) -> int:
-        """How many scores are a verdict."""
+        """The number of scores that are verdicts."""
         return self.passed + self.failed
 
     @property
@@ -295,12 +297,12 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.total / self.scored if self.scored else None
 
     def count(self, status: Status, value: float | None) -> None:
-        """Count one more score."""
+        """Add one score."""
         setattr(self, status, getattr(self, status) + 1)
         self.total += value or 0.0
 
     def join(self, other: Self, by: int = 1) -> None:
-        """Count what another sum has; ``by`` of -1 takes it back."""
+        """Add another total; with ``by`` of -1 subtract it."""
         for name in (*STATUSES, "settled"):
             setattr(self, name, getattr(self, name) + by * getattr(other, name))
         self.total = round(self.total + by * other.total, 9)
@@ -309,14 +311,14 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
             self.add_distilled(other.distilled, by)
 
     def add_distilled(self, said: DistilledUse, by: int = 1) -> None:
-        """Count what a distilled judge did; ``by`` of -1 takes it back."""
+        """Add the use of a distilled judge; with ``by`` of -1 subtract it."""
         if self.distilled is None:
             self.distilled = DistilledUse()
         self.distilled.join(said, by)
 
 
 class AgentCounts:
-    """Sums by evaluator and agent, in memory that does not grow with the cases.
+    """Totals by evaluator and agent, in bounded memory.
 
     Agents beyond 500 are one. For evaluators in ``lower`` the highest values are the worst.
     """
@@ -327,7 +329,7 @@ class AgentCounts:
         self._lower = lower
 
     def add(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
-        """Count what was found of one case."""
+        """Add the scores of one case."""
         for one in scores:
             total = self._sum(one)
             total.join(one)
@@ -341,7 +343,7 @@ class AgentCounts:
                 total.worst = ranked[:_WORST]
 
     def take_back(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
-        """Count what was found of one case no more."""
+        """Remove the scores of one case."""
         for one in scores:
             total = self._sum(one)
             total.join(one, -1)
@@ -350,7 +352,7 @@ class AgentCounts:
             ]
 
     def sums(self) -> list[AgentScores]:
-        """Return the sums in the order of their evaluators, then by agent."""
+        """Return the totals in the order of their evaluators, then by agent."""
         order = {name: place for place, name in enumerate(dict.fromkeys(n for n, _ in self._sums))}
         ranked = sorted(
             self._sums.values(),
@@ -372,7 +374,7 @@ class AgentCounts:
 
 
 def plain_agent_scores(sums: Iterable[AgentScores]) -> list[dict[str, Any]]:
-    """Return the sums as plain data, each with its mean."""
+    """Return the totals as plain data, each with its mean."""
     rows = []
     for one in sums:
         plain = msgspec.to_builtins(one)

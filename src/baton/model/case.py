@@ -1,4 +1,4 @@
-"""What should happen: cases and datasets. ``None`` means that nothing is stated."""
+"""Expectations: cases and datasets. ``None`` means that nothing is stated."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ExpectedToolCall(Record, kw_only=True):
 
 
 class ExpectedVisit(Record, kw_only=True):
-    """An agent that should have its say, after which agents, and in which words."""
+    """An agent that should speak, after which agents, and what it should say."""
 
     agent: str
     after: list[str] | None = None
@@ -70,16 +70,16 @@ class ExpectedVisit(Record, kw_only=True):
 
 
 class AnyOrder(Record, kw_only=True):
-    """Agents that run side by side: all of them, in whatever order they start."""
+    """Agents that run side by side: all of them, starting in any order."""
 
     any_order: list[str]
 
 
 class ExpectedTurn(Record, kw_only=True):
-    """A user message and what should come of it.
+    """A user message and the expected result.
 
-    Before it is sent, ``restart`` has the agents' server restarted, and ``new_session`` opens
-    another session.
+    Before it is sent, ``restart`` restarts the agents' server, and ``new_session`` opens another
+    session.
     """
 
     input: Content
@@ -105,7 +105,8 @@ class Scenario(Record, kw_only=True):
 
 Form = Literal["decision", "child", "integration"]
 """How a dispatch is played again: the sender chooses again and play stops at its dispatch; the
-receiver gets the same prompt; the sender gets the recorded result and goes on."""
+receiver gets the same prompt; the sender gets the recorded result and continues.
+"""
 
 
 class MadeCall(Record, kw_only=True):
@@ -121,9 +122,9 @@ class MadeCall(Record, kw_only=True):
 
 
 class Message(Record, kw_only=True):
-    """Something that was said before a dispatch, or after it: by the user or by an agent.
+    """A message before or after a dispatch: from the user or an agent.
 
-    ``calls`` are the tools that an agent called, after the text where there is one.
+    ``calls`` are the tools that an agent called, after the text if there is one.
     """
 
     role: Literal["user", "agent"]
@@ -133,11 +134,11 @@ class Message(Record, kw_only=True):
 
 
 class MadeDispatch(Record, kw_only=True):
-    """The call that handed work on, as it was made, and what came back.
+    """The call that made the dispatch, and its result.
 
-    ``tool`` is the tool it was made by, where there is one, with its ``arguments``. ``tools`` are
-    those that the receiver may use. ``unknown`` names what the source did not record, as in a
-    :class:`baton.model.Dispatch`; all else that is ``None`` was not there.
+    ``tool`` is the tool that made it, if there is one, with its ``arguments``. ``tools`` are those
+    that the receiver may use. ``unknown`` names what the source did not record, as in a
+    :class:`baton.model.Dispatch`; other fields that are ``None`` did not exist.
     """
 
     sender: str | None = None
@@ -156,10 +157,9 @@ class MadeDispatch(Record, kw_only=True):
 
 
 class MadeRun(Record, kw_only=True):
-    """The whole run of the agent that work was handed to.
+    """The whole run of the receiving agent.
 
-    ``given`` are texts that its first model request held beside the prompt; ``None`` where that
-    is not known.
+    ``given`` are texts that its first model request held beside the prompt; ``None`` if unknown.
     """
 
     said: list[Message] = msgspec.field(default_factory=list)
@@ -172,11 +172,11 @@ class MadeRun(Record, kw_only=True):
 
 
 class ExpectedHandling(Record, kw_only=True):
-    """What should come of a dispatch case; what is ``None`` is not stated.
+    """The expected result of a dispatch case; what is ``None`` is not stated.
 
-    ``to`` are the agents that work may go to, ``[]`` for none: the sender does it itself.
-    ``tools`` are those that the receiver may use. ``follow_through`` are texts that what the
-    sender says next has to contain.
+    ``to`` are the allowed receivers, ``[]`` for none: the sender does the work itself. ``tools``
+    are those that the receiver may use. ``follow_through`` are texts that the sender's next message
+    has to contain.
     """
 
     to: list[str] | None = None
@@ -195,15 +195,14 @@ class Origin(Record, kw_only=True):
 
 
 class DispatchCase(Record, kw_only=True):
-    """One dispatch as a case of its own: what led to it, the call, the child's run, what followed.
+    """A single dispatch as a case: what led to it, the call, the child's run, what followed.
 
     ``context`` is what the sender had before it, oldest first, and ends before the call; ``next``
-    is what the sender did then. ``versions`` are hashes of texts, by what they are of:
-    ``agent:desk`` is the prompt of the agent ``desk``, ``agents`` all definitions, ``set`` the set
-    of cases.
+    is what the sender did next. ``versions`` are hashes of texts, by name: ``agent:desk`` is the
+    prompt of the agent ``desk``, ``agents`` all definitions, ``set`` the set of cases.
 
-    Of a case that was drafted from a recording, ``record`` is the part of it that tells of the
-    dispatch, whose id there is ``at``; the other parts are read from it.
+    If the case was drafted from a recording, ``record`` is the part of it about the dispatch, and
+    ``at`` the dispatch's id there; the other parts are read from it.
     """
 
     form: Form = "decision"
@@ -220,9 +219,10 @@ class DispatchCase(Record, kw_only=True):
 
     @property
     def lacks(self) -> str | None:
-        """Say what the form needs to be played and the case does not hold; ``None`` if nothing.
+        """Return what the form needs for playing and the case does not have; ``None`` if nothing.
 
-        After a transfer without a prompt the receiver has all that was said: it needs none.
+        After a transfer without a prompt the receiver has the whole conversation: it needs no
+        prompt.
         """
         call = self.call
         shares_history = call.kind == "transfer" and "prompt" not in call.unknown
@@ -256,18 +256,18 @@ class Case(Record, kw_only=True):
 
     @property
     def first_input(self) -> str:
-        """The first user message, by which a trace without a case id finds its case."""
+        """The first user message; a trace without a case id is matched by it."""
         if self.scenario is not None:
             return self.scenario.start
         return self.turns[0].input.plain() if self.turns else ""
 
     def short_hash(self) -> int:
-        """Return the first 64 bits of what :meth:`content_hash` hashes, by a faster function."""
+        """Return 64 bits of a faster hash of the same content as :meth:`content_hash`."""
         bare = msgspec.structs.replace(self, where=None)
         try:
             encoded = msgspec.json.encode(bare, order="deterministic")
         except (TypeError, ValueError):
-            # A program may put into metadata what JSON has no place for.
+            # A program may put values into metadata that JSON cannot represent.
             encoded = repr(bare).encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest())
 
@@ -278,17 +278,17 @@ class Case(Record, kw_only=True):
 
 
 class Example(Record, kw_only=True):
-    """A case as an example for an agent: what is said, and what should come of it.
+    """A case as an example for an agent: the message, and the expected result.
 
     Args:
-        id: of the case.
-        before: what was said before, a line each.
+        id: the id of the case.
+        before: earlier messages, one line each.
         input: the message.
-        to: the agents that work is handed to; empty for nobody.
+        to: the receivers of work; empty for none.
         tool_calls: the tools that are called, each with ``name`` and ``arguments``.
-        response: what is answered.
+        response: the answer.
 
-    What is ``None`` the case does not state. As a text it is what a prompt may hold.
+    ``None`` means not stated. ``str()`` gives the text for a prompt.
     """
 
     id: str

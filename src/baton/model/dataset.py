@@ -1,4 +1,4 @@
-"""Datasets: cases in order, and what finds one of them among many."""
+"""Datasets: cases in order, and indexes to find one of them among many."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from .stand_ins import StandIns, merged
 
 Need = Literal["restart", "new_session", "same_session"]
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""What a case may need of who plays it: a server to restart, a session that is opened on the
-way, and one that goes on from turn to turn."""
+"""What a case may need from its provider: restarting a server, opening a session on the way, and
+keeping a session from turn to turn.
+"""
 Format = Literal["adk", "judge-llm", "baton", "strands", "steps", "mixed"]
 
 
 class Override(NamedTuple):
-    """A case that overrides options of evaluators, and where it is."""
+    """A case that overrides options of evaluators, and its place."""
 
     case_id: str
     where: Location | None
@@ -30,11 +31,10 @@ class Override(NamedTuple):
 
 
 class CaseIndex:
-    """Ids, first messages, places and what is stated, in columns: small enough for very many.
+    """Ids, first messages, places and stated fields, in columns: small enough for very many cases.
 
-    ``local_ids`` are ids within a case's own file, where that is not its id; ``overrides``
-    those of the few cases that have any; ``files`` those the cases stand in, each with its
-    number.
+    ``local_ids`` are ids within a case's own file, if different from its id; ``overrides`` those of
+    the few cases that have any; ``files`` the files of the cases, each with its number.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class CaseIndex:
         self.hashes = array("Q")
 
     def add(self, case: Case, where: Location | None = None) -> None:
-        """Take up one more case."""
+        """Add one case."""
         where = where or case.where
         self.ids.append(case.id)
         self.inputs.append(message_hash(case.first_input))
@@ -61,7 +61,7 @@ class CaseIndex:
             self.overrides.append(Override(case.id, where, case.evaluators))
 
     def take(self, other: CaseIndex, position: int, case_id: str) -> None:
-        """Take up a case of another index under the id ``case_id``."""
+        """Add a case of another index under the id ``case_id``."""
         local_id = other.ids[position]
         if case_id != local_id:
             self.local_ids.setdefault(local_id, []).append(len(self.ids))
@@ -77,7 +77,7 @@ class CaseIndex:
         ]
 
     def local_ids_at(self, places: Sequence[int]) -> dict[str, list[int]]:
-        """Return the local ids of some cases, which then are counted from 0 as they come."""
+        """Return the local ids of some cases, numbered from 0 in the given order."""
         new = {old: position for position, old in enumerate(places)}
         kept = {
             name: [new[old] for old in olds if old in new] for name, olds in self.local_ids.items()
@@ -85,7 +85,7 @@ class CaseIndex:
         return {name: positions for name, positions in kept.items() if positions}
 
     def stated(self, file: str | None = None) -> set[str]:
-        """Return what any of the cases states, or any of one file."""
+        """Return what any of the cases states, or any case of one file."""
         if file is None:
             masks = set(self._stated)
         else:
@@ -94,12 +94,12 @@ class CaseIndex:
         return {name for bit, name in enumerate(_STATED) if any(m >> bit & 1 for m in masks)}
 
     def all_with(self, need: Need) -> Iterator[int]:
-        """Yield the places of the cases that can't be played without something."""
+        """Yield the places of the cases that need something for playing."""
         bit = 1 << NEEDS.index(need)
         return (place for place, mask in enumerate(self._needs) if mask & bit)
 
     def where(self, position: int) -> Location | None:
-        """Return where a case is; ``None`` when it is in no file."""
+        """Return the place of a case; ``None`` if it is in no file."""
         file = self._file_of(position)
         return Location(file=file, line=self.lines[position] or None) if file else None
 
@@ -113,7 +113,7 @@ class CaseIndex:
 
 
 class Dataset:
-    """Cases in order, with ids that are unique. ``cases`` may be read from disk one at a time."""
+    """Cases in order, with unique ids. ``cases`` may be read from disk one at a time."""
 
     def __init__(
         self,
@@ -125,9 +125,9 @@ class Dataset:
         notes: Sequence[str] = (),
         files: Mapping[str, Format] | None = None,
     ) -> None:
-        """Use ``index``; without one, every case is read for its own.
+        """Use ``index``; without one, every case is read to build it.
 
-        ``files`` are those the cases may stand in, each with its format; others are left out.
+        ``files`` are the possible files of the cases, each with its format; others are left out.
         """
         if index is None:
             index = CaseIndex()
@@ -173,7 +173,7 @@ class Dataset:
         return self._index.stated(file)
 
     def first_with(self, need: Need) -> tuple[str, Location | None] | None:
-        """Return the first case that needs something of who plays it, and where it is."""
+        """Return the first case that needs something from its provider, and its place."""
         place = next(self._index.all_with(need), None)
         return None if place is None else (self.ids[place], self._index.where(place))
 
@@ -183,7 +183,7 @@ class Dataset:
         return self._index.overrides
 
     def line_of(self, place: int) -> int | None:
-        """Return the line of its file that a case is on, from 1; ``None`` if not known."""
+        """Return the line of a case in its file, from 1; ``None`` if unknown."""
         return self._index.lines[place] or None
 
     def subset(self, places: Sequence[int]) -> Dataset:
@@ -203,7 +203,7 @@ class Dataset:
         )
 
     def with_stand_ins(self, under: StandIns) -> Dataset:
-        """Return the same cases, with these stand-ins below their own."""
+        """Return the same cases, with these stand-ins as defaults for their own."""
         return Dataset(
             _StoodIn(self.cases, under),
             name=self.name,
@@ -219,7 +219,7 @@ class Dataset:
         The id that a case has in its own file does as well (``c1`` for ``a/c1``).
 
         Raises:
-            InputError: several files have a case of this id; with their whole ids.
+            InputError: several files have a case with this id; lists their full ids.
         """
         places = self.places(case_id)
         if len(places) > 1:
@@ -234,7 +234,7 @@ class Dataset:
         return self._index.local_ids.get(case_id, [])
 
     def by_input(self, message: str) -> list[int]:
-        """Return the places of the cases that open with this user message; space is folded."""
+        """Return the places of cases that start with this user message; white space is folded."""
         if self._by_input is None:
             self._by_input = {}
             for place, wanted in enumerate(self._index.inputs):
@@ -243,9 +243,9 @@ class Dataset:
         return self._by_input.get(message_hash(message), [])
 
     def by_redacted_input(self, message: str, redact: Callable[[str], str]) -> list[int]:
-        """Return the places of the cases whose first message is this one when it is redacted.
+        """Return the places of the cases whose first message equals this one after redaction.
 
-        All cases are read for that, once: ``redact`` has to be the same function every time.
+        All cases are read once for that: ``redact`` has to be the same function every time.
         """
         if self._by_redacted is None:
             self._by_redacted = {}
@@ -265,7 +265,7 @@ class Dataset:
 
 
 class _Chosen(Sequence[Case]):
-    """Some of the cases of a sequence, each read when it is asked for."""
+    """Some of the cases of a sequence, each read on access."""
 
     def __init__(self, cases: Sequence[Case], places: Sequence[int]) -> None:
         self._cases, self._places = cases, places
@@ -284,7 +284,7 @@ class _Chosen(Sequence[Case]):
 
 
 class _StoodIn(Sequence[Case]):
-    """The cases of a sequence with stand-ins below their own, each read when it is asked for."""
+    """The cases of a sequence with default stand-ins, each read on access."""
 
     def __init__(self, cases: Sequence[Case], under: StandIns) -> None:
         self._cases, self._under = cases, under
@@ -302,7 +302,7 @@ class _StoodIn(Sequence[Case]):
         return self._with(self._cases[index])
 
     def _with(self, case: Case) -> Case:
-        # Tools that may run are nothing to a case whose tools run anyway.
+        # `live` tools mean nothing for a case whose tools run anyway.
         if case.stand_ins is None and self._under == StandIns(live=self._under.live):
             return case
         return structs.replace(case, stand_ins=merged(self._under, case.stand_ins))
@@ -323,12 +323,13 @@ _TURN_FIELDS = {
 
 _FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
 _STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect", "dispatch", "llm")
-"""What a case may state; ``dispatch`` says that it is one, ``llm`` that an LLM answers for its
-tools: neither is an expectation."""
+"""What a case may state; ``dispatch``: it is a dispatch case, ``llm``: an LLM answers for its
+tools. Neither is an expectation.
+"""
 
 
 def _stated(case: Case) -> int:
-    """Return a bit for each name of ``_STATED`` that a case states something of."""
+    """Return a bit for each name of ``_STATED`` that a case states."""
     mask = 0
     for turn in case.turns:
         for place, value in enumerate(_FIELDS_OF(turn)):
@@ -350,7 +351,7 @@ def _stated(case: Case) -> int:
 def _left_unchecked(dispatch: DispatchCase) -> bool:
     """Tell whether a dispatch case expects something that its form cannot show.
 
-    A decision shows where work goes, an integration what the sender makes of the result.
+    A decision shows where work goes, an integration what the sender does with the result.
     """
     expected = dispatch.expected
     routed = expected.prompt_contains is not None or expected.tools is not None

@@ -1,4 +1,4 @@
-"""What Baton raises, and how it words a problem with a user's input."""
+"""Baton's exceptions, and problems with a user's input."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .trace import Trace
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
-    """One thing wrong with an input.
+    """One problem of an input.
 
     ``file`` and ``line`` say where (a line counts from 1), ``path`` which value
     (``cases[2].turns[0].agents``), ``message`` what is wrong and what to write instead.
-    ``damaged`` marks what Baton wrote itself and what is not whole any more: that is not bad input
-    (exit code 2), it could not be evaluated (3).
+    ``damaged`` marks a damaged file that Baton itself wrote: that is not bad input (exit code 2),
+    but could not be evaluated (3).
     """
 
     file: str | None = None
@@ -47,7 +47,7 @@ class InputError(BatonError):
 
 
 class ProviderError(BatonError):
-    """A case that could not be played to its end; ``trace`` is what was seen of it."""
+    """A case that could not be played to its end; ``trace`` is what was recorded until then."""
 
     def __init__(self, reason: str, trace: Trace | None = None) -> None:
         super().__init__(mask(reason))
@@ -68,8 +68,8 @@ class RefusedError(BatonError):
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP ended the process; ``signal`` is its number.
 
-    It is a KeyboardInterrupt, as everything that cleans up after Ctrl-C has to do so here, too;
-    and asyncio lets these alone through.
+    It is a KeyboardInterrupt, because the same cleanup as after Ctrl-C has to happen, and asyncio
+    only passes these through.
     """
 
     def __init__(self, signal: int) -> None:
@@ -80,18 +80,18 @@ class Terminated(KeyboardInterrupt):
 def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
     """Return up to ``limit`` of the ``known`` names that look like ``word``, best first.
 
-    ``cutoff`` is how alike they have to be at least: 0 (not at all) to 1 (the same). Names that
-    are much less alike than the best one are left out.
+    ``cutoff`` is the least similarity: 0 (nothing in common) to 1 (equal). Names that are much less
+    similar than the best one are left out.
     """
     if len(word) > NAME_LENGTH.value:
         return []
-    import difflib  # only for what is wrong
+    import difflib  # only needed for errors
 
     matcher = difflib.SequenceMatcher(b=_fold(word))
     alike: dict[str, float] = {}
     for name in dict.fromkeys(known):
         matcher.set_seq1(_fold(name[: NAME_LENGTH.value]))
-        # Two upper bounds that take little time; few names of thousands pass them.
+        # Two fast upper bounds; few names of thousands pass them.
         if matcher.real_quick_ratio() >= cutoff and matcher.quick_ratio() >= cutoff:
             alike[name] = matcher.ratio()
     least = max(cutoff, max(alike.values(), default=0.0) - 0.15)
@@ -100,7 +100,7 @@ def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Word a hint for a misspelt ``word``: the nearest names, or all there are."""
+    """Return a hint for a misspelt ``word``: similar names, or all names."""
     names = sorted(known)
     close = nearest(word, names)
     if close:
@@ -109,7 +109,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Word a number of things: `1 case`, `2 cases`, `2 dispatches`, `2 bodies`."""
+    """Return a number with its noun: `1 case`, `2 cases`, `2 dispatches`, `2 bodies`."""
     if number == 1:
         return f"1 {what}"
     if what.endswith("y") and not what.endswith(("ay", "ey", "oy")):
@@ -118,7 +118,7 @@ def counted(number: int, what: str) -> str:
 
 
 def _masked(problem: Problem) -> Problem:
-    """Mask secrets of a config: a message may quote the value that is wrong."""
+    """Mask secrets of a config: a message may quote the wrong value."""
     if not knows_secrets():
         return problem
     file = None if problem.file is None else mask(problem.file)

@@ -24,12 +24,12 @@ GateStatus = Literal["passed", "failed", "unclear", "error"]
 
 
 class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What one rule of the gate decided, of one agent or (``None``) of all.
+    """The result of one rule of the gate, for one agent or (``None``) for all.
 
     ``evaluator`` is the axis: an evaluator, or a measure such as ``pass_rate``. ``mean`` is the
     figure, over ``scored`` verdicts or cases; without any it is ``None``, and nothing is decided.
-    ``unclear`` is what the data cannot tell: it neither passes nor fails. ``cases`` have the
-    worst verdicts, when it failed; ``reason`` explains it in a line.
+    ``unclear``: the data is not sufficient, so it neither passes nor fails. ``cases`` are those
+    with the worst verdicts, when it failed; ``reason`` explains it in a line.
     """
 
     rule: str
@@ -45,7 +45,7 @@ class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Where a trace was read from: its id, its format, and the file."""
+    """The source of a recorded trace: its id, its format, and the file."""
 
     id: str
     format: str
@@ -53,9 +53,9 @@ class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):
-    """Whose an object of a trace is: of a dispatch the receiver, and who made it as ``sender``.
+    """The agent of an object of a trace: for a dispatch the receiver, with its ``sender``.
 
-    ``sender`` is ``None`` where a program made the dispatch, and for runs and steps.
+    ``sender`` is ``None`` if a program made the dispatch, and for runs and steps.
     """
 
     kind: Literal["dispatch", "run", "step"]
@@ -70,7 +70,7 @@ class Placed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FailedAt(msgspec.Struct, frozen=True, array_like=True):
-    """Where a score failed: at an agent, and in which dispatch to it, as far as it points there."""
+    """Where a score failed: the agent, and the dispatch to it, if known."""
 
     evaluator: str
     agent: str | None = None
@@ -78,18 +78,17 @@ class FailedAt(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CaseResult(msgspec.Struct, kw_only=True):
-    """What became of one case (or of one trace that met no case) in one repeat.
+    """The result of one case (or of a trace without a case) in one repeat.
 
     ``position`` is the place of the case in the dataset; ``error`` says why the case could not
-    be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
-    live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
-    ``routing`` holds the expected and the actual agent of each dispatch that was judged,
-    ``by_agent`` what judged evaluators, and those of the gate, found of each agent, ``agents``
-    what all others did; ``route`` is who handed work to whom; ``where`` and ``tags`` are the
-    case's. ``places`` has what scores that did not pass are about, and what proves them, by id.
-    ``content`` is the version of a trace that was scored without a case.
-    ``recorded`` says where the trace was read from, ``None`` for one that was played live:
-    an evaluation folder holds that one itself.
+    be played to its end, or scored at all. ``mean`` is set when it decided. ``timings`` are of live
+    runs: when the case ``started`` (seconds since the epoch) and its ``seconds``. ``routing`` holds
+    the expected and the actual agent of each judged dispatch, ``by_agent`` the scores of judged
+    evaluators and those of the gate for each agent, ``agents`` those of all others; ``route`` has
+    the dispatches; ``where`` and ``tags`` are the case's. ``places`` has the subjects and the
+    evidence of scores that did not pass, by id. ``content`` is the version of a trace that was
+    scored without a case. ``recorded`` is the source of the trace, ``None`` for a live run: an
+    evaluation folder stores that trace itself.
     """
 
     case_id: str
@@ -113,7 +112,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     content: str | None = None
 
     def failed_at(self) -> list[FailedAt]:
-        """Say of each score that failed where it did."""
+        """Return for each failed score where it failed."""
         found = []
         for score in self.scores:
             if score.status == "failed":
@@ -125,7 +124,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):
-    """How many scores of one evaluator ended in each status."""
+    """The number of one evaluator's scores for each status."""
 
     evaluator: str
     type: str
@@ -141,16 +140,16 @@ class EvaluatorCounts(msgspec.Struct, kw_only=True):
 
     @property
     def scored(self) -> int:
-        """How many scores are a verdict."""
+        """The number of scores that are verdicts."""
         return self.passed + self.failed
 
 
 class Evaluation(msgspec.Struct, kw_only=True):
     """One execution of a dataset, or one scoring of recorded traces.
 
-    ``problems`` say what could not be evaluated, ``notices`` what every reader has to know.
+    ``problems`` say what could not be evaluated, ``notices`` are for every reader.
     ``routing`` are the cells of the routing matrix, ``efficiency`` the counters of all results,
-    ``by_agent`` the scores of judged evaluators agent by agent, ``gate`` what its rules decided.
+    ``by_agent`` the scores of judged evaluators by agent, ``gate`` the results of its rules.
     """
 
     name: str

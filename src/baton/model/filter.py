@@ -1,8 +1,8 @@
 """Filters: choosing cases, conversations, dispatches and the like by their fields.
 
 A filter is text (``to:refund-* depth:>=2``) or a mapping (``{to: [refund-*], depth: ">=2"}``). All
-of its terms have to hold. What is to be filtered gives the value of each field; a field that the
-source did not record meets no term, as nobody can tell.
+of its terms have to match. The filtered object provides the value of each field; an unrecorded
+field matches no term.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ HOLDS: Mapping[Sign, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "=": operator.eq,
 }
-"""What each sign asks of a value and the number it is compared with."""
+"""The comparison for each sign."""
 
 
 class Field(NamedTuple):
     """A field that may be filtered by.
 
     ``text`` is compared with globs, all others with numbers: ``seconds`` may have a unit
-    (``500ms``, ``2s``, ``1.5min``, ``3h``), a ``time`` is a date or RFC 3339. Of a text that has
-    only certain values, ``values`` lists them.
+    (``500ms``, ``2s``, ``1.5min``, ``3h``), a ``time`` is a date or RFC 3339. If a text has a fixed
+    set of values, ``values`` lists them.
     """
 
     kind: Literal["text", "number", "seconds", "time"] = "text"
@@ -46,7 +46,7 @@ class Field(NamedTuple):
 
 
 Fields = Mapping[str, Field]
-"""Fields by name. One whose name ends with a dot stands for all that begin so (``metadata.``)."""
+"""Fields by name. A name that ends with a dot is a prefix (``metadata.``)."""
 
 TEXT, NUMBER, SECONDS, TIME = Field(), Field("number"), Field("seconds"), Field("time")
 
@@ -59,11 +59,11 @@ class Bound(NamedTuple):
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """What one field has to be.
+    """A condition on one field.
 
-    Of a text ``any_of`` has globs of which one has to match (every text does where there is none),
-    ``none_of`` globs of which none may; ``exact`` takes them literally. Of a number ``bounds`` has
-    alternatives, each of comparisons that have to hold together.
+    For a text, at least one glob of ``any_of`` has to match (if there are any), and none of
+    ``none_of``; with ``exact`` they are compared literally. For a number, ``bounds`` has
+    alternatives, each with comparisons that all have to hold.
     """
 
     field: str
@@ -73,7 +73,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
 
     def meets(self, value: Value) -> bool:
-        """Tell whether a value meets it; an unknown one does not."""
+        """Tell whether a value matches; an unknown one does not."""
         if value is None:
             return False
         if self.bounds:
@@ -88,17 +88,17 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
         return wanted and not any(self._like(text, self.none_of) for text in texts)
 
     def _like(self, text: str, globs: Iterable[str]) -> bool:
-        # An id may hold brackets, which mean something else in a glob: `refund[1]`.
+        # An id may contain brackets, which have a meaning in globs: `refund[1]`.
         return any(text == glob or (not self.exact and fnmatchcase(text, glob)) for glob in globs)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms that all have to hold; without any, everything meets it."""
+    """Terms that all have to match; without any, everything matches."""
 
     terms: tuple[Term, ...] = ()
 
     def meets(self, value_of: Callable[[str], Value]) -> bool:
-        """Tell whether what has these values meets it."""
+        """Tell whether an object with these values matches."""
         return all(term.meets(value_of(term.field)) for term in self.terms)
 
     @property
@@ -114,12 +114,11 @@ def filter_of(stated: str | Mapping[str, Any] | None, fields: Fields) -> Filter:
     """Read a filter: words like ``to:refund-*`` with spaces between them, or a mapping.
 
     A list, and in text commas, give alternatives; ``!`` before a glob excludes what it matches.
-    Numbers are compared (``>=2``, ``<5``, or ``2`` for just that); ``>=2 <5`` asks for both. A text
-    with spaces stands in quotes: ``to:"refund desk"``.
+    Numbers are compared (``>=2``, ``<5``, or ``2`` for equality); ``>=2 <5`` requires both. A text
+    with spaces is quoted: ``to:"refund desk"``.
 
     Raises:
-        InputError: unknown fields and values, with the nearest names, and what is not a number; all
-            of them.
+        InputError: lists all unknown fields and values, with similar names, and invalid numbers.
     """
     if stated is None:
         return Filter()
@@ -140,7 +139,7 @@ def filter_of(stated: str | Mapping[str, Any] | None, fields: Fields) -> Filter:
 def term_of(word: str, fields: Fields, default: str | None = None) -> Term:
     """Read one term, ``FIELD:VALUE``; ``FIELD=VALUE`` takes a text literally.
 
-    A word that names no field is a glob of the ``default`` field, if there is one.
+    A word without a field is a glob for the ``default`` field, if there is one.
 
     Raises:
         InputError: an unknown field or value, with the nearest name, or no number.
@@ -158,7 +157,7 @@ def term_of(word: str, fields: Fields, default: str | None = None) -> Term:
     field = _field(name, fields)
     if match["sign"] == "=" and field is not None and field.kind == "text":
         return Term(field=name, any_of=(value,), exact=True)
-    # A text that holds a comma itself may be meant as well: `tag:a,b`.
+    # The value may also be one text with a comma: `tag:a,b`.
     parts = [value] if quoted or "," not in value else [*value.split(","), value]
     if field is not None and (field.kind != "text" or field.values):
         parts = value.split(",")

@@ -1,4 +1,4 @@
-"""What must hold in every record, whoever wrote it."""
+"""Invariants of every record."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _FIGURES = (
 
 
 def integrity_problems(trace: Trace) -> list[str]:
-    """Return what is inconsistent in a trace, as sentences; an empty list when nothing is."""
+    """Return the inconsistencies of a trace as sentences; an empty list if there are none."""
     if trace.schema_version not in READ_VERSIONS:
         return [f"schema_version is {trace.schema_version}; this Baton reads {SCHEMA_VERSION}"]
     return list(_Check(trace).problems())
 
 
 def usage_problems(usage: Usage | None) -> Iterator[str]:
-    """Yield each figure that is no count and no cost: negative, or not finite."""
+    """Yield each invalid figure: negative, or not finite."""
     for field in _FIGURES if usage is not None else ():
         figure = getattr(usage, field)
         if figure is not None and not 0 <= figure < math.inf:
@@ -124,7 +124,7 @@ class _Check:
                     yield f"{at}: dispatch {dispatch.id} was not made by `{run.agent}`"
 
     def _may_get_back(self, run: AgentRun, dispatch: Dispatch) -> bool:
-        """Tell whether a run is of the agent that sent, or of one it passed control on to."""
+        """Tell whether a run belongs to the sender, or to an agent that it passed control to."""
         if run.agent == dispatch.from_agent or not known(self.trace, dispatch, "from_agent"):
             return True
         passed = {dispatch.from_run} if dispatch.from_run else set()

@@ -1,8 +1,8 @@
-"""Limits on what is read: every one of them, with the reason for its value.
+"""All limits on input, each with the reason for its value.
 
-Recordings, datasets and folders come from strangers. Each limit is checked before the work that
-it bounds is done. A value is generous: nothing that a person made by hand, and no recording of a
-real agent system that we know of, comes near it.
+Recordings, datasets and folders are untrusted. Each limit is checked before the work that it
+bounds. Values are generous: nothing written by hand, and no known recording of a real agent system,
+comes near them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 class Limit(NamedTuple):
     """One limit: what it counts, its value, and why it is there.
 
-    ``variable`` is the environment variable that raises it, where there is one.
+    ``variable`` is the environment variable that raises it, if there is one.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Limit(NamedTuple):
     variable: str | None = None
 
     def raised_by(self) -> str:
-        """Say how to raise it: the end of a message, empty where nothing raises it."""
+        """Say how to raise it, as the end of a message; empty if it is fixed."""
         return f"; set {self.variable} to read more" if self.variable is not None else ""
 
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 Spelling = Callable[[str, Any], str]
-"""Takes the name of a parameter and the value to give it (``...`` for none), and writes both."""
+"""Formats the name of a parameter and its value (``...`` for none)."""
 
 
 def in_python(name: str, value: Any = ...) -> str:
@@ -20,17 +20,17 @@ _spelling: ContextVar[Spelling] = ContextVar("spelling", default=in_python)
 
 
 def option(name: str, value: Any = ...) -> str:
-    """Name an option in a message, with the value that it should have where one is given.
+    """Return the name of an option for a message, with its value if given.
 
-    What a user can do is called from Python and from the command line; both show the message, each
-    with the names that its users know.
+    The same function is called from Python and from the command line; each shows the message with
+    its own names.
     """
     return _spelling.get()(name, value)
 
 
 @contextmanager
 def options_named_by(spelling: Spelling) -> Iterator[None]:
-    """Name options in another way for as long as this is entered."""
+    """Use other names of options inside this block."""
     token = _spelling.set(spelling)
     try:
         yield

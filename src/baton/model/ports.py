@@ -1,4 +1,4 @@
-"""The seams: what evaluators, providers and judges are to the rest of Baton."""
+"""The interfaces of evaluators, providers and judges."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ JudgeErrorKind = Literal[
 
 
 class JudgeError(Exception):
-    """A judge gave no verdict; ``kind`` says why. Never a score."""
+    """A judge gave no verdict; ``kind`` says why. It never becomes a score."""
 
     def __init__(self, kind: JudgeErrorKind, message: str) -> None:
-        """Take the kind of trouble and one sentence about it."""
+        """Take the kind of problem and one sentence about it."""
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.message = message
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge answered before, and what it was told then: of a trace, so it is fenced."""
+    """An earlier answer of a judge, and the reply to it, fenced, as it comes from a trace."""
 
     answer: dict[str, Any]
     content: str
@@ -45,9 +45,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question to a judge.
 
-    ``instructions`` are ours alone; whatever a trace holds is in ``content``, fenced.
-    ``schema`` is the JSON Schema of the answer: an object. ``exchanges`` is what was asked and
-    answered since the first question, oldest first, where a judge may look at more.
+    ``instructions`` contain only Baton's text; anything from a trace is in ``content``, fenced.
+    ``schema`` is the JSON Schema of the answer: an object. ``exchanges`` are further questions and
+    answers, oldest first, if a judge may ask for more data.
     """
 
     rubric: str
@@ -59,10 +59,10 @@ class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class JudgeResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One valid answer: an object of the schema that was asked for.
+    """One valid answer: an object of the requested schema.
 
-    ``model`` is the one that answered, ``requests`` the calls made for it (a re-ask counts),
-    ``seconds`` how long they took. A ``cached`` one cost nothing this time.
+    ``model`` is the one that answered, ``requests`` the number of calls (retries count),
+    ``seconds`` how long they took. A ``cached`` answer cost nothing this time.
     """
 
     value: dict[str, Any]
@@ -77,15 +77,15 @@ class JudgeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Judge(Protocol):
-    """What judged evaluators ask; cache, budget, pace and fallbacks are its own affair."""
+    """The interface for judged evaluators; cache, budget, pace and fallbacks are internal."""
 
     @property
     def model(self) -> str:
-        """The model that is asked first, as configured."""
+        """The model that is called first, as configured."""
 
     @property
     def samples(self) -> int:
-        """How many samples are taken of each question, unless a rubric says otherwise."""
+        """The number of samples per question, unless a rubric says otherwise."""
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return this judge with some settings replaced; raises InputError for a wrong one."""
@@ -99,12 +99,11 @@ class Judge(Protocol):
 
 
 class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What evaluators of one evaluation share.
+    """Shared data of the evaluators of one evaluation.
 
-    ``agent_names`` renames recorded agents; ``judge`` is there when an evaluator needs one.
-    ``only`` are the ids of what is asked about (``None``: everything): of what arrived anew, or of
-    the dispatch that a case is. An evaluator need not look at anything else: its scores would be
-    dropped.
+    ``agent_names`` renames recorded agents; ``judge`` is set when an evaluator needs one. ``only``
+    are the ids of the objects to score (``None``: all): those that are new, or the dispatch of a
+    dispatch case. An evaluator may skip other objects: their scores would be dropped.
     """
 
     agent_names: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -114,7 +113,7 @@ class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Scores a trace against a case. Pure: keeps nothing between calls.
+    """Scores a trace against a case. Pure: it keeps no state between calls.
 
     ``case`` is ``None`` when a trace is scored without a dataset. What cannot be scored is a
     :class:`Score` that is ``skipped`` or ``error``, with the reason; whatever ``evaluate``
@@ -123,7 +122,7 @@ class Evaluator(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it was asked for under."""
+        """The name that the user wrote."""
 
     @property
     def type(self) -> str:
@@ -131,16 +130,16 @@ class Evaluator(Protocol):
 
     @property
     def version(self) -> str:
-        """Changes whenever the same input may give another score."""
+        """The version; it changes whenever the same input may give another score."""
 
     @property
     def unit(self) -> Unit:
-        """What one score is about."""
+        """The unit of one score."""
 
     def evaluate(
         self, trace: Trace, case: Case | None, context: EvalContext
     ) -> list[Score] | Awaitable[list[Score]]:
-        """Score one trace; those that ask a judge are awaited."""
+        """Score one trace; judged evaluators return an awaitable."""
 
     def with_options(self, override: Mapping[str, Any]) -> Evaluator:
         """Return a copy with some options replaced; raises InputError for a wrong one."""
@@ -149,7 +148,7 @@ class Evaluator(Protocol):
 class Provider(Protocol):
     """Drives a live agent system through one case.
 
-    A provider with ``__aenter__`` and ``__aexit__`` is entered before the first case and left
+    A provider with ``__aenter__`` and ``__aexit__`` is entered before the first case and exited
     after the last. See also :class:`ProviderWithNotice`.
     """
 
@@ -157,8 +156,8 @@ class Provider(Protocol):
         """Play the case and return what happened.
 
         Raises:
-            ProviderError: the case could not be played to its end. Whatever else is raised is
-                the error of this case as well.
+            ProviderError: the case could not be played to its end. Any other exception is the error
+                of this case as well.
         """
 
 

@@ -1,4 +1,4 @@
-"""What tokens cost: by the prices of a config, else by genai-prices where that is installed."""
+"""Prices of tokens: from a config, else from genai-prices if installed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache_write: Dollars | None = None
 
     def cost(self, usage: Usage) -> float:
-        """Return the cost of these tokens in USD; those that are not known count as none."""
+        """Return the cost of these tokens in USD; unknown counts are 0."""
         cache_read = self.input if self.cache_read is None else self.cache_read
         cache_write = self.input if self.cache_write is None else self.cache_write
         millionths = (
@@ -45,11 +45,11 @@ Prices = Mapping[str, ModelPrice]
 def cost_of(
     usage: Usage, model: str, prices: Prices, at: float | None = None, *, listed: bool = True
 ) -> float | None:
-    """Return the cost in USD of tokens of a model; ``None`` where its price is not known.
+    """Return the cost in USD of tokens of a model; ``None`` if its price is unknown.
 
-    The name is looked up in ``prices`` as it stands, then without its provider, then without its
-    date or version, then, where ``listed`` prices may be taken, in genai-prices. ``at`` is when
-    they were used, in seconds since the epoch.
+    The name is looked up in ``prices`` unchanged, then without its provider, then without its date
+    or version, then, if ``listed`` prices are allowed, in genai-prices. ``at`` is the time of use,
+    in seconds since the epoch.
     """
     for name in _names(model):
         if name in prices:
@@ -58,7 +58,7 @@ def cost_of(
 
 
 def _spellings(model: str) -> list[tuple[str, str | None]]:
-    """Return a model's name as it stands, then without each prefix, together with that one."""
+    """Return a model's name, then the name without each prefix, together with the prefix."""
     spellings: list[tuple[str, str | None]] = [(model, None)]
     while prefix := _PREFIX.match(spellings[-1][0]):
         spellings.append((spellings[-1][0][prefix.end() :], prefix.group()[:-1] or None))
@@ -72,10 +72,10 @@ def _names(model: str) -> list[str]:
 
 
 def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
-    """Return the cost by the list that comes with genai-prices; it is never fetched anew.
+    """Return the cost by the list that is bundled with genai-prices; it is never updated online.
 
-    Prices may rise with the size of a request, so a sum of requests is priced as that many of
-    the average size. Prices are those of the day of the run, where its time is known.
+    Prices may rise with the size of a request, so a total of several requests is priced as that
+    many requests of average size. Prices are those of the day of the run, if its time is known.
     """
     try:
         import genai_prices
@@ -84,7 +84,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
     requests = max(1, usage.requests or 1)
     # The tokens of one request of the average size; input is with cached ones there.
     sums = (getattr(usage, name) or 0 for name in _TOKENS)
-    # Few digits, so that the sum of the input is exact: less than its parts is refused.
+    # Few digits, so that the input's total is exact: a total below the sum of its parts is refused.
     fresh, read, written, output = (round(Decimal(n) / requests, 6) for n in sums)
     counts = {
         "input_tokens": fresh + read + written,
@@ -95,7 +95,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
     try:
         day = None if at is None else datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError, OSError):
-        day = None  # the trace has no real time: the prices of today
+        day = None  # the trace has no real time: use today's prices
     for name, provider in _listed_names(model):
         try:
             price = genai_prices.calc_price(
@@ -107,7 +107,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
         except (LookupError, ValueError):
             continue
         listed = price.model_price
-        # A model that is free of charge has prices, of 0; others are listed without any.
+        # A free model has prices of 0; others are listed without prices.
         if listed.input_mtok is None or (listed.output_mtok is None and usage.output_tokens):
             return None
         return float(price.total_price) * requests
@@ -115,7 +115,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
 
 
 def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
-    """Yield what to look a model up by, with its provider where the name says it."""
+    """Yield names to look up a model, with its provider if the name contains it."""
     for name, provider in _spellings(model):
         if provider is not None:
             yield name, provider

@@ -1,4 +1,4 @@
-"""What an evaluation judged, and by what: hashes and versions that tell whether two compare."""
+"""The provenance of an evaluation: hashes and versions that show whether two are comparable."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ class AgentHashes(NamedTuple):
 
 
 class AgentsSeen:
-    """Collects them while traces come, in memory that grows with versions of agents alone."""
+    """Collects hashes from traces, in memory that only grows with versions of agents."""
 
     def __init__(self) -> None:
         self._last: dict[str, list[AgentCard]] = {}
@@ -27,7 +27,7 @@ class AgentsSeen:
         self._models: set[str] = set()
 
     def add(self, agents: Mapping[str, AgentCard]) -> None:
-        """Take up the agents of one trace."""
+        """Add the agents of one trace."""
         for name, card in agents.items():
             last = self._last.setdefault(name, [])
             if any(card is one or card == one for one in last):
@@ -35,17 +35,17 @@ class AgentsSeen:
             self._cards.setdefault(name, set()).add(_hash(card))
             if card.instructions:
                 self._prompts.setdefault(name, set()).add(_hash(card.instructions))
-            # Instructions that hold a date or a name differ in each trace: of those that were seen
-            # before, only some are compared, and of the others the hashes are kept.
+            # Instructions with a date or a name differ in each trace: only some earlier ones are
+            # kept for comparison, and the hashes of the others.
             last.append(card)
             del last[:-_COMPARED]
 
     def add_models(self, models: Iterable[str]) -> None:
-        """Take up the models that a case used."""
+        """Add the models that a case used."""
         self._models.update(models)
 
     def hashes(self) -> AgentHashes:
-        """Return what was seen; an agent that was defined in two ways has a hash of both."""
+        """Return the hashes; an agent with two definitions has a hash of both."""
         return AgentHashes(
             agents={name: _of_all(hashes) for name, hashes in sorted(self._cards.items())},
             prompts={name: _of_all(hashes) for name, hashes in sorted(self._prompts.items())},
@@ -62,14 +62,14 @@ def _hash(value: AgentCard | str) -> str:
 
 
 def _of_all(hashes: set[str]) -> str:
-    """Return the hash of the only definition, or one of several, in whichever order they came."""
+    """Return the hash of the only definition, or one of several, in any order."""
     if len(hashes) == 1:
         return min(hashes)[:16]
     return hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest()[:16]
 
 
 def content_version(trace: Trace) -> str:
-    """Return a hash of what happened in a trace: where it was read from does not count."""
+    """Return a hash of the events in a trace, without its source."""
     encoded = msgspec.json.encode(trace.turns, order="deterministic")
     return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
@@ -84,7 +84,7 @@ class DatasetHash(Record, kw_only=True):
 class GitState(Record, kw_only=True):
     """The commit that was checked out; ``dirty``: tracked files were changed.
 
-    ``None``: it is not known whether they were.
+    ``None``: unknown.
     """
 
     commit: str
@@ -92,9 +92,9 @@ class GitState(Record, kw_only=True):
 
 
 class ChangedText(Record, kw_only=True):
-    """A component that was changed, with the hashes of its texts: these alone are kept.
+    """A changed component, with the hashes of its texts: only these are stored.
 
-    ``cases`` are the ids of the examples that were chosen, where it is a choice of cases.
+    ``cases`` are the ids of the selected examples, if it is a selection of cases.
     """
 
     name: str
@@ -110,12 +110,12 @@ class ChangedText(Record, kw_only=True):
 
 
 class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What an evaluation judged and by what; ``None`` and empty where that is not known.
+    """The provenance of an evaluation; ``None`` and empty if unknown.
 
     ``evaluators`` has their versions, ``rubrics`` a hash of each question that was asked,
     ``judges`` the models that answer it. ``agents`` and ``prompts`` have a hash for each agent, of
     its whole definition and of its instructions. ``models`` are those that agents used,
-    ``lower`` the evaluators of which low values are good. ``recordings`` is the content of traces
+    ``lower`` the evaluators for which low values are good. ``recordings`` is the content of traces
     that were scored without cases. Hashes are the first 16 hex digits of sha256. ``texts`` are the
     components that were changed for this evaluation.
     """
@@ -136,7 +136,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     texts: list[ChangedText] = msgspec.field(default_factory=list)
 
     def with_agents(self, seen: AgentHashes) -> Self:
-        """Return it with the agents that traces name; those of definitions stay."""
+        """Add the agents that traces name; those from definitions stay."""
         return msgspec.structs.replace(
             self,
             agents={**seen.agents, **self.agents},
@@ -145,7 +145,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
         )
 
     def with_recordings(self, contents: Collection[str]) -> Self:
-        """Return it with the version of a recorded set: the content of its traces, in any order."""
+        """Add the version of a recorded set: the content of its traces, in any order."""
         if not contents:
             return self
         made = DatasetHash(hash=digest(sorted(contents)), cases=len(contents))
@@ -164,7 +164,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Differs(Record, kw_only=True):
-    """One thing that two evaluations do not share; ``None`` where one does not tell."""
+    """One difference of two evaluations; ``None`` if one does not state it."""
 
     what: str
     before: str | None
@@ -181,9 +181,9 @@ def digest(value: Any) -> str:
 
 
 def incomparable(before: Provenance, after: Provenance) -> list[Differs]:
-    """Return what keeps two evaluations from being compared.
+    """Return what makes two evaluations incomparable.
 
-    That is another dataset, and whatever decides what a value or a pass is: evaluators, their
+    That is another dataset, and everything that defines values and verdicts: evaluators, their
     questions, the judges, the pass rule.
     """
     differing = _one("dataset", _dataset(before), _dataset(after))
@@ -194,11 +194,11 @@ def incomparable(before: Provenance, after: Provenance) -> list[Differs]:
 
 
 def changed(before: Provenance, after: Provenance) -> list[Differs]:
-    """Return what else differs: what may be the reason why one is better."""
+    """Return the other differences, which may explain why one is better."""
     differing = _one("config", before.config, after.config)
     if before.recordings is not None and after.recordings is not None:
         differing += _one("recordings", before.recordings.hash, after.recordings.hash)
-    # Traces tell of the agents that came up; one that did not is not gone.
+    # Traces only show agents that ran; an agent that did not run is not removed.
     differing += _both("agent", before.agents, after.agents)
     differing += _both("prompt", before.prompts, after.prompts)
     differing += _one("models", ", ".join(before.models), ", ".join(after.models))
@@ -228,7 +228,7 @@ def _both(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Ite
 
 
 def _texts(before: Sequence[ChangedText], after: Sequence[ChangedText]) -> Iterator[Differs]:
-    """Compare components: one that a side did not change is there as the other found it."""
+    """Compare components: a side that did not change one has the other's original text."""
     old, new = ({each.name: each for each in side} for side in (before, after))
     for name in dict.fromkeys((*old, *new)):
         was = old[name].after if name in old else new[name].before

@@ -1,12 +1,12 @@
-"""Redaction: secrets and, on request, personal data in recordings get a tag in their place.
+"""Redaction: secrets and, on request, personal data in recordings are replaced by tags.
 
-The same text gets the same tag everywhere (``[key:9c1b]``), so that what compares texts still
-can. Precise rather than complete: known forms of keys, and values under names that say what they
-are; hashes, ids, placeholders and ordinary words stay. All patterns are bounded, so that the time
-taken grows with the length of the text and no faster.
+The same text gets the same tag everywhere (``[key:9c1b]``), so that texts can still be compared.
+Precise rather than complete: known forms of keys, and values under the names of secrets; hashes,
+ids, placeholders and ordinary words stay. All patterns are bounded, so that the time is linear in
+the length of the text.
 
-Most traces hold no secret. One search of their encoded form, by a linear-time engine, tells so
-without looking at a single text.
+Most traces contain no secret. One search of their encoded form, by a linear-time engine, shows this
+without visiting single texts.
 """
 
 from __future__ import annotations
@@ -31,31 +31,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NAMES_OF_CASES: dict[type, tuple[str, ...]] = {Trace: ("case",), Case: ("id", "evaluators")}
-"""Fields that stay: a case's name, which its results are found by, and options, not texts."""
+"""Fields that are not redacted: a case's name, which identifies its results, and options that are
+not texts.
+"""
 _ENCODE = msgspec.msgpack.Encoder().encode
 
 SECRETS = ("api_keys", "private_keys", "tokens", "cookies", "passwords")
 PERSONAL = ("email", "phone", "card", "iban")
 KINDS = (*SECRETS, *PERSONAL)
 TAG_KEY = "BATON_REDACT_KEY"
-"""An environment variable. When it is set, tags are hashes keyed by it, so that nobody without it
-can try guesses of a short password against a tag."""
+"""An environment variable. If it is set, it is the key of the tags' hashes, so that nobody else can
+test guesses of a short password against a tag.
+"""
 _MOST_PATTERNS, _LONGEST_PATTERN, _PATTERN_MEMORY = 50, 1000, 2 << 20
-"""Own patterns, letters of one, and bytes that matching one may take: more is not written by hand,
-and a folder of others, which says what was redacted in it, is not to fill the memory."""
+"""The most custom patterns, characters of one, and bytes for matching one: nobody writes more by
+hand, and an untrusted folder, which states its redaction, must not fill the memory.
+"""
 _SPREADS = 8
-"""Letters of a secret that is looked for in all other texts of its trace, too, once a name has
-told that it is one. Shorter ones (`{"password": "1234"}`) are replaced only where they were found:
-`1234` elsewhere is likely something else."""
+"""The least length of a secret, found by its name, that is also searched in all other texts of its
+trace. Shorter ones (`{"password": "1234"}`) are replaced only in place: `1234` elsewhere is likely
+something else.
+"""
 _MOST_SPREAD = 200
-"""Secrets of one trace that are looked for in all its other texts: every text is compared with
-each of them, and a trace made of nothing but keys is not to take for ever."""
+"""The most secrets of one trace that are searched in all its other texts: every text is compared
+with each of them, and a trace that consists of keys must not take for ever.
+"""
 
-# A key starts where a word does, also behind an escape: `\nghp_...` in JSON, `%20ghp_...` in a URL.
+# A key starts at a word boundary, also after an escape: `\nghp_...` in JSON, `%20ghp_...` in a URL.
 _START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-fA-F]{2}))"
 _VENDORS = (
-    # OpenAI, Anthropic, OpenRouter, DeepSeek: a run of 16 letters and digits tells keys from
-    # words such as `sk-learn-compatible-estimators`.
+    # OpenAI, Anthropic, OpenRouter, DeepSeek: a run of 16 letters and digits distinguishes keys
+    # from words such as `sk-learn-compatible-estimators`.
     (r"sk-", (r"(?=(?:[A-Za-z0-9]{1,12}[-_]){0,4}[A-Za-z0-9]{16})(?=[A-Za-z0-9_-]{0,200}[0-9A-Z])"
               r"[A-Za-z0-9_-]{16,512}")),
     (r"[sp]k-lf-", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),  # Langfuse
@@ -105,7 +111,7 @@ _VENDORS = (
     (r"HRKU-", r"[A-Za-z0-9_-]{36,64}"),  # Heroku
     (r"AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
 )  # fmt: skip
-"""How keys of known vendors start, and how they go on."""
+"""How keys of known vendors start, and how they continue."""
 _KEY = (
     _START + "(?:" + "|".join(stem + body for stem, body in _VENDORS) + ")"
     # Keys of Telegram's and Discord's bots, and addresses of Slack's hooks, have no fixed start.
@@ -157,7 +163,9 @@ _PLACEHOLDER = (
     r"(?i)x{6,}|\*{3,}|\.{3,}|0{8,}|1{8,}|a{8,}|placeholder|redacted|changeme"
     r"|(?<![A-Za-z0-9])(?:your|insert|dummy)(?![A-Za-z0-9])"
 )
-"""What nobody's key holds: `sk-xxxxxxxxxxxxxxxx1234`, `sk-your-key-here-0123456789abcdef`."""
+"""Parts that no real key contains: `sk-xxxxxxxxxxxxxxxx1234`,
+`sk-your-key-here-0123456789abcdef`.
+"""
 _TAG = re.compile(r"\[[a-z_][a-z0-9_]*:[0-9a-f]{4}\]")
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]{0,60}\Z")
 _EMAIL = (
@@ -184,15 +192,16 @@ _LOOKS = {
     "card": r"[3-6](?:[ -]?[0-9]){12}",
     "iban": r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4}",
 }  # fmt: skip
-"""What texts with something of a kind hold, in the dialect of the linear-time engine; much else may
-hold it, too. Every secret that the patterns above find has to hold one of these."""
+"""A necessary condition for each kind, in the syntax of the linear-time engine; other texts may
+match as well. Every secret that the patterns above find has to match one of these.
+"""
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is redacted: kinds of secrets and of personal data, and patterns by name.
+    """What to redact: kinds of secrets and of personal data, and patterns by name.
 
-    Texts keep their form: only personal data and own patterns show their kind in the tag,
-    so that a key has one tag whether its form or the name before it told that it is one.
+    Only personal data and custom patterns show their kind in the tag, so that a key has the same
+    tag whether it was found by its form or by its name.
     """
 
     kinds: tuple[str, ...] = SECRETS
@@ -205,13 +214,13 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def as_config(self) -> str | dict[str, Any]:
-        """Plain data that :func:`redaction_of` reads again, for what is stored."""
+        """Plain data for storing, which :func:`redaction_of` reads again."""
         if self == ON or not self.is_on:
             return "on" if self.is_on else "off"
         return {"kinds": list(self.kinds), "patterns": dict(self.patterns)}
 
     def text(self, text: str) -> str:
-        """Return a text with tags in the place of what is redacted."""
+        """Return a redacted text."""
         return self.value(text)
 
     def value(self, value: T) -> T:
@@ -224,16 +233,16 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.value(trace)
 
     def trace_and_case(self, trace: Trace, case: Case | None) -> tuple[Trace, Case | None]:
-        """Redact a trace, and its case in the same way, so that both still can be compared."""
+        """Redact a trace and its case in the same way, so that they can still be compared."""
         if case is None:
             return self.trace(trace), None
         redacted, its_case = self.together(trace, case)
         return redacted, its_case
 
     def together(self, *values: Any) -> tuple[Any, ...]:
-        """Redact several values; what one of them tells is secret is redacted in all.
+        """Redact several values together; a secret found in one is redacted in all.
 
-        The first value decides: when it cannot hold a secret, all stay as they are.
+        The first value decides: if it cannot contain a secret, nothing is changed.
         """
         if not self._may_change(values[0]):
             return values
@@ -252,7 +261,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         try:
             data = value.encode() if isinstance(value, str) else _ENCODE(value)
         except (TypeError, ValueError, OverflowError, RecursionError):
-            return True  # a program's own data, which only a walk can look at
+            return True  # a program's own data, which has to be walked
         if knows_secrets():
             text = data.decode("utf-8", "replace")
             if mask(text) != text:
@@ -260,7 +269,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.may_hold(data)
 
     def may_hold(self, data: bytes) -> bool:
-        """Tell whether encoded texts may hold what is redacted; that they do not is certain."""
+        """Tell whether encoded texts may contain something to redact; "no" is certain."""
         return self.is_on and _finder(self).may_hold(data)
 
 
@@ -275,7 +284,7 @@ class _Spec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
-    """Read what a config, an option or a function says of redaction.
+    """Read the redaction from a config, an option or a function's argument.
 
     Args:
         value: ``True`` or ``"on"`` (secrets), ``False`` or ``"off"``; kinds to redact beside
@@ -311,15 +320,15 @@ def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
 
 
 def _kinds(names: list[Any], path: str) -> tuple[str, ...]:
-    """Return the secrets and the kinds named beside them, in one order."""
+    """Return the secrets and the other named kinds, in a fixed order."""
     return kinds_named([*SECRETS, *names], path)
 
 
 def kinds_named(names: Sequence[Any], path: str) -> tuple[str, ...]:
-    """Return the kinds that are named, also as `secrets`, `personal` or `all`, in one order.
+    """Return the named kinds, also by `secrets`, `personal` or `all`, in a fixed order.
 
     Raises:
-        InputError: there is no such kind; with the nearest name.
+        InputError: there is no such kind; suggests a similar name.
     """
     groups = {"secrets": SECRETS, "personal": PERSONAL, "all": KINDS}
     wanted: set[str] = set()
@@ -357,11 +366,12 @@ def _check_patterns(patterns: Sequence[tuple[str, str]], path: str) -> None:
 
 
 def tag(kind: str, secret: str) -> str:
-    """Return what stands for a secret: its kind and 16 bits of a hash of it.
+    """Return the tag of a secret: its kind and 16 bits of its hash.
 
-    So few bits tell apart the secrets of an evaluation and identify none: of guesses at a key all
-    but 1 in 65,536 can be ruled out, which is no help with 2^128 of them. For short passwords and
-    personal data it is: ``BATON_REDACT_KEY`` makes the hash a keyed one.
+    So few bits distinguish the secrets of an evaluation, but do not identify them: an attacker can
+    rule out all but 1 in 65,536 guesses at a key, which does not help with 2^128 candidates. It
+    does help with short passwords and personal data: ``BATON_REDACT_KEY`` makes the hash a keyed
+    one.
     """
     data = secret.encode("utf-8", "surrogatepass")
     key = os.environ.get(TAG_KEY, "")
@@ -372,7 +382,7 @@ def tag(kind: str, secret: str) -> str:
 
 
 def is_redacted(text: str) -> bool:
-    """Tell whether a text has a tag in it."""
+    """Tell whether a text contains a tag."""
     return _TAG.search(text) is not None
 
 
@@ -383,10 +393,10 @@ class _Found(NamedTuple):
 
 
 class _Finder:
-    """Finds what a redaction is about, in one text at a time."""
+    """Finds what to redact, in one text at a time."""
 
     def __init__(self, redaction: Redaction) -> None:
-        import re2  # 6 ms, and only what reads recordings needs it
+        import re2  # takes 6 ms, and only commands that read recordings need it
 
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
@@ -401,12 +411,12 @@ class _Finder:
         return bool(self._own) or self._looks.search(data) is not None
 
     def find(self, text: str) -> Iterator[_Found]:
-        """Yield what is redacted in a text; some of it may overlap."""
+        """Yield the matches in a text; they may overlap."""
         data = text.encode("utf-8", "surrogatepass")
-        # A pattern such as `[0-9]+` means nothing of the tags that are there already.
+        # A pattern such as `[0-9]+` must not match inside existing tags.
         tags = [(m.start(), m.end()) for m in _TAG.finditer(text)] if self._own else []
         for name, pattern in self._own:
-            # Counted on from the last match: a text may hold 100,000 of them.
+            # Counted from the last match: a text may contain 100,000 of them.
             at = start = 0
             for match in pattern.finditer(data):
                 start += _letters(data[at : match.start()])
@@ -421,14 +431,14 @@ class _Finder:
                     yield _Found(start, end, kind)
 
     def collect(self, text: str, tags: dict[str, str]) -> None:
-        """Note what a text tells is secret, with its tag, where it may stand elsewhere, too."""
+        """Record the secrets in a text, with their tags, if they may occur elsewhere, too."""
         for secret_at in self.find(text):
             secret = text[secret_at.start : secret_at.end]
             if secret_at.kind != "key" or spreads(secret):
                 tags.setdefault(secret, tag(secret_at.kind, secret))
 
     def replace(self, text: str) -> str:
-        """Put tags into a text; of what overlaps, what starts first, and of that the longest."""
+        """Put tags into a text; of overlapping matches the first one, then the longest, wins."""
         pieces, at = [], 0
         for secret_at in sorted(self.find(text), key=lambda each: (each.start, -each.end)):
             if secret_at.start >= at:
@@ -441,11 +451,11 @@ class _Finder:
 
 
 _FOLLOWING = bytes(range(0x80, 0xC0))
-"""Bytes of UTF-8 that go on with a letter."""
+"""Continuation bytes of UTF-8."""
 
 
 def _letters(data: bytes) -> int:
-    """Count letters; data may begin or end within one, as half of a surrogate is none to RE2."""
+    """Count characters; data may start or end inside one, as RE2 accepts no lone surrogates."""
     return len(data.translate(None, _FOLLOWING))
 
 
@@ -455,7 +465,7 @@ def _finder(redaction: Redaction) -> _Finder:
 
 
 def _own(pattern: str) -> re2._Regexp:
-    """Compile a user's pattern by an engine that takes time in proportion to the text, always."""
+    """Compile a user's pattern with a linear-time engine."""
     import re2
 
     options = re2.Options()
@@ -465,13 +475,13 @@ def _own(pattern: str) -> re2._Regexp:
 
 
 def spreads(secret: str) -> bool:
-    """Tell whether a secret is long and mixed enough to be looked for in other texts."""
+    """Tell whether a secret is long and mixed enough to be searched in other texts."""
     mixed = any(c.isdigit() for c in secret) and any(c.isalpha() for c in secret)
     return len(secret) >= 2 * _SPREADS or (len(secret) >= _SPREADS and mixed)
 
 
 class _Replacer:
-    """Puts tags into values of any depth: first for what is known, then for what is found."""
+    """Puts tags into values of any depth: first for known secrets, then for found ones."""
 
     def __init__(self, finder: _Finder, tags: Mapping[str, str]) -> None:
         self._finder, self._tags = finder, tags
@@ -480,7 +490,7 @@ class _Replacer:
         self.changed = False
 
     def text(self, text: str) -> str:
-        """Return a text with tags, and note whether it has new ones."""
+        """Return a text with tags, and record whether there are new ones."""
         new = mask(text)
         if self._known is not None:
             new = self._known.sub(lambda found: self._tags[found[0]], new)
@@ -489,7 +499,7 @@ class _Replacer:
         return new
 
     def __call__(self, value: Any) -> Any:
-        """Return a copy; it goes down by a list of its own, as data may be nested deeply."""
+        """Return a copy; it uses an explicit stack, as data may be nested deeply."""
         root = [value]
         todo: list[tuple[Any, Any]] = [(root, 0)]
         while todo:
@@ -537,7 +547,7 @@ class _Replacer:
 
 
 def _texts(value: Any, finder: _Finder, tags: dict[str, str]) -> Iterator[str]:
-    """Yield all texts of a value; note those under a secret's name, which are secret as a whole."""
+    """Yield all texts of a value; record those under a secret's name as secret as a whole."""
     todo = [value]
     while todo:
         item = todo.pop()
@@ -560,7 +570,7 @@ def _texts(value: Any, finder: _Finder, tags: dict[str, str]) -> Iterator[str]:
 
 
 def is_named_secret(name: Any, value: Any) -> bool:
-    """Tell a text that stands in data under a name such as `password`."""
+    """Tell whether a text is stored under a name such as `password`."""
     return (
         isinstance(value, str)
         and isinstance(name, str)
@@ -571,7 +581,7 @@ def is_named_secret(name: Any, value: Any) -> bool:
 
 
 def _attribute_secret(item: dict[Any, Any]) -> str | None:
-    """Return the text of an attribute in OTLP's JSON whose name is a secret's.
+    """Return the text of an OTLP JSON attribute that is named like a secret.
 
     ``{"key": "api_key", "value": {"stringValue": "..."}}``: the name stands beside the value.
     """
@@ -583,7 +593,7 @@ def _attribute_secret(item: dict[Any, Any]) -> str | None:
 
 
 def _bounded(secret: str) -> str:
-    """Return what finds a secret; a short one is found as a whole word only."""
+    """Return the pattern for a secret; a short one matches only as a whole word."""
     escaped = re.escape(secret)
     if len(secret) >= 2 * _SPREADS:
         return escaped
@@ -592,7 +602,7 @@ def _bounded(secret: str) -> str:
 
 Rule = Callable[[str], Iterable[tuple[int, int]]]
 _compiled = lru_cache(maxsize=None)(re.compile)
-"""Compiles a pattern when the first text needs it: all take 10 ms, and most runs need none."""
+"""Compiles a pattern on first use: all of them take 10 ms, and most runs need none."""
 
 
 def _whole(pattern: str, check: Callable[[str], bool] = lambda _: True) -> Rule:
@@ -606,13 +616,13 @@ def _whole(pattern: str, check: Callable[[str], bool] = lambda _: True) -> Rule:
 
 
 def _named(text: str) -> Iterator[tuple[int, int]]:
-    """Yield values behind names, where the name is a secret's and the value may be one."""
+    """Yield values after names, if the name is a secret's and the value may be one."""
     for match in _compiled(_NAMED).finditer(text):
         word = match[0][: match.start("sep") - match.start()]
         before = _NAME_BEFORE.search(text, max(0, match.start() - 60), match.start())
         name = (before[0] if before else "") + word
         quoted = match["open"] is not None
-        # A sentence may end behind a value: `PASSWORD=hunter2-x9.`
+        # A sentence may end after a value: `PASSWORD=hunter2-x9.`
         value = match["secret"] if quoted else match["secret"].rstrip(".:!?")
         loud = name.isupper() and "=" in match["sep"]
         if not _is_secret_name(name) or _says_nothing(value):
@@ -629,7 +639,7 @@ def _is_secret_name(name: str) -> bool:
 
 
 def _says_nothing(value: str) -> bool:
-    """Tell a placeholder, a variable, or what has a tag already."""
+    """Tell whether a value is a placeholder, a variable, or already has a tag."""
     return (
         len(value) < 4
         or value[0] in "$<{%*[#"
@@ -643,14 +653,14 @@ def _is_real(secret: str) -> bool:
 
 
 def _luhn(number: str) -> bool:
-    """Tell a card number by its check digit, as 9 of 10 numbers of that length are none."""
+    """Tell whether it is a card number by its check digit: 9 of 10 such numbers are not."""
     digits = [int(c) for c in reversed(number) if c.isdecimal()]
     doubled = [d if place % 2 == 0 else sum(divmod(2 * d, 10)) for place, d in enumerate(digits)]
     return 13 <= len(digits) <= 19 and sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
 def _is_iban(text: str) -> bool:
-    """Tell an account number by its check digits (ISO 13616: the number modulo 97 is 1)."""
+    """Tell whether it is an IBAN by its check digits (ISO 13616: the number modulo 97 is 1)."""
     bare = text.replace(" ", "")
     if not 15 <= len(bare) <= 34:
         return False

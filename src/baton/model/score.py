@@ -1,4 +1,4 @@
-"""Verdicts: a score, its evidence, and what a judge took for it."""
+"""Verdicts: a score, its evidence, and the usage of its judge."""
 
 import math
 from collections.abc import Sequence
@@ -15,25 +15,25 @@ STATUSES: tuple[Status, ...] = ("passed", "failed", "skipped", "error")
 
 
 def passes(value: float, threshold: float, *, higher: bool = True) -> bool:
-    """Tell whether a value passes (to 1e-9): from the threshold on, or up to it without ``higher``.
+    """Tell whether a value passes (to 1e-9): at least the threshold, or at most without ``higher``.
 
-    What is rounded in the last digit does not decide.
+    Rounding errors in the last digit do not decide.
     """
     return value >= threshold - TOLERANCE if higher else value <= threshold + TOLERANCE
 
 
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Ids of the objects of a trace that prove a verdict, and the words that do."""
+    """Ids of the objects of a trace that prove a verdict, and a quote."""
 
     ids: list[str]
     quote: str | None = None
 
 
 class JudgeUse(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a judged score was made with, and what it cost.
+    """The judge of a score, and its cost.
 
-    ``requests`` were really made this time; those that were ``cached`` cost nothing.
-    ``timings`` has the ``seconds`` that requests took, added up.
+    ``requests`` were really made this time; ``cached`` ones cost nothing. ``timings`` has the total
+    ``seconds`` of the requests.
     """
 
     model: str
@@ -50,8 +50,8 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One verdict of one evaluator.
 
     ``value`` is a finite number (0 to 1 unless the evaluator says otherwise) exactly when
-    ``status`` is ``passed`` or ``failed``; an error is never a 0. ``evaluator`` is the name it
-    was asked for under, ``type`` the canonical one.
+    ``status`` is ``passed`` or ``failed``; an error is never a 0. ``evaluator`` is the name that
+    the user wrote, ``type`` the canonical one.
     """
 
     evaluator: str
@@ -79,7 +79,7 @@ _NAMED = 3
 
 
 def named_evidence(score: Score) -> list[str]:
-    """Return the ids of what proves a score, beside what it is about: those named in a line."""
+    """Return the ids of a score's evidence, without its subject: those for a one-line summary."""
     ids = (id_ for each in score.evidence for id_ in each.ids if id_ not in score.subject)
     return list(islice(dict.fromkeys(ids), _NAMED))
 
@@ -95,7 +95,7 @@ class ChainDifference(msgspec.Struct, kw_only=True):
 class ChainTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One turn in the details of a score of agent chains; ``invocation`` counts from 0.
 
-    ``trouble`` says what kept the turn from running to its end.
+    ``trouble`` says why the turn did not run to its end.
     """
 
     invocation: int
@@ -109,7 +109,7 @@ class ChainTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
 def chain_turns(score: Score) -> list[ChainTurn]:
     """Return the turns in the details of a score of chains; none for any other score.
 
-    Details of a user's own evaluator may be anything, so that what has another shape is no turn.
+    Details of a user's own evaluator may be anything, so other shapes are ignored.
     """
     try:
         return msgspec.convert(score.details.get("invocation_results", []), list[ChainTurn])

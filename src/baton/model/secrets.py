@@ -1,7 +1,7 @@
-"""Masking of secrets that are known: one function for errors, notes, logs, folders and caches.
+"""Masking of known secrets: one function for errors, notes, logs, folders and caches.
 
-A secret is known when it was put into a config by ``${NAME}``, or when a client sends it. The
-secrets that nobody told Baton of, in recordings, are found by :mod:`baton.model.redact`.
+A secret is known when it was put into a config by ``${NAME}``, or when a client sends it. Unknown
+secrets in recordings are found by :mod:`baton.model.redact`.
 """
 
 from __future__ import annotations
@@ -14,30 +14,34 @@ import msgspec
 
 _STARS = "***"
 _SHORT = 4
-"""A secret of at most 3 letters is masked as a whole word only: `me` is also a part of `some`."""
+"""A secret of at most 3 characters is masked only as a whole word: `me` is also a part of
+`some`.
+"""
 _LEAST_BASE64 = 8
-"""Letters of a secret's base64 form that are looked for: fewer are met by chance."""
+"""The least length of a secret's base64 form that is searched: shorter ones occur by chance."""
 _LEAST_NAMED, _LEAST = 4, 8
-"""Letters that an interpolated value needs to count as a secret: 4 where the variable's name says
-secret (`TOKEN=ab12`), else 8. Shorter ones are parts of ordinary words, and masking them would
-make reports unreadable (`USER_ID=42` would blank every 42)."""
-_ENDS = ("”", "…", '"', "'")  # what a shortened quotation may end with
+"""The least length of an interpolated value to count as a secret: 4 if the variable's name says
+secret (`TOKEN=ab12`), else 8. Shorter ones are parts of ordinary words, and masking them would make
+reports unreadable (`USER_ID=42` would blank every 42).
+"""
+_ENDS = ("”", "…", '"', "'")  # possible ends of a shortened quotation
 _SECRET_KEY = re.compile(
     r"(api|access|private)[-_]?key|token(?!s)|password|secret|authorization|credential|cookie"
     r"|(^|[-_])auth$",
     re.IGNORECASE,
 )
 """Options that hold a secret, by their names."""
-# Patterns that few commands need are texts here, compiled by `re` when they are first used: all
-# patterns of all modules take 10 ms, which each start would wait for.
+# Patterns that few commands need are texts here, compiled by `re` on first use: compiling all
+# patterns of all modules would add 10 ms to each start.
 _SECRET_NAME = (
     _SECRET_KEY.pattern
     + r"|(account|shared)[-_]?key|passw|pwd|passphrase|bearer|signature|dsn|(^|[-_])(pat|pw|key)$"
 )
-"""Environment variables that hold one. Their names say it in more ways: an option `key` may be
-the name of anything."""
+"""Environment variables that hold one. More names count here: an option `key` may be the name of
+anything.
+"""
 _OF_A_SECRET = re.compile(r"_(url|uri|type|name|file|path|host|limit|ttl|env)$", re.IGNORECASE)
-"""Names that speak of a secret and hold none: `TOKEN_URL`, `SECRET_NAME`."""
+"""Names that mention a secret but do not hold one: `TOKEN_URL`, `SECRET_NAME`."""
 _QUERY = re.compile(
     r"(?<=[?&])([^=&\s]*(?:key|token|secret|password|signature|auth)[^=&\s]*=)([^&#\s]+)",
     re.IGNORECASE,
@@ -54,8 +58,9 @@ _SHOWN = frozenset(
         "rubrics", "tags", "type",
     }
 )  # fmt: skip
-"""Options whose values every report shows, such as `model: ${MODEL}`: masking them would blank
-what the report is about. A variable with a secret's name is masked there, too."""
+"""Options whose values every report shows, such as `model: ${MODEL}`: masking them would make
+reports useless. A variable with a secret's name is masked there, too.
+"""
 _PLAIN = (
     r"[+-]?[0-9][0-9_.,:eE+-]*"  # numbers, dates, ports
     r"|(?:[A-Z]?[a-z]{1,20}|[A-Z]{1,20})(?:[ _.-](?:[A-Z]?[a-z]{1,20}|[A-Z]{1,20}))*"  # words
@@ -67,18 +72,18 @@ _PLAIN = (
 """Values that do not look like secrets, under a name that does not say secret either."""
 _NOTHING = frozenset({"true", "false", "none", "null", "yes", "no", "on", "off"})
 _RANDOM = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9_-]{16,}")
-"""A part of an address's path that may be a key: `hooks.example.com/services/T0/aB3...`."""
+"""A part of a URL's path that may be a key: `hooks.example.com/services/T0/aB3...`."""
 
 
 class Masker:
-    """Replaces secrets in texts, also as servers spell them, and where a quotation cuts one.
+    """Replaces secrets in texts, also in servers' spellings, and truncated ones in quotations.
 
     Args:
-        secrets: the secrets, or what to write in the place of each; ``***`` when not said.
+        secrets: the secrets, or a mapping to their replacements; ``***`` by default.
     """
 
     def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
-        """Prepare all spellings: as it is, in JSON, in an address, in base64."""
+        """Prepare all spellings: plain, in JSON, in a URL, in base64."""
         replacements = secrets if isinstance(secrets, Mapping) else dict.fromkeys(secrets, _STARS)
         self._instead = {
             spelling: instead
@@ -100,21 +105,21 @@ class Masker:
 
 
 class _Known:
-    """The secrets of this process: every sink masks the same ones."""
+    """The secrets of this process: every output masks the same ones."""
 
     values: ClassVar[dict[str, str]] = {}
     masker: ClassVar[Masker | None] = None
 
 
 def remember(values: Mapping[str, str]) -> None:
-    """Have :func:`mask` replace these values from now on, each by what is said for it."""
+    """Make :func:`mask` replace these values from now on, each by its replacement."""
     if values.items() - _Known.values.items():
         _Known.values.update(values)
         _Known.masker = Masker(_Known.values)
 
 
 def forget() -> None:
-    """Remember no value any more: another command line begins in the same process."""
+    """Forget all values: another command line starts in the same process."""
     _Known.values.clear()
     _Known.masker = None
 
@@ -122,7 +127,7 @@ def forget() -> None:
 def mask(text: str) -> str:
     """Return a text without the remembered secrets.
 
-    For whatever leaves the program: errors, notes, logs, reports, files, requests for spans.
+    For everything that leaves the program: errors, notes, logs, reports, files, exported spans.
     """
     return text if _Known.masker is None else _Known.masker(text)
 
@@ -154,13 +159,13 @@ def mask_json(data: bytes) -> bytes:
 
 
 def secrets_in(value: str, variable: str, option: str = "") -> list[str]:
-    """Return what of an interpolated value counts as secret.
+    """Return the secret parts of an interpolated value.
 
     ``variable`` is the name of the environment variable, ``option`` the key it is under in
     the config. A value counts when the name of either says so. Others count when they are long
     enough and are not plainly something else: a number, words, a host, a path, a model's name, or
-    what is under an option that reports show. Of an address count the password, the values
-    of its query, and parts of the path that look random.
+    what is under an option that reports show. In a URL the password, the values of its query, and
+    random-looking parts of the path count.
     """
     if value.lower() in _NOTHING:
         return []
@@ -177,7 +182,7 @@ def secrets_in(value: str, variable: str, option: str = "") -> list[str]:
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Return plain data with stars for what a key or an address says is secret, and headers.
+    """Return plain data with stars for secrets, by keys and URLs, and for headers.
 
     References such as ``${TOKEN}`` stay: they say where a secret comes from, and hold none. The
     default of a reference is masked where a secret itself would be.
@@ -255,7 +260,7 @@ def _escaped(secret: str) -> str:
 
 
 def _without_cut(text: str, secret: str, instead: str) -> str:
-    """Mask the start of a secret where a quotation ends in the middle of it."""
+    """Mask the start of a secret if a quotation ends in the middle of it."""
     for length in range(len(secret) - 1, _SHORT - 1, -1):
         piece = secret[:length]
         if piece not in text:

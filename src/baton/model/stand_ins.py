@@ -1,4 +1,4 @@
-"""Stand-ins: what answers in place of a tool or an agent. The types; `baton.stand_ins` plays them.
+"""Types of stand-ins, which answer in place of a tool or an agent; `baton.stand_ins` plays them.
 
 In a file they are ``stand_ins:`` of a case, a dataset or a config.
 """
@@ -13,7 +13,7 @@ StandInMode = Literal["replay", "fixture", "schema", "mock", "llm", "live"]
 """Where answers come from: a recording, written answers, a JSON Schema, mock mode, an LLM, or the
 tool itself."""
 Unmatched = Literal["error", "live", "schema"]
-"""What happens to a call that nothing answers."""
+"""What happens to a call without an answer."""
 FaultKind = Literal[
     "timeout",
     "error",
@@ -31,16 +31,16 @@ Nth = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of the parts of ``stand_ins``: a key that is not known stops the run."""
+    """Base of the parts of ``stand_ins``: an unknown key stops the run."""
 
 
 class Fixture(Part, kw_only=True):
     """A written answer.
 
-    ``when`` says for which calls: of a tool the arguments that a call has to have, others may be
-    there as well; of an agent a text, or several, that its prompt has to contain. Without it, for
-    all. ``call`` names the n-th call only, or some, counted from 1. The answer is a ``result``, or
-    an ``error`` that the tool ended in; it comes after ``seconds``.
+    ``when`` says for which calls: for a tool the arguments that a call must have (it may have
+    more); for an agent a text, or several, that its prompt must contain. Without it, for all calls.
+    ``call`` selects the n-th call, or several, counted from 1. The answer is a ``result``, or the
+    tool's ``error``; it comes after ``seconds``.
     """
 
     when: dict[str, Any] | list[str] | str | None = None
@@ -53,12 +53,12 @@ class Fixture(Part, kw_only=True):
 class Fault(Part, kw_only=True):
     """Something that goes wrong with an answer.
 
-    ``timeout``, ``error`` and ``refused`` come in place of it; ``empty``, ``wrong_type``,
-    ``partial``, ``stale`` (the answer of the call before) and ``hostile`` (``text`` is put into
-    it) change it; ``slow`` delays it by ``seconds``. ``call`` lists the calls it happens to,
-    counted from 1; all of them when left out. ``text`` is the message of an error, or the hostile
-    text. Of an object, ``partial`` leaves away the ``share`` of its fields, or cuts its texts to
-    ``length`` characters, and ``wrong_type`` changes the ``share`` of its values.
+    ``timeout``, ``error`` and ``refused`` replace it; ``empty``, ``wrong_type``, ``partial``,
+    ``stale`` (the answer of the call before) and ``hostile`` (``text`` is inserted) change it;
+    ``slow`` delays it by ``seconds``. ``call`` lists the affected calls, counted from 1; all by
+    default. ``text`` is the message of an error, or the hostile text. For an object, ``partial``
+    removes the ``share`` of its fields, or truncates its texts to ``length`` characters, and
+    ``wrong_type`` changes the ``share`` of its values.
     """
 
     kind: FaultKind
@@ -76,18 +76,18 @@ class Fault(Part, kw_only=True):
 
 
 class StandIn(Part, kw_only=True):
-    """What answers in place of one tool or agent.
+    """The stand-in for one tool or agent.
 
     Args:
-        mode: where answers come from; ``fixture`` where ``answers`` are given.
-        on_unmatched: what happens to a call that nothing answers.
-        answers: written answers; the first that fits is taken, and where none does, what the
-            mode says.
-        faults: what goes wrong.
+        mode: where answers come from; ``fixture`` if ``answers`` are given.
+        on_unmatched: what happens to a call without an answer.
+        answers: written answers; the first matching one is used, and if none matches, the mode
+            decides.
+        faults: faults of the answers.
         schema: the JSON Schema of a result, for the mode ``schema``.
-        key: of the mode ``mock``: the environment variable that holds the tool's credentials.
-            The answer is made up only while it is empty or ``dummy_key``.
-        tools: of an agent: stand-ins for the tools that this agent calls.
+        key: for the mode ``mock``: the environment variable with the tool's credentials. The answer
+            is made up only while it is empty or ``dummy_key``.
+        tools: for an agent: stand-ins for the tools that it calls.
     """
 
     mode: StandInMode | None = None
@@ -106,9 +106,9 @@ class StandIn(Part, kw_only=True):
 
 
 class RecordedAnswer(Part, kw_only=True):
-    """What a tool, or an agent, answered in a recorded run; ``input`` are arguments or a prompt.
+    """The answer of a tool or an agent in a recorded run; ``input`` are arguments or a prompt.
 
-    ``before`` marks the answer to a dispatch that was made before the one that a case is.
+    ``before`` marks the answer to a dispatch before the one of the case.
     """
 
     kind: Literal["tool", "agent"] = "tool"
@@ -122,18 +122,18 @@ class RecordedAnswer(Part, kw_only=True):
 
 
 class StandIns(Part, kw_only=True):
-    """What answers in place of tools and agents.
+    """The stand-ins for tools and agents.
 
     Args:
-        mode: where answers come from, for tools that are not listed; ``live`` unless said.
-        on_unmatched: what happens to a call that nothing answers; ``error`` unless said.
+        mode: where answers come from, for tools that are not listed; ``live`` by default.
+        on_unmatched: what happens to a call without an answer; ``error`` unless said.
         tools: stand-ins by the name of the tool; ``*`` is any tool that is not listed.
         agents: stand-ins by the name of the agent.
         recorded: answers of a recorded run, for the mode ``replay``.
-        live: tools that really run, whatever else is said.
-        key: of the mode ``mock``: as for a stand-in, for all tools that are not listed.
-        about: what an LLM that answers is told of the world: the data that the tools work on.
-        from_: a file that says the same in another tool's words, beside the file that names it.
+        live: tools that really run, overriding everything else.
+        key: for the mode ``mock``: as in a stand-in, for all tools that are not listed.
+        about: a description of the world for an answering LLM: the data that the tools work on.
+        from_: a file with stand-ins in another tool's format, beside the file that names it.
     """
 
     mode: StandInMode | None = None
@@ -159,7 +159,7 @@ class StandIns(Part, kw_only=True):
 
 
 def merged(under: StandIns | None, over: StandIns | None) -> StandIns | None:
-    """Put stand-ins over others, by tool and agent: those of a case over those of its dataset."""
+    """Override stand-ins by tool and agent: those of a dataset by those of its case."""
     if under is None or over is None:
         return over or under
     mode = over.mode or under.mode

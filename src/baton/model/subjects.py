@@ -1,4 +1,4 @@
-"""What rules, lists and scores are about, each with the fields that it may be filtered by."""
+"""Subjects of rules, lists and scores, each with its fields for filters."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ On = Literal["conversation", "turn", "run", "dispatch", "tool_call"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What the spans of a conversation tell beside its record.
+    """What the spans of a conversation state beside its record.
 
-    ``versions`` are of agents, by name; ``rules`` are those that the program named itself.
+    ``versions`` are those of agents, by name; ``rules`` are those that the program itself named.
     """
 
     service: str | None = None
@@ -43,7 +43,7 @@ NOWHERE = Origin()
 
 
 class At(NamedTuple):
-    """An object of a trace in its place; ``turn`` is that of the first one for a conversation."""
+    """An object of a trace with its turn; for a conversation ``turn`` is the first one."""
 
     trace: Trace
     turn: Turn | None
@@ -58,7 +58,7 @@ _Table = Mapping[str, tuple[Field, Read]]
 
 
 class Subject(NamedTuple):
-    """What a rule is about: its id, the turn it is in, and the ids of what belongs to it."""
+    """The subject of a rule: its id, its turn, and the ids of its parts."""
 
     on: On
     id: str
@@ -67,11 +67,11 @@ class Subject(NamedTuple):
 
 
 def subjects(trace: Trace, on: On, where: Filter, origin: Origin = NOWHERE) -> Iterator[Subject]:
-    """Yield what of a trace meets a filter over ``FIELDS[on]``.
+    """Yield the subjects of a trace that match a filter over ``FIELDS[on]``.
 
-    To a conversation and a turn belongs all that is in them; to a run its calls and the dispatches
-    it made; to a dispatch the runs that it set to work, and their calls. A return is part of the
-    dispatch that it answers, and no subject.
+    The parts of a conversation and a turn are everything in them; of a run its calls and
+    dispatches; of a dispatch the runs that it started, and their calls. A return is part of the
+    dispatch that it answers, and not a subject.
     """
     table = _TABLES[on]
     with indexed(trace):
@@ -101,7 +101,7 @@ def _places(trace: Trace, on: On, origin: Origin) -> Iterator[At]:
                     yield At(trace, turn, run, None, None, origin)
                     continue
                 for step in run.steps:
-                    # A call that hands work over is a dispatch, and counts there.
+                    # A call that makes a dispatch counts as the dispatch.
                     if isinstance(step, ToolCall) and step.dispatch is None:
                         yield At(trace, turn, run, None, step, origin)
 
@@ -133,11 +133,11 @@ def _calls(run: AgentRun) -> Iterator[str]:
     return (step.id for step in run.steps if isinstance(step, ToolCall))
 
 
-# What the fields hold. Each of these is asked only when a filter names its field.
+# The values of the fields. Each is computed only when a filter names its field.
 
 
 def _runs(at: At) -> list[AgentRun]:
-    """Return the runs that something is about: for a dispatch those that it set to work."""
+    """Return the runs of a subject: for a dispatch those that it started."""
     if at.run is not None:
         return [at.run]
     if at.dispatch is not None:
@@ -153,7 +153,7 @@ def _agents(at: At) -> list[str]:
 
 
 def _tools(at: At) -> list[str]:
-    """Return the names of tools that were called; of a dispatch the tool that made it."""
+    """Return the names of called tools; for a dispatch the tool that made it."""
     dispatch = at.dispatch
     if dispatch is None:
         return [s.name for run in _runs(at) for s in run.steps if isinstance(s, ToolCall)]
@@ -177,7 +177,7 @@ def _versions(at: At) -> list[str] | None:
 
 
 def _usage(at: At) -> Usage | None:
-    """Return what was spent; of a dispatch with all below it."""
+    """Return the usage; for a dispatch with everything below it."""
     if at.dispatch is not None:
         return sum_usage([run.usage for run in dispatched_runs(at.trace, [at.dispatch])])
     if at.turn is None and at.trace.usage is not None:
@@ -294,4 +294,4 @@ _TABLES: dict[On, _Table] = {
 FIELDS: Mapping[On, Fields] = {
     on: {name: field for name, (field, _) in table.items()} for on, table in _TABLES.items()
 }
-"""What each may be filtered by."""
+"""The fields for filters of each subject."""

@@ -7,12 +7,12 @@ import msgspec
 # There is no `from __future__ import annotations` in modules of structs that most commands decode:
 # msgspec would compile the text of each annotation when they start, 600 texts in 7 ms.
 
-# Objects of the record name each other by id, so that none leads back to itself: the garbage
-# collector need not look at them (`gc=False`), which takes it a tenth of the time of scoring.
+# Objects of the record refer to each other by id, so there are no reference cycles: the garbage
+# collector can skip them (`gc=False`), which saves a tenth of the time of scoring.
 
 
 class Part(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """An attachment. Its bytes are not kept; ``sha256`` (hex) tells two apart."""
+    """An attachment. Its bytes are not kept; ``sha256`` (hex) identifies them."""
 
     type: str
     mime: str | None = None
@@ -42,12 +42,12 @@ class Content(
         return "" if self.data is None else msgspec.json.encode(self.data).decode()
 
     def value(self) -> Any:
-        """Return the data where there is no text, else the text: what :meth:`of` was given."""
+        """Return the data if there is no text, else the text: the argument of :meth:`of`."""
         return self.data if self.text is None and self.data is not None else self.plain()
 
     @classmethod
     def of(cls, value: Any) -> Self | None:
-        """Make content of a value: a text as text, anything else as data; ``None`` is none."""
+        """Make content from a value: a text as text, anything else but ``None`` as data."""
         if value is None:
             return None
         return cls(text=value) if isinstance(value, str) else cls(data=value)
@@ -55,7 +55,7 @@ class Content(
 
 SCHEMA_VERSION = 2
 READ_VERSIONS = (1, 2)
-"""What can be read. Version 1 had no ``AgentRun.context``: there it is unknown, see ``known``."""
+"""Readable versions. Version 1 had no ``AgentRun.context``: there it is unknown, see ``known``."""
 
 TurnStatus = Literal["completed", "failed", "waiting", "incomplete"]
 RunStatus = Literal["completed", "failed", "cancelled", "waiting", "unknown"]
@@ -71,10 +71,10 @@ class Record(
 
 
 class Usage(Record, kw_only=True):
-    """Tokens and cost of model requests; ``None`` where a source does not tell.
+    """Tokens and cost of model requests; ``None`` if the source does not record it.
 
-    ``input_tokens`` leaves cached ones out, ``output_tokens`` has thinking in. ``complete``
-    is false when some requests reported nothing, so that the figures are a lower bound.
+    ``input_tokens`` exclude cached ones, ``output_tokens`` include thinking. ``complete`` is false
+    if some requests reported nothing, so that the figures are lower bounds.
     """
 
     input_tokens: int | None = None
@@ -89,9 +89,9 @@ class Usage(Record, kw_only=True):
 
 
 class AgentCard(Record, kw_only=True):
-    """What is known of an agent from its definition.
+    """What is known about an agent from its definition.
 
-    ``shares_history`` tells whether it is given what the user and other agents said before, as by
+    ``shares_history``: whether it gets the earlier messages of the user and other agents, as with
     ``include_contents`` of Google ADK.
     """
 
@@ -117,10 +117,10 @@ class Said(Record, kw_only=True, tag_field="type", tag="said"):
 
 
 class ToolCall(Record, kw_only=True, tag_field="type", tag="tool_call"):
-    """A call of a tool. ``dispatch`` is set when the call hands work to an agent.
+    """A tool call. ``dispatch`` is set when the call hands work to an agent.
 
-    ``stand_in`` tells what answered in place of the tool, ``replay`` for instance; ``None`` says
-    that it really ran.
+    ``stand_in`` says what answered in place of the tool, such as ``replay``; ``None`` means that it
+    really ran.
     """
 
     id: str
@@ -138,7 +138,7 @@ class ToolCall(Record, kw_only=True, tag_field="type", tag="tool_call"):
 
 
 class HandedOff(Record, kw_only=True, tag_field="type", tag="handed_off"):
-    """The moment a run hands work over; the run may go on afterwards."""
+    """The moment a run hands work over; the run may continue afterwards."""
 
     id: str
     dispatch: str
@@ -157,9 +157,9 @@ Step = Said | ToolCall | HandedOff | GotBack
 
 
 class Ref(Record, kw_only=True):
-    """A part of what a run was given: the ``id`` of a turn, run or step of this trace, or a text.
+    """A part of a run's context: the ``id`` of a turn, run or step of this trace, or a text.
 
-    A turn stands for the user's message, a run for its answer, a step for all that is in it.
+    A turn stands for the user's message, a run for its answer, a step for its content.
     """
 
     id: str | None = None
@@ -169,8 +169,8 @@ class Ref(Record, kw_only=True):
 class AgentRun(Record, kw_only=True):
     """One agent at work inside a turn, from getting control to giving it up.
 
-    ``input`` and ``context`` together are all that its first model request held, instructions
-    apart; an empty ``context`` says that there was nothing beside the input.
+    ``input`` and ``context`` together are everything in its first model request except
+    instructions; an empty ``context`` means that there was nothing beside the input.
     """
 
     id: str
@@ -193,9 +193,9 @@ class AgentRun(Record, kw_only=True):
 
 
 class Dispatch(Record, kw_only=True):
-    """Work passing from a run to another agent, one for each message that sets one to work.
+    """Work passing from a run to another agent: one for each message that sets it to work.
 
-    ``stand_in`` tells what answered in place of the agent, as for a :class:`ToolCall`.
+    ``stand_in`` says what answered in place of the agent, as in a :class:`ToolCall`.
     """
 
     id: str
@@ -251,7 +251,7 @@ class Source(Record, kw_only=True):
 
 
 class Dropped(Record, kw_only=True):
-    """What a reader met and could not place: never nothing, always counted."""
+    """Content that a reader could not place: always counted, never dropped silently."""
 
     what: str
     count: int = 1
@@ -259,32 +259,32 @@ class Dropped(Record, kw_only=True):
 
 
 DEFINED, TARGETS = "defined_agents", "targets"
-"""Attributes of a trace: names of the agents that definitions were given of, and the agents that a
-tool may hand work to, by the agent that has it and the tool (``{"desk": {"transfer_to_agent":
-["billing"]}}``), where the definition of the tool lists them.
+"""Attributes of a trace: names of the agents with given definitions, and the possible receivers of
+a tool, by agent and tool (``{"desk": {"transfer_to_agent": ["billing"]}}``), if the tool's
+definition lists them.
 """
 
 
 SESSION = "session"
-"""Attribute of a trace: what its conversation began with, as far as it is recorded: ``app``,
+"""Attribute of a trace: the start of its conversation, as far as recorded: ``app``,
 ``user`` and ``state``.
 """
 
 
 GUARD = "guard"
-"""Attribute of a trace: what a guard decided beside a plain pass, in order. Each is a mapping with
+"""Attribute of a trace: a guard's decisions except plain passes, in order. Each is a mapping with
 ``on`` (`dispatch`, `tool` or `output`), ``from``, ``to``, ``tool``, ``allowed``, ``action``,
-``rule``, ``reason``, ``failed`` and ``version``, as far as there is one.
+``rule``, ``reason``, ``failed`` and ``version``, if there is one.
 """
 OF_DECISIONS = (
     "on", "from", "to", "tool", "allowed", "action", "rule", "reason", "failed", "version",
 )  # fmt: skip
-"""What each of them may have."""
+"""The possible keys of each decision."""
 
 
 UNPLACED = "stand-ins not in the record"
-"""Attribute of a trace: names of the tools and agents that a stand-in answered for where the record
-shows no call.
+"""Attribute of a trace: names of tools and agents that a stand-in answered for without a call in
+the record.
 """
 
 
@@ -324,7 +324,7 @@ def _none_by_default(owner: type[msgspec.Struct]) -> dict[str, bool]:
 NONE_BY_DEFAULT: dict[type, dict[str, bool]] = {
     owner: _none_by_default(owner) for owner in (Trace, Turn, AgentRun, Dispatch, ToolCall)
 }
-"""For each kind of object its fields, and whether ``None`` is what they hold by default."""
+"""For each kind of object its fields, and whether their default is ``None``."""
 PARTS: dict[str, tuple[str, ...]] = {
     "steps": ("steps", "steps.said", "steps.tool_call"),
     "steps.said": ("steps", "steps.said"),
@@ -332,10 +332,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "steps.refused": ("steps", "steps.tool_call", "steps.refused"),
     "output.data": ("output", "output.data"),
 }
-"""What makes the steps of a run unknown, all of them or one kind; the data of a turn's output.
+"""Names that make the steps of a run unknown, all or one kind; and the data of a turn's output.
 
-``steps.refused`` are calls that no tool carried out: spans tell of tools that ran, and where the
-words of the model are not recorded, nothing is known of the others.
+``steps.refused`` are calls that no tool executed: spans only show tools that ran, so if the model's
+messages are not recorded, other calls are unknown.
 """
 for _part in PARTS:
     NONE_BY_DEFAULT[Turn if _part == "output.data" else AgentRun][_part] = False
@@ -344,34 +344,34 @@ _PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
 
 
 _Asked = tuple[bool, tuple[str, ...], tuple[str, ...], int]
-"""What :func:`known` looks for, of a field of a kind of object: whether ``None`` is its default,
-what names it in the object's own ``unknown`` and in that of the trace, and the version of the
-record from which on it can be told."""
+"""Data for :func:`known` about a field of a kind of object: whether ``None`` is its default, its
+names in the ``unknown`` of the object and of the trace, and the first version of the record that
+has it.
+"""
 
 
 def _asked(owner: type, field: str) -> _Asked:
     names, prefix = PARTS.get(field) or (field,), _PREFIX.get(owner)
     everywhere = () if prefix is None else tuple(prefix + name for name in names)
-    # Records of version 1 could not tell the context.
+    # Records of version 1 could not state the context.
     since = SCHEMA_VERSION if owner is AgentRun and field == "context" else 0
     return NONE_BY_DEFAULT[owner][field], names, everywhere, since
 
 
-# Worked out once: this is asked some twenty times for each trace that is scored.
+# Computed once: this is called some twenty times for each scored trace.
 _ASKED = {owner: {f: _asked(owner, f) for f in fields} for owner, fields in NONE_BY_DEFAULT.items()}
 
 
 def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, field: str) -> bool:
     """Tell whether the source recorded ``obj.field``; a known ``None`` means there was none.
 
-    A field is not recorded when the object names it in its own ``unknown``. A name on the trace
-    (``dispatch.prompt``) holds for all objects of that kind: for a field that is ``None`` by
-    default, for those that have no value there; for any other (lists, statuses) for every
-    object, as what is there may be incomplete. What is recorded as empty is known.
-    ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
-    ``steps.tool_call`` ask for one kind, ``steps.refused`` for calls that were refused.
-    ``output.data`` of a turn asks whether an answer that
-    has no data can be taken for one without structured output.
+    A field is not recorded if the object's ``unknown`` names it. A name in the trace's ``unknown``
+    (``dispatch.prompt``) applies to all objects of that kind: if the field's default is ``None``,
+    to those without a value; for other fields (lists, statuses) to every object, as the value may
+    be incomplete. A field that is recorded as empty is known. ``steps`` of a run are known when all
+    kinds of them are; ``steps.said`` and ``steps.tool_call`` ask for one kind, ``steps.refused``
+    for calls that were refused. ``output.data`` of a turn asks whether an answer without data
+    really had no structured output.
 
     Raises:
         AttributeError: ``obj`` has no such field.

@@ -1,4 +1,4 @@
-"""Readings of the flat record, each a plain function: chain, tree, dispatch view, usage."""
+"""Views of the flat record as plain functions: chain, tree, dispatch view, usage."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def agent_chain(
 ) -> list[str]:
     """Return the agents of a turn's runs in start order; a repeated visit is listed again.
 
-    A run goes by its agent's name, put through ``renames``. When that name is not ``wanted``
-    but its node name or an alias of the agent is, it goes by that one. Runs whose agent the
-    source did not name are left out (``AgentRun.unknown`` has ``agent``).
+    A run is listed by its agent's name, mapped by ``renames``. If that name is not ``wanted`` but
+    its node name or an alias of the agent is, that one is used. Runs whose agent the source did not
+    name are left out (``AgentRun.unknown`` has ``agent``).
     """
     renames = renames or {}
     chain = []
@@ -60,7 +60,7 @@ def agent_chain(
 
 
 def run_names(trace: Trace, run: AgentRun) -> list[str]:
-    """Return every name that means this run's agent: its own first, then node and aliases."""
+    """Return every name of this run's agent: its own first, then node and aliases."""
     card = trace.agents.get(run.agent)
     if run.node is None and card is None:
         return [run.agent]
@@ -72,14 +72,14 @@ Batch = tuple[int | None, str | None, str]
 
 
 class TooMuchTextError(Exception):
-    """A trace has more text than is read of one."""
+    """A trace has more text than the limit."""
 
 
 class TraceIndex:
-    """Where runs, dispatches and answers are in a trace, as it was when they were first asked for.
+    """An index of runs, dispatches and answers in a trace, computed on first use.
 
-    Without it, each view of a dispatch goes over the whole trace: 4,500 dispatches in one trace
-    took minutes. ``texts`` is for what a finding makes of each dispatch, by its id.
+    Without it, each view of a dispatch scans the whole trace: 4,500 dispatches in one trace took
+    minutes. ``texts`` caches a finding's data for each dispatch, by its id.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -91,19 +91,19 @@ class TraceIndex:
         self._read: set[str] = set()
 
     def spend(self, pieces: int) -> bool:
-        """Take work from what a trace may take in all; false when there is none left."""
+        """Use up work from a trace's budget; false when it is exhausted."""
         self._work -= pieces
         return self._work >= 0
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """Return what a finding makes of the whole trace, made when it is first asked for."""
+        """Return a finding's data for the whole trace, computed on first use."""
         if name not in self._made:
             self._made[name] = make()
         made: Made = self._made[name]
         return made
 
     def charge(self, text: str) -> None:
-        """Take a text from what may be read of a trace; the same text counts once.
+        """Use up a trace's budget for reading a text; the same text counts once.
 
         Raises:
             TooMuchTextError: there is too much text in the trace.
@@ -145,7 +145,7 @@ class TraceIndex:
 
     @cached_property
     def moves(self) -> dict[str, list[str]]:
-        """The runs that a run passed control on to, all but delegates."""
+        """The runs that a run passed control to, without delegates."""
         by_run: dict[str, list[str]] = {}
         for d in self.dispatches.values():
             if d.from_run and d.kind != "delegate":
@@ -215,7 +215,7 @@ class TraceIndex:
 
     @cached_property
     def sayings(self) -> dict[str, Content | Step]:
-        """What a reference of ``AgentRun.context`` stands for, by its id."""
+        """The texts of references in ``AgentRun.context``, by id."""
         said: dict[str, Content | Step] = {}
         for turn in self.trace.turns:
             if turn.input is not None:
@@ -228,13 +228,13 @@ class TraceIndex:
 
     @cached_property
     def names(self) -> list[str]:
-        """All names of the agents that ran, each once."""
+        """All names of the agents that ran, without duplicates."""
         runs = self.runs.values()
         return list(dict.fromkeys(name for run in runs for name in run_names(self.trace, run)))
 
     @cached_property
     def known_names(self) -> list[str]:
-        """The names of agents that the source named, each once."""
+        """The names of agents in the source, without duplicates."""
         runs = [run for run in self.runs.values() if known(self.trace, run, "agent")]
         return list(dict.fromkeys(name for run in runs for name in run_names(self.trace, run)))
 
@@ -244,13 +244,13 @@ class TraceIndex:
         return {id_: at for at, id_ in enumerate(self.runs)}
 
     def chosen(self, ids: set[str]) -> list[AgentRun]:
-        """Return the runs with these ids, in start order; ids of no run are left out."""
+        """Return the runs with these ids, in start order; unknown ids are ignored."""
         known = [id_ for id_ in ids if id_ in self.runs]
         return [self.runs[id_] for id_ in sorted(known, key=self.order.__getitem__)]
 
 
 def batch_of(dispatch: Dispatch) -> Batch:
-    """Return what dispatches that were issued together have in common."""
+    """Return a key that is equal for dispatches that were issued together."""
     return dispatch.group, dispatch.from_run, dispatch.mode
 
 
@@ -259,7 +259,7 @@ _ACTIVE: ContextVar[TraceIndex | None] = ContextVar("baton_trace_index", default
 
 @contextmanager
 def indexed(trace: Trace) -> Iterator[TraceIndex]:
-    """Keep one index of a trace, which must not change until this ends."""
+    """Keep one index of a trace, which must not change inside the block."""
     active = _ACTIVE.get()
     if active is not None and active.trace is trace:
         yield active
@@ -272,7 +272,7 @@ def indexed(trace: Trace) -> Iterator[TraceIndex]:
 
 
 def charge(text: str) -> None:
-    """Count a text that is read for the trace whose index is kept, if one is.
+    """Count a text that is read, if the trace's index is kept.
 
     Raises:
         TooMuchTextError: there is too much text in that trace.
@@ -283,7 +283,7 @@ def charge(text: str) -> None:
 
 
 def charge_work(pieces: int) -> None:
-    """Take work from what the trace may take whose index is kept, if one is.
+    """Use up work from the budget of the trace whose index is kept, if there is one.
 
     Raises:
         TooMuchTextError: there is none left.
@@ -294,12 +294,12 @@ def charge_work(pieces: int) -> None:
 
 
 def index_kept() -> TraceIndex | None:
-    """Return the index that is kept now, if one is."""
+    """Return the current index, if there is one."""
     return _ACTIVE.get()
 
 
 def index_of(trace: Trace) -> TraceIndex:
-    """Return the index that is kept of a trace, or a new one."""
+    """Return the kept index of a trace, or a new one."""
     active = _ACTIVE.get()
     return active if active is not None and active.trace is trace else TraceIndex(trace)
 
@@ -314,13 +314,13 @@ class DispatchView(NamedTuple):
 
 
 def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
-    """Look at one dispatch from the run that made it.
+    """Return the view of one dispatch from the run that made it.
 
     ``before`` leaves out what belongs to dispatches issued together with this one. ``after``
-    starts behind the last ``GotBack`` of that group, so that parallel work is judged when all
-    of it is back, and background work on what follows its real answer. It goes on through
-    later turns when the answer arrives there. While its own answer has not come, ``after`` of
-    a delegate is empty; after a transfer it starts at the hand-over.
+    starts after the last ``GotBack`` of that group, so that parallel work is judged when all
+    answers are back, and background work on what follows its real answer. It continues in later
+    turns if the answer arrives there. Until its own answer arrives, ``after`` of a delegate is
+    empty; for a transfer it starts at the ``HandedOff``.
     """
     group = {d.id for d in group_of(trace, dispatch)}
     steps: list[Step] = []
@@ -366,10 +366,10 @@ def group_of(trace: Trace, dispatch: Dispatch) -> list[Dispatch]:
 
 
 def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
-    """Return the runs that a dispatch set to work, in start order.
+    """Return the runs that a dispatch started, in start order.
 
-    For a delegate these are also the runs that its agent passed control on to, as they work
-    on the same answer; what they delegate in turn is not among them.
+    For a delegate these include runs that its agent passed control to, as they work on the same
+    answer, but not what they delegate in turn.
     """
     wanted = set(dispatch.runs)
     if dispatch.kind == "delegate":
@@ -384,7 +384,7 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
 
 
 def _start(steps: Sequence[Step], own: Sequence[int]) -> int:
-    """Find where the work was handed over: at the ``HandedOff``, else the call, else the end."""
+    """Return the index of the dispatch: at the ``HandedOff``, else the call, else the end."""
     for kind in (HandedOff, ToolCall):
         for at in own:
             if isinstance(steps[at], kind):
@@ -393,7 +393,7 @@ def _start(steps: Sequence[Step], own: Sequence[int]) -> int:
 
 
 def _without(steps: list[Step], first: int, end: int, places: Sequence[int]) -> list[Step]:
-    """Return steps from ``first`` up to ``end``, but for those at the ``places``, in order."""
+    """Return steps from ``first`` up to ``end`` except those at ``places``, in order."""
     left: list[Step] = []
     for at in places:
         if first <= at < end:
@@ -414,7 +414,7 @@ _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::[ \t].*)?$", re.MULTILINE)
 def in_short(error: str, limit: int = 200) -> str:
     """Fold an error into one line of at most ``limit`` characters, and leave out tracebacks.
 
-    What comes before a traceback says it all; where nothing does, the exception at its end.
+    The text before a traceback is kept; if there is none, the exception at its end.
     """
     said, traceback, frames = error.partition(_TRACEBACK)
     if traceback and not said.strip():
@@ -428,7 +428,7 @@ _LONGEST = 400
 
 
 def broken(turn: Turn) -> str | None:
-    """Say what kept a turn from its end; ``None`` when nothing did.
+    """Return why a turn did not complete; ``None`` if it did.
 
     A turn that waits for a person, or that ended without an answer, is not broken.
     """
@@ -441,7 +441,7 @@ def broken(turn: Turn) -> str | None:
 
 
 class RoundTrip(NamedTuple):
-    """``result`` is ``None`` when nothing came back; ``after`` is what the caller did then."""
+    """``result`` is ``None`` if there is no answer; ``after`` is what the caller did next."""
 
     dispatch: Dispatch
     runs: list[AgentRun]
@@ -454,8 +454,8 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
 
     Delegates and transfers that come back read alike: for a transfer the result is that of
     the ``return`` which answers it, and ``after`` the steps of the run which that return
-    started. An agent that hands back by a transfer of its own, in the same turn, returns too;
-    the result is what it said with that, if anything.
+    started. An agent that transfers back in the same turn returns too; the result is what it said
+    with that, if anything.
     """
     view = dispatch_view(trace, dispatch)
     back = index_of(trace).answers.get(dispatch.id)
@@ -485,7 +485,7 @@ class PlacedCall(NamedTuple):
 def tool_calls(
     within: Turn | AgentRun, *, dispatches: Literal["include", "exclude"]
 ) -> list[ToolCall]:
-    """Return the calls in time order (in order of runs where times are not recorded).
+    """Return the calls in time order (in order of runs if times are not recorded).
 
     ``dispatches`` has no default on purpose: whether a dispatch counts as a tool call
     changes every figure built on this list.
@@ -521,11 +521,11 @@ class TreeNode(NamedTuple):
 
 
 def turn_tree(trace: Trace, turn: Turn) -> list[TreeNode]:
-    """Return the runs of a turn: delegates below their caller, all others beside their sender.
+    """Return the runs of a turn as trees: delegates below their caller, others beside their sender.
 
-    A delegate that passes control on stays under its caller together with those it passed it
-    to. Order is start order on every level. A run whose sender is no agent, or belongs to an
-    earlier turn, is at the top.
+    A delegate that passes control on stays below its caller, together with the agents it passed it
+    to. Each level is in start order. A run whose sender is not an agent, or is in an earlier turn,
+    is at the top.
     """
     dispatches = {d.id: d for t in trace.turns for d in t.dispatches}
     top: list[TreeNode] = []
@@ -542,7 +542,7 @@ def turn_tree(trace: Trace, turn: Turn) -> list[TreeNode]:
 def _levels(
     started_by: list[Dispatch], nodes: dict[str, TreeNode], level: dict[str, list[TreeNode]]
 ) -> Iterator[list[TreeNode]]:
-    """Yield where a run may stand, the best place first; start order puts senders before it."""
+    """Yield the possible places of a run, the best first; senders start before it."""
     senders = [(d, d.from_run) for d in started_by if d.from_run in nodes]
     yield from (nodes[id_].children for d, id_ in senders if id_ and d.kind == "delegate")
     yield from (level[id_] for d, id_ in senders if id_)
@@ -562,7 +562,7 @@ _tokens_of = attrgetter(*TOKENS)
 
 
 def token_count(usage: Usage | None) -> int | None:
-    """Return all tokens, read and written; ``None`` when the source tells of none of them."""
+    """Return all input and output tokens; ``None`` if the source records none."""
     if usage is None:
         return None
     counts = [count for count in _tokens_of(usage) if count is not None]
@@ -570,7 +570,7 @@ def token_count(usage: Usage | None) -> int | None:
 
 
 def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
-    """Add up the usage of runs; a run without any makes the sum a lower bound.
+    """Add up the usage of runs; a run without any makes the total a lower bound.
 
     The cost is summed when every run has one.
     """
@@ -591,9 +591,9 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
 
 
 class DispatchUsage(NamedTuple):
-    """``own`` is of the runs it set to work, ``with_children`` of those below them as well.
+    """``own`` is the usage of the runs it started, ``with_children`` includes those below them.
 
-    ``None`` where nothing was set to work, or no run says what it spent.
+    ``None`` if nothing was started, or no run has a usage.
     """
 
     own: Usage | None
@@ -601,9 +601,9 @@ class DispatchUsage(NamedTuple):
 
 
 def dispatch_usage(trace: Trace, dispatch: Dispatch) -> DispatchUsage:
-    """Add up what a dispatch spent; a run without any makes a sum a lower bound.
+    """Add up the usage of a dispatch; a run without any makes a total a lower bound.
 
-    A message that sends an agent on its way again is a dispatch of its own, and counts there.
+    A message that continues an agent is a separate dispatch, and its usage counts there.
     """
     return DispatchUsage(
         _sum(child_runs(trace, dispatch)), _sum(dispatched_runs(trace, [dispatch]))
@@ -611,17 +611,17 @@ def dispatch_usage(trace: Trace, dispatch: Dispatch) -> DispatchUsage:
 
 
 def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentRun]:
-    """Return the runs that some dispatches set to work, and all below them, each but once.
+    """Return the runs that some dispatches started, and all below them, without duplicates.
 
-    What a delegate (or a workflow) passes control on to works on the same answer, and is in it.
-    An agent that got control and passes it on, or back, sets nobody to work below it.
+    An agent that a delegate (or a workflow) passes control to works on the same answer, and is
+    included. An agent that got control and passes it on, or back, starts nothing below it.
     """
     wanted = _set_to_work(_made_by(trace), dispatches)
     return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
 
 
 def dispatch_costs(trace: Trace) -> dict[str, float]:
-    """Return what each dispatch cost in USD, with all below it, where that is known in full."""
+    """Return the cost of each dispatch in USD with everything below it, if fully known."""
     costs = {
         run.id: run.usage.cost_usd if run.usage is not None and run.usage.complete else None
         for turn in trace.turns
@@ -651,7 +651,7 @@ def _made_by(trace: Trace) -> dict[str | None, list[Dispatch]]:
 def _set_to_work(
     made: Mapping[str | None, Sequence[Dispatch]], dispatches: Sequence[Dispatch]
 ) -> set[str]:
-    """Return the ids of the runs that dispatches set to work, and of all below them."""
+    """Return the ids of the runs that dispatches started, and of all below them."""
     seen: set[tuple[str, bool]] = set()
     due = [
         (id_, dispatch.kind == "delegate" or dispatch.to_kind == "workflow")
@@ -701,6 +701,6 @@ __all__ = [
 
 
 def decisions_of(trace: Trace) -> list[dict[str, Any]]:
-    """Return what a guard decided beside plain passes, see :data:`baton.model.trace.GUARD`."""
+    """Return a guard's decisions except plain passes, see :data:`baton.model.trace.GUARD`."""
     held = trace.attributes.get(GUARD)
     return [each for each in held if isinstance(each, dict)] if isinstance(held, list) else []

@@ -1,4 +1,4 @@
-"""Characters that hide, or that act on a terminal or a build, and how they are shown.
+"""Invisible characters, and those that act on a terminal or a build, and how they are shown.
 
 This is the one table of such characters. Terminals, JUnit, CSV and Markdown show them as escapes
 (:func:`visible`), the HTML report and the fence of judges by their own marks.
@@ -15,7 +15,7 @@ LINE_BREAKS = (
     (0x85, 0x85),  # next line, a C1 control
     (0x2028, 0x2029),  # line and paragraph separator
 )
-"""Breaks of lines other than the newline: a text could start a line that looks like one of ours."""
+"""Line breaks other than the newline: a text could start a line that looks like Baton's own."""
 UNSEEN = (
     (0x00, 0x08),  # C0 controls, such as backspace
     (0x0E, 0x1B),  # among them ESC, which starts sequences: OSC 52 sets a clipboard
@@ -39,24 +39,25 @@ UNSEEN = (
     (0x1D173, 0x1D17A),  # invisible marks of musical notation
     (0xE0000, 0xE0FFF),  # tags: whole prompts can be written in them that no person sees
 )
-"""First and last of each range of characters that nobody sees, newline and tab apart."""
+"""First and last of each range of invisible characters, except newline and tab."""
 _NO_TEXT = (
-    (0xD800, 0xDFFF),  # halves of pairs: file names that are not UTF-8 hold them, no encoding does
+    # lone surrogates: file names that are not UTF-8 contain them, no encoding does
+    (0xD800, 0xDFFF),
     (0xFDD0, 0xFDEF),
     *((plane + 0xFFFE, plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000)),
 )
-"""Code points that are no characters: XML refuses them, and UTF-8 the halves of pairs."""
+"""Code points that are not characters: XML refuses them, and UTF-8 refuses lone surrogates."""
 _JOINERS = "\u200c\u200d"
 
 
 def character_class(ranges: Iterable[tuple[int, int]]) -> str:
-    """Return ranges of characters as they are written in the brackets of a regular expression."""
+    """Return ranges of characters in the syntax of a regular expression's brackets."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 
 _ALL = (*UNSEEN, *LINE_BREAKS, *_NO_TEXT)
-# Python looks up all of the first 65,536 characters at once, and goes through ranges beyond them
-# one by one for each character that it passes: with one range it is twelve times as fast.
+# Python uses one lookup for the first 65,536 characters, but tests ranges beyond them one by one
+# for each character: with a single range it is twelve times as fast.
 _FIRST_PLANE = character_class(pair for pair in _ALL if pair[1] < 0x10000)
 _SUSPECT = re.compile(f"[{_FIRST_PLANE}{_JOINERS}\U00010000-\U0010ffff]")
 _HIDDEN = f"[{character_class(_ALL)}{_JOINERS}]"
@@ -71,15 +72,15 @@ _ESCAPED = {":": "\\u003a", "#": "\\u0023"}
 
 
 def visible(text: str) -> str:
-    r"""Show what hides, or acts on a terminal, as an escape; newlines and tabs stay.
+    r"""Escape characters that are invisible or act on a terminal; newlines and tabs stay.
 
     ``"\x1b[2J"`` becomes ``\u001b[2J``. The escapes are those of JSON, so that a JSON document
-    stays one that holds the same values, and what is escaped already stays as it is. A CR before
-    a newline stays, as it does nothing there (and CSV ends lines so). Joiners stay between letters
-    of other scripts and in emoji, where they belong; next to ASCII they only hide something.
+    keeps its values, and existing escapes are not changed. A CR before a newline stays, as it has
+    no effect there (and CSV uses it). Joiners stay between letters of other scripts and in emoji,
+    where they belong; next to ASCII they only hide something.
     """
     if text.isascii():
-        # A pass over bytes is ten times as fast as a search, and large reports are mostly ASCII.
+        # A pass over bytes is ten times faster than a search, and large reports are mostly ASCII.
         data = text.encode()
         if len(data.translate(None, _ASCII_HIDDEN)) == len(data):
             return text
@@ -98,7 +99,7 @@ def folded_line(text: str) -> str:
 
 
 def exception_line(error: BaseException, most: int = 300) -> str:
-    """Name an exception and what it says in one line, its text cut to ``most`` characters."""
+    """Return an exception's name and message in one line, truncated to ``most`` characters."""
     try:
         text = folded_line(str(error))
     except Exception as worse:  # noqa: BLE001 - one of a library whose text cannot be made
@@ -108,7 +109,7 @@ def exception_line(error: BaseException, most: int = 300) -> str:
 
 
 def without_commands(text: str) -> str:
-    r"""Break what a CI system would take for a command in its log.
+    r"""Break texts that a CI system would read as commands in its log.
 
     ``::error::x`` at the start of a line becomes ``:\u003aerror::x``, ``##vso[x]`` becomes
     ``#\u0023vso[x]``: escapes of JSON, as in :func:`visible`.

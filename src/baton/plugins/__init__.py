@@ -1,4 +1,4 @@
-"""What can be named in a config, and what files of data may name."""
+"""What can be named in a config, and what data files may name."""
 
 from .data_limits import (
     FROM_CASES,

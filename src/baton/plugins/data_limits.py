@@ -1,8 +1,8 @@
-"""What files of data may say: which names they may use, and which options they may set.
+"""Limits of data files: the names they may use, and the options they may set.
 
-A dataset, an experiment or an evaluation folder comes from anybody. It may name what is in the
-registry, and never code, an address or a folder. Configs, the command line and Python are the
-user's own, and may name everything.
+A dataset, an experiment or an evaluation folder is untrusted. It may name entries of the registry,
+but never code, an address or a folder. Configs, the command line and Python are the user's own, and
+may name everything.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import msgspec
 from msgspec import inspect
 
 Origin = Literal["case", "file"]
-"""Who sets an option: a case, for itself alone, or a file of data that names its evaluators."""
+"""Who sets an option: a case, only for itself, or a data file that names its evaluators."""
 
 FROM_CASES = msgspec.Meta(extra={"from": "case"})
 """Marks an option that a case may set: a text or a value to compare with."""
 
 FROM_FILES = msgspec.Meta(extra={"from": "file"})
-"""Marks an option that a file of data may set for an evaluator it names, and a case may not."""
+"""Marks an option that a data file may set for an evaluator it names, but a case may not."""
 
 FROM_CONFIGS = msgspec.Meta(extra={"from": "config"})
 """Marks an option that only the user may set, although its type is harmless."""
@@ -43,8 +43,8 @@ _HARMLESS = (
 )
 """Types whose values can name nothing: `threshold: 0.5`, `match: contains`."""
 
-# Own evaluators declare no types. What a parameter is called says what it is for: a case may
-# set `word`, `max_words` or `required_keys`, and not `base_url`, `api_key` or `prompt_file`.
+# Users' evaluators declare no types, so names of parameters decide: a case may set `word`,
+# `max_words` or `required_keys`, and not `base_url`, `api_key` or `prompt_file`.
 _NAMES_SOMETHING = (  # compiled only when it is needed, as that takes 1 ms
     r"(^|_)(judges?|ur[il]s?|endpoints?|hosts?|port|address(es)?|servers?|proxy|headers?|env"
     r"|(api|access|private|auth)_?key|api_?token|auth|secrets?|passwords?|credentials?"
@@ -56,7 +56,7 @@ _CODE = re.compile(r"[:/\\]|\.(py|pyc|so|ya?ml|json|toml)$", re.IGNORECASE)
 
 
 def names_code(name: str) -> bool:
-    """Tell whether a name is more than an entry of the registry: code, a path, a file.
+    """Tell whether a name is not just an entry of the registry: code, a path, a file.
 
     `timeit:timeit`, `theirs/evil.py` and `rubric.yaml` are; `agent_chain` is not.
     """
@@ -68,23 +68,22 @@ def refused_options(
 ) -> list[str]:
     """Return the options that data may not set, as paths (`judge.base_url`).
 
-    The types of the fields say it: numbers, flags and fixed words name nothing and may be set; a
-    text may be set where it is marked. So a new option is the user's alone until somebody marks
-    it.
+    The types of the fields decide: numbers, booleans and fixed words name nothing and may be set; a
+    text may be set if it is marked. So only the user may set a new option until it is marked.
 
     Args:
         struct: the options of an evaluator.
-        options: option to value, in our words.
+        options: values of options, by Baton's names.
         origin: who sets them.
     """
     return [path for name in options for path in _refused(struct, name, options[name], origin)]
 
 
 def refused_by_name(options: Iterable[str], listed: Collection[str] | None) -> list[str]:
-    """Return the options that data may not set of an evaluator of the user's own.
+    """Return the options that data may not set for a user's own evaluator.
 
-    It may list those that are allowed in `case_options` (``listed``); otherwise the names of its
-    parameters tell.
+    It may list allowed ones in `case_options` (``listed``); otherwise the names of its parameters
+    decide.
     """
     if listed is not None:
         return [name for name in options if name not in listed and name != "threshold"]
@@ -94,7 +93,7 @@ def refused_by_name(options: Iterable[str], listed: Collection[str] | None) -> l
 def _refused(struct: type[msgspec.Struct], name: str, value: Any, origin: Origin) -> list[str]:
     rules = _rules(struct)
     if name not in rules:
-        return []  # it is unknown, and refused as such with the nearest name
+        return []  # it is unknown, and refused as such with a similar name
     said, keys, nested = rules[name]
     if nested is not None:
         inside = value if isinstance(value, Mapping) else {}
@@ -116,7 +115,7 @@ _Rule = tuple[str, frozenset[str] | None, type[msgspec.Struct] | None]
 
 @cache
 def _rules(struct: type[msgspec.Struct]) -> dict[str, _Rule]:
-    """Return, for each option by the name it is written with, who may set it."""
+    """Return, for each option by its name in files, who may set it."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)  # noqa: S101 - it is asked for structs alone
     rules: dict[str, _Rule] = {}

@@ -1,4 +1,4 @@
-"""Where this copy of Baton came from, and how to install it, or more of it, from there."""
+"""Where this copy of Baton was installed from, and how to install it or its extras from there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 NAME = "baton-evals"
-"""The distribution, as the package index knows it once it is published there."""
+"""The name of the distribution in the package index, once it is published."""
 
 
 def install(*requirements: str) -> str:
@@ -17,7 +17,7 @@ def install(*requirements: str) -> str:
 
 
 def requirement(extra: str = "") -> str:
-    """Name Baton as pip takes it, with an extra: by its name, or by where this copy came from.
+    """Return pip's requirement for Baton with an extra: by name, or by the origin of this copy.
 
     A copy that was not installed from a package index has a note of its origin (PEP 610): a
     repository, the address of a file, or a folder.
@@ -28,7 +28,7 @@ def requirement(extra: str = "") -> str:
 
 
 def origin_notes(requirements: Sequence[str]) -> list[str]:
-    """Say of requirements that name an origin what to write in their place, and when."""
+    """Return notes for requirements that name an origin: what to write instead, and when."""
     origin = _origin()
     if not origin:
         return []
@@ -41,7 +41,7 @@ def origin_notes(requirements: Sequence[str]) -> list[str]:
 
 @functools.cache
 def _origin() -> str:
-    import json  # what follows is needed for a message, and takes long to load
+    import json  # the following imports are slow, and only needed for a message
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

@@ -1,4 +1,4 @@
-"""What can be named in a config, and what other tools call it."""
+"""Names for configs, and other tools' names for the same things."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Alias(NamedTuple):
     """Another tool's name for an entry, and the class name that its reports use.
 
-    ``presets`` are that tool's defaults, in our options. ``renames`` gives our name for one of
-    its options (``judge.model``: a part of ours); ``values`` our options for each value of one of
-    its options, in order, the last one standing. ``unused`` are options that change nothing there
+    ``presets`` are that tool's defaults, as Baton's options. ``renames`` maps its options to
+    Baton's names (``judge.model``: a part of an option); ``values`` maps each value of an option to
+    Baton's options, in order; the last one wins. ``unused`` are options that have no effect there
     either.
     """
 
@@ -33,10 +33,10 @@ class Alias(NamedTuple):
     unused: tuple[str, ...] = ()
 
     def translate(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Say the same in our options; options that have our names already stay as they are.
+        """Translate to Baton's options; options with Baton's names are not changed.
 
         Raises:
-            InputError: a value that the other tool does not have, either.
+            InputError: a value that the other tool does not have either.
         """
         foreign = {*self.renames, *self.unused, *(name for name, _ in self.values)}
         translated: dict[str, Any] = {}
@@ -62,9 +62,9 @@ class Alias(NamedTuple):
         return translated
 
     def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that say something in words of one's own, under our names.
+        """Return the options with free-form values, under Baton's names.
 
-        What chooses among values of a table, or changes nothing, is left out.
+        Options that select a value of a table, or have no effect, are left out.
         """
         fixed = {*self.unused, *(name for name, _ in self.values)}
         translated: dict[str, Any] = {}
@@ -89,10 +89,10 @@ class Alias(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A name, the class (or other maker) that it stands for, and its use.
+    """A name, its class (or factory), and its use.
 
-    ``runs_code``: its options name code of the user's own. ``takes_rubrics``: it is made with the
-    rubrics of the user's.
+    ``runs_code``: its options name the user's code. ``takes_rubrics``: it is created with the
+    user's rubrics.
     """
 
     type: str
@@ -104,22 +104,22 @@ class Entry(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every name it may be asked for under."""
+        """All its names."""
         pairs = ((alias.name, alias.class_name) for alias in self.aliases)
         return [self.type, *dict.fromkeys(name for pair in pairs for name in pair)]
 
     def asked_as(self, name: str) -> Alias:
-        """Return the name to report under, and the class name that goes with it."""
+        """Return the name for reports, and its class name."""
         matching = (a for a in self.aliases if name in (a.name, a.class_name))
         return next(matching, Alias(self.type, self.type))
 
 
 @cache
 def module_names(file: str) -> tuple[str, ...]:
-    """Return the modules beside a file, in the order of their names, without importing them.
+    """Return the modules beside a file, sorted by name, without importing them.
 
-    A name that a user wrote is looked up in these and never made into a path: `../x`, a name of a
-    thousand letters and `Mock` on a file system that ignores case are no modules.
+    A user's name is looked up in these and never turned into a path: `../x`, a name of a thousand
+    letters and `Mock` on a case-insensitive file system are not modules.
     """
     return tuple(sorted(each.name for each in pkgutil.iter_modules([str(Path(file).parent)])))
 
@@ -128,9 +128,9 @@ def is_installed(module: str) -> bool:
     """Tell whether a module (``opentelemetry.sdk``) can be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # not even the package that it would be in
+    except ModuleNotFoundError:  # not even its package exists
         return False
 
 
 RUBRIC_SUFFIXES = (".yaml", ".yml")
-"""What the name of a rubric's file ends in."""
+"""The suffix of a rubric's file."""

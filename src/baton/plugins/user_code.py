@@ -1,4 +1,4 @@
-"""Code of the user's own: finding it by its name."""
+"""The user's own code: finding it by its name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from baton.model import InputError, suggestion
 
 Function = Callable[..., Any]
 _BATON = Path(__file__).resolve().parents[1]
-"""Baton itself is no part of a program, also where it is installed to be edited."""
+"""Baton itself is not part of a user's program, even in an editable install."""
 
 
 def load_function(spec: str, folder: Path) -> Function:
-    """Import ``module:function``, or ``path/to/file.py:function``, as seen from ``folder``.
+    """Import ``module:function``, or ``path/to/file.py:function``, relative to ``folder``.
 
     Raises:
         InputError: it is not of this form, or there is no such module or function.
@@ -33,7 +33,7 @@ def load_function(spec: str, folder: Path) -> Function:
 
 
 def load_object(spec: str, folder: Path) -> Any:
-    """Import what ``module:name`` is, whether it can be called or not.
+    """Import ``module:name``, callable or not.
 
     Raises:
         InputError: it is not of this form, or there is no such module or name.
@@ -57,9 +57,9 @@ def load_module(spec: str, folder: Path) -> ModuleType:
 
 
 def missing_module(spec: str, folder: Path) -> str | None:
-    """Say why the module of ``module:function`` is not there, without importing it.
+    """Say why the module of ``module:function`` cannot be found, without importing it.
 
-    Of ``package.module`` only the package is looked for: finding the rest would import it.
+    For ``package.module`` only the package is searched: finding the rest would import it.
     """
     name = spec.rpartition(":")[0]
     if not name or name.endswith(".py"):
@@ -94,17 +94,17 @@ def _module(name: str, folder: Path) -> ModuleType:
 
 
 def _look_in(folder: Path) -> None:
-    """Have modules looked for in a folder first."""
+    """Search modules in a folder first."""
     root = str(folder.resolve())
     if sys.path[:1] != [root]:
         sys.path[:] = [root, *(each for each in sys.path if each != root)]
 
 
 def refuse_elsewhere(name: str, folder: Path) -> None:
-    """Raise InputError for a module that is in a folder, and is loaded from another one.
+    """Raise InputError for a module that is in a folder, but is already loaded from another one.
 
-    A process holds one module of a name. Two folders with an ``agent.py`` each: without this, the
-    agent of the first would play for the second.
+    A process has one module per name. With two folders that each have an ``agent.py``, the agent of
+    the first would otherwise play for the second.
     """
     for each in (name.partition(".")[0], name):
         place = folder / each.replace(".", "/")
@@ -144,7 +144,7 @@ def _module_of_file(file: Path) -> ModuleType:
 
 
 def names_imported_below(folder: Path) -> Iterator[str]:
-    """Yield what the modules of a folder import that are loaded, or that these may load later."""
+    """Yield the imports of a folder's loaded modules, and of those that they may load later."""
     for path in _own_files(folder):
         yield from (name for above, name in _imports_of(path) if not above)
 
@@ -152,7 +152,7 @@ def names_imported_below(folder: Path) -> Iterator[str]:
 class Asking(NamedTuple):
     """A call ``get("agent:desk", TEXT)`` in a program, and where.
 
-    ``text`` is ``None`` where it is made only when the call is.
+    ``text`` is ``None`` if it is computed during the call.
     """
 
     name: str
@@ -169,9 +169,9 @@ class Asking(NamedTuple):
 def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     """Yield the calls of a function of ours (``prompts.get``) in the modules of a folder.
 
-    A text is known where it is written in the call, or is a name or attribute of a loaded module.
-    In a module that is not loaded yet, or where it is imported only when it is called, the function
-    is known by its spelling alone.
+    A text is known if it is a literal in the call, or a name or attribute of a loaded module. In a
+    module that is not loaded yet, or imports the function only inside another one, the function is
+    recognised only by its spelling.
     """
     modules = _loaded_below(folder)
     for path in _own_files(folder):
@@ -195,7 +195,7 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def _value_of(node: ast.expr | None, module: ModuleType | None) -> Any:
-    """Return what stands in a program, or what a name or `module.name` is; nothing of it is run."""
+    """Return a literal's value, or that of a name or `module.name`; nothing is executed."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -228,7 +228,7 @@ def _loaded_below(folder: Path) -> dict[Path, ModuleType]:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder that are loaded, and those that they import."""
+    """Yield the loaded files of a folder, and those that they import."""
     waiting = list(_loaded_below(folder))
     seen: set[Path] = set()
     while waiting:
@@ -239,7 +239,7 @@ def _own_files(folder: Path) -> Iterator[Path]:
         seen.add(path)
         yield path
         for above, name in _imports_of(path):
-            # `from .tools import pay` in the body of a function loads a file when that is called.
+            # `from .tools import pay` in the body of a function loads a file during a call.
             start = path.parents[above - 1] if 0 < above <= len(path.parents) else folder
             place = start / name.replace(".", "/")
             below = (place.with_suffix(".py"), place / "__init__.py") if name else ()
@@ -247,7 +247,7 @@ def _own_files(folder: Path) -> Iterator[Path]:
 
 
 def is_installed_file(path: Path) -> bool:
-    """Tell a file of an installed package, wherever the environment is."""
+    """Tell whether a file belongs to an installed package, wherever the environment is."""
     return bool({"site-packages", "dist-packages"} & set(path.parts))
 
 
@@ -259,7 +259,7 @@ def _imports_of(path: Path) -> list[tuple[int, str]]:
 
 @lru_cache(maxsize=4096)
 def _imports_in(path: Path, _changed: int, _size: int) -> list[tuple[int, str]]:
-    # Each provider of a process asks for the same files: parsing 300 of them takes 2 s.
+    # Each provider of a process needs the same files: parsing 300 of them takes 2 s.
     found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):

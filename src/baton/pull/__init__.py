@@ -1,7 +1,7 @@
 """Traces fetched from a store's query API, as OTLP JSON that the readers read.
 
-A store is one file with one function ``traces(store, query)``: an async generator of objects
-``{"resourceSpans": [...]}``, each one whole trace.
+Each store is one module with a function ``traces(store, query)``: an async generator of objects
+``{"resourceSpans": [...]}``, each with one complete trace.
 """
 
 from .store import Pulled, PullError, Query, Store, pull

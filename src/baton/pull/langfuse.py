@@ -1,4 +1,4 @@
-"""Langfuse: its observations, and the spans that they were."""
+"""Langfuse: its observations, and the spans they were made from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECTIONS = ("attributes", "resourceAttributes", "scope")
 
 
 class Observation(msgspec.Struct, rename="camel"):
-    """An observation as the API gives it, by whichever version."""
+    """An observation in the API's answer, of any version."""
 
     id: str
     trace_id: Annotated[str, msgspec.Meta(max_length=8192)] | None = None
@@ -150,7 +150,7 @@ def _are_messages(text: str) -> bool:
 
 
 def _kept(metadata: Any) -> dict[str, Json]:
-    """Take the metadata apart: what Langfuse kept of the span, and the user's ``own``."""
+    """Split the metadata: what Langfuse kept of the span, and the user's ``own``."""
     left = dict(_object(metadata))
     sections: dict[str, Json] = {}
     for name in _SECTIONS:
@@ -162,7 +162,7 @@ def _kept(metadata: Any) -> dict[str, Json]:
 
 
 def _object(value: Any) -> Json:
-    """Return an object that is one, or the JSON text of one; else an empty one."""
+    """Return an object, also from its JSON text; else an empty one."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -172,7 +172,7 @@ def _object(value: Any) -> Json:
 
 
 def _number(key: str, value: Any) -> Any:
-    """Turn back into a number what Langfuse made a text of."""
+    """Convert a text that Langfuse made from a number back to a number."""
     if not isinstance(value, str) or not _NUMBERS.match(key):
         return value
     try:
@@ -202,17 +202,17 @@ def _is_hex(text: str, length: int) -> bool:
 
 
 def _hex(text: str, length: int) -> str:
-    """Return an id of OpenTelemetry; one that is none (of older SDKs) becomes one."""
+    """Return an OpenTelemetry id; other ids (of older SDKs) are converted to one."""
     if _is_hex(text, length):
         return text
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-PAGE = 1000  # observations in an answer, the most that Langfuse gives
+PAGE = 1000  # observations per answer: Langfuse's maximum
 _OBSERVATIONS = "/api/public/v2/observations"
 _TRACES = "/api/public/traces"
 _FIELDS = "core,basic,time,io,metadata,model,usage,trace_context"
-_SHORT = 200  # characters after which a value of the metadata is cut, unless it is asked for
+_SHORT = 200  # characters after which a value of the metadata is truncated, unless requested
 _NO_SUCH_ROUTE = (404, 405, 501)
 
 
@@ -251,10 +251,10 @@ class _Traces(msgspec.Struct):
 async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterator[Json]:
     """Yield the traces with an observation in the time range, oldest first; or those named.
 
-    ``page`` is how many observations are asked for at once.
+    ``page`` is the number of observations per request.
 
     Raises:
-        PullError: as ``Store.get`` does; or a named trace is not there.
+        PullError: like ``Store.get``; or a named trace does not exist.
     """
     try:
         await store.get(_OBSERVATIONS, _Observations, [("limit", 1), ("fields", "core")])
@@ -291,14 +291,14 @@ async def _ids_by_v2(store: Store, query: Query, size: int) -> list[str]:
         ("sessionId", query.session),
     ]
     async for each in _pages(store, params, size, kept=False):
-        # a server that does not know `sessionId` as a filter gives all
+        # a server that does not know the filter `sessionId` returns all
         if each.trace_id and query.session in (None, each.session_id):
             ids[each.trace_id] = None
     return list(ids)[::-1]  # the newest came first
 
 
 async def _by_v2(store: Store, trace_id: str, size: int) -> Trace | None:
-    """Fetch a trace with nothing in its metadata cut short."""
+    """Fetch a trace without truncated metadata."""
     params: list[tuple[str, str | int | None]] = [("traceId", trace_id), ("fields", _FIELDS)]
     observations = [each async for each in _pages(store, params, size)]
     cut = sorted({key for each in observations for key in _cut(each.metadata)})
@@ -325,7 +325,7 @@ def _pages(
 
 
 def _cut(metadata: Any, prefix: str = "") -> list[str]:
-    """Name what may have been cut short, by the path that Langfuse knows it by."""
+    """Return what may have been truncated, by Langfuse's paths."""
     if not isinstance(metadata, dict):
         return []
     paths: list[str] = []

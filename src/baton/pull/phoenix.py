@@ -42,10 +42,10 @@ _OPENINFERENCE = re.compile(
 
 
 def derived(keys: Set[str]) -> Set[str]:
-    """Name the attributes of a span that Phoenix made; none where an instrumentation did.
+    """Return the attributes of a span that Phoenix added; none if an instrumentation set them.
 
-    An instrumentation of OpenInference that keeps attributes of OpenTelemetry shows by one that
-    Phoenix never makes.
+    An OpenInference instrumentation that keeps OpenTelemetry's attributes is recognised by an
+    attribute that Phoenix never adds.
     """
     if "gen_ai.operation.name" not in keys:
         return frozenset()
@@ -159,7 +159,7 @@ def _nanoseconds(value: int | None) -> str | None:
 
 
 def _attributes(pairs: list[Attribute] | None) -> list[Json]:
-    """Write attributes, with those that were one JSON text put together again."""
+    """Write attributes; those that were one JSON text are joined again."""
     written: list[Json] = []
     texts: dict[str, Json] = {}
     added = derived({pair.key for pair in pairs or ()})
@@ -214,8 +214,8 @@ def _lists(tree: Any) -> Any:
     return dict(zip(tree, values, strict=True))
 
 
-AT_ONCE = 20  # traces asked for together
-PAGE = 1000  # what an answer holds at most
+AT_ONCE = 20  # traces per request
+PAGE = 1000  # the most that an answer holds
 
 
 class _Trace(msgspec.Struct):
@@ -232,7 +232,7 @@ async def traces(
 ) -> AsyncIterator[Json]:
     """Yield the traces that start in the time range, oldest first; or those that are named.
 
-    ``page`` is how many traces or spans are asked for at once.
+    ``page`` is the number of traces or spans per request.
 
     Raises:
         InputError: no such project.

@@ -1,4 +1,4 @@
-"""OTLP JSON put together: attribute values, spans, and the object of one trace."""
+"""Builds OTLP JSON: attribute values, spans, and the object of one trace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def as_text(value: Any) -> str:
 
 
 def resource_spans(scopes: list[Json], resource: Mapping[str, Any]) -> Json:
-    """Write what one resource sent."""
+    """Write the spans of one resource."""
     return {"resource": {"attributes": attributes(resource)}, "scopeSpans": scopes}
 
 

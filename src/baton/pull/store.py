@@ -1,4 +1,4 @@
-"""A store of traces: what to fetch of it, its answers page by page, and the file that they make."""
+"""A store of traces: what to fetch, its answers page by page, and the resulting file."""
 
 from __future__ import annotations
 
@@ -20,32 +20,36 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Params = Sequence[tuple[str, str | int | None]]
 Name = Annotated[str, msgspec.Meta(max_length=8192)]
-"""An id or a cursor, which are kept until the end. Cursors of Langfuse have some 100 letters."""
+"""The longest id or cursor; they are kept until the end. Langfuse's cursors have some 100
+characters.
+"""
 ANSWER_SECONDS = 600.0
-"""Seconds for one page in all: 256 MiB at 0.5 MiB a second take that long."""
+"""Seconds for one whole page: 256 MiB at 0.5 MiB/s take that long."""
 PAGES = 10_000
-"""Pages of one listing: 10 million observations. A store that never ends is asked no longer."""
+"""The most pages of one listing: 10 million observations. A listing may never end."""
 _STALE = 20
-"""Pages in a row that bring nothing new. A filter may leave one empty; twenty are a circle, as of
-a store whose cursor counts up while its pages stay the same."""
+"""The most pages in a row without anything new. A filter may leave one empty; twenty are a loop, as
+with a store whose cursor counts up while its pages stay the same.
+"""
 _TOGETHER = 4
-"""Answers' worth of spans that are put together in memory: those of one trace of Langfuse, or of
-20 traces of Phoenix. With prompts of 200 kB a trace of 100 model calls is 20 MiB."""
+"""The most spans that are joined in memory, in answers: one trace of Langfuse, or 20 traces of
+Phoenix. With prompts of 200 kB a trace of 100 model calls has 20 MiB.
+"""
 _BUSY = (408, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 120.0
-"""Seconds that a store may ask to wait: a person waits for this command."""
+"""The longest wait that a store may ask for, in seconds: a person waits for this command."""
 
 
 class PullError(BatonError):
-    """A store that did not give what was asked for."""
+    """A store did not return the requested data."""
 
 
 class NotJson(PullError):  # noqa: N818 - it may be a store of another version
-    """An answer that is not JSON: another page, or a route that this version does not have."""
+    """An answer that is not JSON: an HTML page, or a route that this version does not have."""
 
 
 class NotFound(PullError):  # noqa: N818 - the status says whether it is an error
-    """An answer with a status that is no success."""
+    """An answer with an unsuccessful status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -53,22 +57,22 @@ class NotFound(PullError):  # noqa: N818 - the status says whether it is an erro
 
 
 class Page(Protocol[T_co]):
-    """One page of a listing: what it holds, and where the next one starts."""
+    """One page of a listing: its items, and the cursor of the next page."""
 
     @property
     def data(self) -> Sequence[T_co]:
-        """What it holds."""
+        """Its items."""
 
     @property
     def next_cursor(self) -> str | None:
-        """Where the next page starts; ``None`` after the last one."""
+        """The cursor of the next page; ``None`` after the last one."""
 
 
 class Store:
     """An HTTP client for one store.
 
     ``keys`` says where its credentials come from, for the message when they are refused;
-    ``secrets`` are shown in no message, as are ``headers`` and ``basic``.
+    ``secrets``, ``headers`` and ``basic`` are never shown in a message.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class Store:
         """Open no connection yet.
 
         Raises:
-            InputError: the address is none, or holds credentials.
+            InputError: the address is not valid, or holds credentials.
         """
         self.url = plain_address(url, option("url"), "the environment")
         self.max_pages = max_pages
@@ -100,7 +104,7 @@ class Store:
             retry_attempts,
             retry_delay,
             statuses=_BUSY,
-            faults=("unreachable", "silent", "broken"),  # a GET may always be sent twice
+            faults=("unreachable", "silent", "broken"),  # a GET can always be repeated
             longest_delay=30,
             longest_wait=_LONGEST_WAIT,
         )
@@ -117,12 +121,12 @@ class Store:
         await self._http.close()
 
     async def get(self, path: str, type: type[T], params: Params = ()) -> T:
-        """Ask for JSON of a type; parameters without a value are left out.
+        """Request JSON of a type; parameters without a value are left out.
 
         Raises:
             NotFound: the store answered with another status than 200.
-            NotJson: what came is not JSON.
-            InputError: the store wants other credentials.
+            NotJson: the answer is not JSON.
+            InputError: the store needs other credentials.
             PullError: no connection, no answer in time, or one truncated, after all attempts; or
                 JSON of another type.
         """
@@ -158,12 +162,12 @@ class Store:
         by: Literal["cursor", "page"] = "cursor",
         kept: bool = False,
     ) -> AsyncIterator[T]:
-        """Yield what a listing holds, page by page, until a cursor comes again or there is none.
+        """Yield the items of a listing, page by page, until a cursor repeats or there is none.
 
-        ``by`` is the parameter that asks for a page, ``kept`` says that the caller keeps all.
+        ``by`` is the query parameter for the page, ``kept``: the caller keeps all items.
 
         Raises:
-            PullError: it does not end, is too long, or as :meth:`get` does.
+            PullError: it does not end, is too long, or like :meth:`get`.
         """
         most = self.limits.answer_mib * _TOGETHER
         cursor: str | None = "1" if by == "page" else None
@@ -177,7 +181,7 @@ class Store:
             for each in page.data:
                 yield each
             cursor = page.next_cursor or None
-            if cursor is None or cursor in cursors:  # one that comes again would never end
+            if cursor is None or cursor in cursors:  # a repeated cursor would never end
                 return
             cursors.add(cursor)
             seen = hash(msgspec.json.encode(page.data))
@@ -191,7 +195,7 @@ class Store:
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What to fetch: all traces of a time range, or those that are named.
+    """What to fetch: all traces of a time range, or named ones.
 
     ``since`` is inclusive, ``until`` exclusive. ``traces`` are ids; named traces are fetched
     whatever the time range says. ``session`` leaves only the traces of one session.
@@ -226,7 +230,7 @@ def iso(when: datetime | None) -> str | None:
 
 
 class Pulled(NamedTuple):
-    """How much was written; ``cut`` says why it is not all there is."""
+    """How much was written; ``cut`` says why it is incomplete."""
 
     traces: int
     spans: int
@@ -236,10 +240,10 @@ class Pulled(NamedTuple):
 async def pull(
     traces: AsyncIterator[dict[str, Any]], out: Path, redaction: Redaction = ON
 ) -> Pulled:
-    """Write traces as they come, redacted; what came before a failure stays.
+    """Write traces as they arrive, redacted; those before a failure are kept.
 
-    The file is made when the first trace is there, so that a failure before leaves an older one
-    as it was.
+    The file is created with the first trace, so that an earlier failure does not change an older
+    file.
 
     Raises:
         InputError: the file cannot be written.
