@@ -423,11 +423,11 @@ class Guard:
     def decide(
         self, event: Event, ask: Ask | None = None, *, live: bool = True, replaces: bool = True
     ) -> Decision:
-        """Decide an event, ask a person if a rule says so, and leave it in the record.
+        """Decide an event, ask a person if a rule says so, and record the decision.
 
-        ``ask`` is for a guard that has none of its own. Not ``live`` is what is decided once more
-        later: what nobody tells by now passes. If the caller reads the answer as it is, and nothing
-        ``replaces`` parts of it, an answer that a rule would redact is blocked.
+        ``ask`` is for a guard without its own. An event that is decided again later is not
+        ``live``: rules whose data is not reported yet pass. If the caller reads the answer as it
+        is, and nothing ``replaces`` parts of it, an answer that a rule would redact is blocked.
         """
         event = msgspec.structs.replace(event, live=live)
         decision = self.store.decide(self.policy, event)
