@@ -20,6 +20,9 @@ from baton.server.schema import alert_watch, score
 from baton.server.store import Store
 
 from .serving import on_loopback
+from .test_issue_notices import Outside
+from .test_issue_notices import listening as scripted
+from .test_worker_kills import Dying, Killed
 
 DAY = 1_790_000_000.0
 
@@ -255,6 +258,64 @@ def test_github_gets_an_issue_that_is_closed_when_it_is_over(scores: Scores) -> 
     assert hook.got[1][2] == {"state": "closed"}
     assert "` <refunds> `" in hook.got[0][2]["body"]
     assert hook.headers[0]["Authorization"] == "Bearer ${T}"
+
+
+@pytest.fixture
+def github() -> Iterator[Outside]:
+    there = Outside()
+    with scripted(there) as url:
+        there.url = url
+        yield there
+
+
+def at_github(there: Outside) -> Addresses:
+    spec = {"repository": "acme/desk", "token": "t", "url": there.url}
+    return read_addresses(None, {"github": spec, "private": ["127.0.0.1"]})
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("commit", [1, 2, 3, 4])
+def test_a_kill_between_any_two_commits_opens_and_closes_one_issue(
+    scores: Scores, github: Outside, commit: int, after: bool
+) -> None:
+    where = at_github(github)
+    open_and_close(scores, "github")
+    dying: Any = Dying(scores.store, commit, after=after)  # taken, delivered; twice
+
+    def until_killed() -> None:
+        for _ in range(2):
+            deliver(dying, where, DAY)
+
+    with pytest.raises(Killed):
+        until_killed()
+    later = [{"state": "open", "comments": [], "body": "another one"} for _ in range(130)]
+    github.issues += later
+    for at in range(4):
+        deliver(scores.store, where, DAY + 200 + at)
+    ours = [one for one in github.issues if one not in later]
+    assert [one["state"] for one in ours] == ["closed"]
+    assert [len(one["comments"]) for one in ours] == [1]
+    assert not alerts_of(scores.store, scores.project)[0]["undelivered"]
+
+
+def test_an_issue_whose_answer_was_lost_is_found_and_one_that_was_refused_is_opened(
+    scores: Scores, github: Outside
+) -> None:
+    where = at_github(github)
+    open_and_close(scores, "github")
+    github.is_silent = True
+    assert deliver(scores.store, where, DAY) == 0
+    github.is_silent = False
+    assert [deliver(scores.store, where, DAY + at) for at in (15, 16)] == [1, 1]
+    assert len(github.issues) == 1
+    scores.add([0.0] * 60)
+    assert check_alerts(scores.store, rules_of(to="github"), DAY) == 1
+    github.fails = 1
+    assert [deliver(scores.store, where, DAY + at) for at in (20, 2000)] == [0, 1]
+    assert len(github.issues) == 2
+    assert [path for method, path, _ in github.got if method == "GET"] == [
+        "/repos/acme/desk/issues?state=all&sort=created&direction=desc&per_page=100&page=1"
+    ]
 
 
 @pytest.mark.parametrize(

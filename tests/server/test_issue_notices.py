@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from sqlalchemy import select
@@ -57,9 +58,15 @@ class Outside:
 
     def github(self, method: str, rest: str, body: Any) -> tuple[int, Any]:
         if method == "GET":
-            assert rest == "?state=all&sort=created&direction=desc&per_page=100"
+            what, query = rest.split("?")
+            first = 100 * (int(parse_qs(query)["page"][0]) - 1)
+            if what:
+                comments = self.issues[int(what.split("/")[1]) - 1]["comments"]
+                return 200, [{"body": one} for one in comments][first : first + 100]
+            assert query.startswith("state=all&sort=created&direction=desc&per_page=100&")
             listed = [{"number": n, **one} for n, one in enumerate(self.issues, 1)]
-            return 200, [one for one in reversed(listed) if "deleted" not in one]
+            there = [one for one in reversed(listed) if "deleted" not in one]
+            return 200, there[first : first + 100]
         if rest == "":
             self.issues.append({"state": "open", "comments": [], **body})
             return 201, {"number": len(self.issues), "html_url": "https://github.com/x"}

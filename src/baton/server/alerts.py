@@ -1,8 +1,10 @@
 """Alerts: one message when a figure of live scores passes its limit, and one when it is back.
 
 Whether it did is decided after every score (:mod:`baton.stats.sequential`). Messages lie in the
-store until they are delivered, so that a restart loses none; one may be delivered twice. They go
-to the addresses that `server.yaml` has, and to no other: what comes with a trace is only text.
+store until they are delivered, so that a restart loses none. At GitHub an alert opens one issue,
+whatever happens; a webhook or Slack may get a message twice, if the server dies before it notes
+the answer. Messages go to the addresses that `server.yaml` has, and to no other: what comes with a
+trace is only text.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import defaultdict
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
@@ -54,6 +56,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
 _DIGITS_OF_A_MOMENT = 12
 ONCE = Retries(1, 0.0, statuses=(), faults=())
+OPENING = "?"
+"""Begins what is noted before something is written outside, with the mark that it will have there:
+where nobody knows what came of that (a crash, no answer), the mark is looked for first."""
+OWN_FAULTS = 500
+"""From this status on an answer does not say that nothing was done."""
+_PAGES = 5
+"""Pages of a hundred issues or comments that are looked through for a mark."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
@@ -566,7 +575,11 @@ def _rfc3339(at: float) -> str:
 
 
 class _Parcel(NamedTuple):
-    """A message on its way; ``issue`` is the number of the GitHub issue of its alert."""
+    """A message on its way.
+
+    ``issue`` is the number of the GitHub issue of its alert. ``mark`` is what it will have at
+    GitHub; where it ``is_again`` on its way, it may be there already.
+    """
 
     id: int
     project: int
@@ -576,17 +589,21 @@ class _Parcel(NamedTuple):
     attempts: int
     due: float
     issue: str | None
+    mark: str | None
+    is_again: bool
 
 
 class _Sent(NamedTuple):
     """What came of a message: an answer to keep, or why it was not delivered.
 
-    ``wait`` is for how many seconds the other side wants to be left alone.
+    ``wait`` is for how many seconds the other side wants to be left alone. ``is_refused``: nothing
+    was written there.
     """
 
     answer: str | None = None
     error: str | None = None
     wait: float = 0.0
+    is_refused: bool = False
 
 
 def deliver(store: Store, addresses: Addresses, now: float) -> int:
@@ -615,6 +632,8 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
             pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
             # It may quote what the other side answered.
             values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
+            if sent.is_refused:
+                values["answer"] = None
         with store.write() as connection:
             _update(connection, parcel, attempts=parcel.attempts + 1, **values)
     return delivered
@@ -631,7 +650,7 @@ def _take(store: Store, now: float) -> list[_Parcel]:
             if of not in first and row["due"] <= now:
                 rows.append(row)
             first.add(of)  # the next one of the same alert waits for it
-        issues: dict[int, str] = defaultdict(str)
+        issues: dict[int, str | None] = {}
         for row in rows[:_AT_ONCE]:
             answers = select(delivery.c.answer).where(
                 delivery.c.project == row["project"],
@@ -639,13 +658,16 @@ def _take(store: Store, now: float) -> list[_Parcel]:
                 delivery.c.channel == row["channel"],
                 delivery.c.change == "opened",
             )
-            issues[row["id"]] = connection.execute(answers).scalar() or ""
+            issues[row["id"]] = connection.execute(answers).scalar()
     if not rows:
         return []
     until = now + _LEASE
     parcels = []
     with store.write() as connection:
         for row in rows[:_AT_ONCE]:
+            noted = row["answer"]
+            if row["channel"] == "github" and noted is None:
+                noted = f"{OPENING}{uuid.uuid4()}"
             parcel = _Parcel(
                 row["id"],
                 row["project"],
@@ -654,9 +676,11 @@ def _take(store: Store, now: float) -> list[_Parcel]:
                 msgspec.json.decode(row["message"], type=Message),
                 row["attempts"],
                 row["due"],
-                issues[row["id"]] or None,
+                issues[row["id"]],
+                None if noted is None else noted.removeprefix(OPENING),
+                row["answer"] is not None,
             )
-            if _update(connection, parcel, due=until):
+            if _update(connection, parcel, due=until, answer=noted):
                 parcels.append(parcel._replace(due=until))
     return parcels
 
@@ -682,7 +706,8 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
         missed = await to_hook(hook, body, addresses.networks)
         return _Sent() if missed is None else _Sent(error=missed.says, wait=missed.wait)
     except Refused as error:
-        return _Sent(error=str(error), wait=wait_of(error))
+        refused = error.status < OWN_FAULTS
+        return _Sent(error=str(error), wait=wait_of(error), is_refused=refused)
     except NoAnswer as error:
         return _Sent(error=str(error))
 
@@ -744,25 +769,67 @@ def github_headers(github: GithubSpec) -> dict[str, str]:
     }
 
 
+def marked(mark: str | None) -> str:
+    """Return what marks an issue or a comment of ours: a comment of HTML, which is not shown."""
+    return f"<!-- baton {mark} -->"
+
+
+async def issue_with(client: Client, github: GithubSpec, mark: str | None) -> int | None:
+    """Return the number of the issue that was opened with a mark, if it is there.
+
+    The latest 500 are looked through: it was opened minutes ago, or at most an hour.
+
+    Raises:
+        Refused, NoAnswer: GitHub does not say it.
+        msgspec.MsgspecError: it says something that it does not document.
+    """
+    latest = f"{github_issues(github)}?state=all&sort=created&direction=desc"
+    found = await _with_mark(client, latest, mark)
+    number = None if found is None else found.get("number")
+    return number if isinstance(number, int) else None
+
+
+async def _with_mark(client: Client, listed: str, mark: str | None) -> dict[str, Any] | None:
+    """Return the issue or comment that has a mark, of the first pages of a list."""
+    more = "&" if "?" in listed else "?"
+    for page in range(1, _PAGES + 1):
+        one = f"{listed}{more}per_page=100&page={page}"
+        answer = await client.ask(request_of("GET", one, None), ONCE)
+        some = msgspec.json.decode(answer.body.data, type=list[dict[str, Any]])
+        for each in some:
+            if marked(mark) in str(each.get("body")):
+                return each
+        if len(some) < 100:  # noqa: PLR2004 - as asked for
+            break
+    return None
+
+
 async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Parcel) -> _Sent:
-    """Open an issue, or say in it that it is over and close it."""
+    """Open an issue, or say in it that it is over and close it; what is done already is left out."""
     issues = github_issues(github)
     client = client_of(github.url, github_headers(github), private)
     message = parcel.message
-    body = {"title": one_line(message.text)[:200], "body": _markdown(message)}
+    text = f"{_markdown(message)}\n\n{marked(parcel.mark)}"
     try:
         if message.event == "alert.opened":
-            answer = await client.ask(request_of("POST", issues, body), ONCE)
-            number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
-            return _Sent(answer=str(number) if isinstance(number, int) else None)
+            number = await issue_with(client, github, parcel.mark) if parcel.is_again else None
+            if number is None:
+                body = {"title": one_line(message.text)[:200], "body": text}
+                answer = await client.ask(request_of("POST", issues, body), ONCE)
+                number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
+            if not isinstance(number, int):
+                return _Sent(error="GitHub answered without the number of the issue")
+            return _Sent(answer=str(number))
         if parcel.issue is None:
             return _Sent(error="the number of the issue is not known")
         issue = f"{issues}/{parcel.issue}"
         await client.ask(request_of("PATCH", issue, {"state": "closed"}), ONCE)
-        await client.ask(request_of("POST", f"{issue}/comments", {"body": body["body"]}), ONCE)
+        comments = f"{issue}/comments"
+        if not parcel.is_again or await _with_mark(client, comments, parcel.mark) is None:
+            await client.ask(request_of("POST", comments, {"body": text}), ONCE)
         return _Sent()
-    except msgspec.DecodeError:
-        return _Sent(error="GitHub answered with something else than JSON")
+    except msgspec.MsgspecError:
+        return _Sent(error="GitHub answered with something else than it documents")
     finally:
         await client.close()
 

@@ -27,6 +27,8 @@ from baton.session.server_rows import IssueRow
 
 from .alerts import (
     ONCE,
+    OPENING,
+    OWN_FAULTS,
     PLACEHOLDER,
     Addresses,
     GithubSpec,
@@ -37,6 +39,8 @@ from .alerts import (
     client_of,
     github_headers,
     github_issues,
+    issue_with,
+    marked,
     one_line,
     request_of,
     slack_text,
@@ -51,11 +55,6 @@ from .store import DEFAULT, Store
 
 _FIRST_LOOK = 86_400.0
 """Seconds before now from which on events are told when nothing was told before."""
-_OPENING = "?"
-"""Begins what is noted before an issue is opened outside, with the mark that it will have there:
-where nobody knows what came of that (a crash, no answer), the mark is looked for first."""
-_OWN_FAULTS = 500
-"""From this status on an answer does not say that nothing was done."""
 _SETTLED = 5.0
 """Seconds after which no event with an earlier number comes any more (PostgreSQL)."""
 _AT_ONCE = 16
@@ -229,9 +228,9 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
     for row in rows:
         one = one_issue(store, row["project"], row["key"], members=0, now=now).issue
         outside, is_again = row["outside"], False
-        if outside is not None and outside.startswith(_OPENING):
+        if outside is not None and outside.startswith(OPENING):
             outside, is_again = None, True
-        mark = row["outside"].removeprefix(_OPENING) if is_again else str(uuid.uuid4())
+        mark = row["outside"].removeprefix(OPENING) if is_again else str(uuid.uuid4())
         parcel = _Parcel(
             row["project"], row["issue"], row["channel"], row["event"], row["attempts"],
             row["due"], outside, mark, is_again, row["kind"], one,
@@ -248,7 +247,7 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
 
 def _noted(parcel: _Parcel) -> str | None:
     """Return what is noted of an issue that is being opened; nothing where none is opened."""
-    return f"{_OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
+    return f"{OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
 
 
 def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
@@ -399,18 +398,18 @@ async def _to_github(
     body = {"title": _title(spec, parcel), "body": _body(spec, parcel)}
     outside = parcel.outside
     if outside is None:
-        # A comment of HTML, which is not shown.
-        body["body"] += f"\n\n{_marked(parcel)}"
+        body["body"] += f"\n\n{marked(parcel.mark)}"
     try:
         if outside is None and parcel.is_again:
-            outside = await _on_github(client, github, parcel)
+            number = await issue_with(client, github, parcel.mark)
+            outside = None if number is None else str(number)
         if outside is None and _is_over(parcel):
             return _Sent()
         if outside is None:
             try:
                 answer = await client.ask(request_of("POST", github_issues(github), body), ONCE)
             except Refused as error:
-                refused = error.status < _OWN_FAULTS
+                refused = error.status < OWN_FAULTS
                 return _Sent(error=str(error), wait=wait_of(error), is_gone=refused)
             number = msgspec.json.decode(answer.body.data, type=dict[str, Any]).get("number")
             if not isinstance(number, int):
@@ -439,24 +438,6 @@ async def _to_github(
         return _Sent(error="GitHub answered with something else than JSON")
     finally:
         await client.close()
-
-
-def _marked(parcel: _Parcel) -> str:
-    return f"<!-- baton {parcel.mark} -->"
-
-
-async def _on_github(client: Client, github: GithubSpec, parcel: _Parcel) -> str | None:
-    """Return the number of the issue that was opened with this mark, if it is there.
-
-    The latest hundred are looked through: it was opened minutes ago, or at most an hour.
-    """
-    latest = f"{github_issues(github)}?state=all&sort=created&direction=desc&per_page=100"
-    answer = await client.ask(request_of("GET", latest, None), ONCE)
-    for each in msgspec.json.decode(answer.body.data, type=list[dict[str, Any]]):
-        number = each.get("number")
-        if isinstance(number, int) and _marked(parcel) in str(each.get("body")):
-            return str(number)
-    return None
 
 
 _FIND = "query Issue($id: String!) { issue(id: $id) { id } }"
