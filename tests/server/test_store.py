@@ -216,7 +216,7 @@ def test_a_store_of_an_earlier_version_in_postgresql_is_brought_up_to_date(
         for table, columns in added.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("rescore", "rollup_day", "conversation_sum"):
+        for table in ("rescore", "rollup_day", "conversation_sum", "being_read"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE index_revision SET version_num = '0001'"))
         connection.execute(text("UPDATE inbox_revision SET version_num = '0001'"))

@@ -16,12 +16,13 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import func, select
 
-from baton.server.conversations import Bounds, record_of
+from baton.model import Trace
+from baton.server.conversations import Bounds, record_of, reread, unread
 from baton.server.database import Unavailable
 from baton.server.inbox import Inbox
-from baton.server.schema import conversation, inbox_read, run, trace
+from baton.server.schema import being_read, conversation, inbox_read, run, trace
 from baton.server.store import Store, open_store
-from baton.server.worker import Worker
+from baton.server.worker import Worker, no_rules
 
 from .otlp import send, work
 from .test_conversations import AT, body, only, rows, span
@@ -78,7 +79,7 @@ class _Bodies:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("count", [*range(1, 6), 9, *range(14, 23)])
+@pytest.mark.parametrize("count", [*range(1, 6), 9, *range(16, 22), 27, 28, 29])
 def test_a_kill_at_any_commit_loses_and_doubles_nothing(
     store: Store, count: int, after: bool
 ) -> None:
@@ -180,6 +181,95 @@ def test_a_store_that_is_away_for_a_while_is_not_the_fault_of_a_body(store: Stor
     worker.store = store
     work(worker, AT + 20)
     assert only(store)["key"] == f"{1:032x}"
+
+
+class Deadly:
+    """Scores a conversation of one agent as too little memory does: the process ends."""
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+        self.tries = 0
+
+    def __call__(self, project: int, record: Trace, told: Any, state: Any) -> Any:
+        if any(run.agent == self.agent for turn in record.turns for run in turn.runs):
+            self.tries += 1
+            raise Killed
+        return no_rules(project, record, told, state)
+
+
+def is_killed(store: Store, deadly: Deadly, at: float) -> bool:
+    """Let a new worker read what is due, and what another one ended with; tell if it ended."""
+    worker = Worker(store, QUIET, deadly)
+    try:
+        work(worker, at)
+        work(worker, at + 6)
+    except Killed:
+        return True
+    return False
+
+
+def test_a_conversation_that_ends_the_worker_each_time_is_given_up(store: Store) -> None:
+    check_given_up(store)
+
+
+def check_given_up(store: Store) -> None:
+    """A conversation that ends four workers is given up, until it is to be read again."""
+    deadly = Deadly("poison")
+    agents = ["desk", "poison", *(f"a{n}" for n in range(4))]
+    send(store, 1, [body(span(n, 1, agent=agent)) for n, agent in enumerate(agents, 1)], AT)
+    ended = [is_killed(store, deadly, AT + 10 * n) for n in range(1, 7)]
+    assert ended == [True, True, True, True, False, False]
+    assert deadly.tries == 4
+    (problem,) = unread(store, 1)
+    assert (problem.trace_id, "ended 4 times" in problem.error) == (f"{2:032x}", True)
+    assert {row["key"] for row in rows(store, conversation)} == {
+        f"{n:032x}" for n in (1, 3, 4, 5, 6)
+    }
+    # More spans of it, and of a trace that belongs to it, end no other worker.
+    send(store, 1, [body(span(2, 2, 1, agent="b"))], AT + 100)
+    send(store, 1, [body(span(9, 1, agent="c", links=[2]))], AT + 101)
+    assert not any(is_killed(store, deadly, AT + at) for at in (110, 120))
+    assert {each.trace_id for each in unread(store, 1)} == {f"{2:032x}", f"{9:032x}"}
+    # After an update it may be read.
+    deadly.agent = "nobody"
+    with store.write() as connection:
+        assert reread(connection, AT + 130) == 2
+    assert not is_killed(store, deadly, AT + 140)
+    assert not unread(store, 1)
+    assert not rows(store, being_read)
+    assert len(rows(store, conversation)) == 6
+
+
+def test_kills_and_a_store_that_is_away_are_not_the_fault_of_conversations(store: Store) -> None:
+    send(store, 1, [body(span(n, 1, agent="desk")) for n in range(1, 4)], AT)
+    worker = Worker(store, QUIET)
+    while worker.take_in(AT):
+        pass
+    for _ in range(6):  # workers that do not live for long
+        dying: Any = Dying(store, 2, after=False)
+        fresh = Worker(dying, QUIET)
+        fresh._since = AT + 2
+        if rows(store, being_read):
+            assert fresh.read_due(AT + 2) == 0
+        else:
+            with pytest.raises(Killed):
+                fresh.read_due(AT + 2)
+    away: Any = Dying(store, 0, after=False)
+
+    def refuse(*_: Any) -> Any:
+        raise Unavailable("the disk is full")
+
+    away.bodies = _Bodies(away)
+    away.bodies.put = refuse
+    worker.store = away
+    for number in range(10):
+        with pytest.raises(Unavailable):
+            worker.read_due(AT + 10 + number)
+    worker.store = store
+    work(worker, AT + 30)
+    assert len(rows(store, conversation)) == 3
+    assert not unread(store, 1)
+    assert not rows(store, being_read)
 
 
 _WORKER = """

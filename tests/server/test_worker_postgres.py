@@ -26,7 +26,7 @@ from .test_conversations import (
     sums,
 )
 from .test_worker import check_recordings
-from .test_worker_kills import check_kills
+from .test_worker_kills import check_given_up, check_kills
 
 pytestmark = pytest.mark.heavy
 
@@ -97,6 +97,10 @@ def test_names_that_a_database_cannot_hold_do_not_stop_it(postgres_store: Store)
     work(worker, AT + 2)
     assert len(rows(store, conversation)) == 2
     assert {row["error"] for row in rows(store, trace)} == {None}
+
+
+def test_a_conversation_that_ends_the_worker_each_time_is_given_up(postgres_store: Store) -> None:
+    check_given_up(postgres_store)
 
 
 def test_workers_that_are_killed_lose_and_double_nothing(postgres: Postgres) -> None:

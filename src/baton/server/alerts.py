@@ -799,13 +799,13 @@ async def _with_mark(client: Client, listed: str, mark: str | None) -> dict[str,
         for each in some:
             if marked(mark) in str(each.get("body")):
                 return each
-        if len(some) < 100:  # noqa: PLR2004 - as asked for
+        if len(some) < 100:
             break
     return None
 
 
 async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Parcel) -> _Sent:
-    """Open an issue, or say in it that it is over and close it; what is done already is left out."""
+    """Open an issue, or say in it that it is over and close it; nothing is done twice."""
     issues = github_issues(github)
     client = client_of(github.url, github_headers(github), private)
     message = parcel.message

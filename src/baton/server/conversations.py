@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from baton import __version__
 from baton.model import AgentCard, Dropped, InputError, Problem, Trace
@@ -22,9 +22,9 @@ from baton.readers.otlp.wire.conversations import components, group
 
 from .bodies import BodyGone, Place, get_one
 from .database import EVERY_PROJECT
-from .rows import Row, State, narrow, slices
+from .rows import Row, State, narrow, slices, upsert
 from .rules import rules_named
-from .schema import chunk, conversation, tie, trace
+from .schema import being_read, chunk, conversation, tie, trace
 from .spans import LINK, MOST_QUIET, open_chunk, quiet_times
 from .store import Store
 
@@ -112,15 +112,20 @@ class ReadAll(NamedTuple):
     gone: bool
 
 
+_IS_BEING_READ = exists().where(
+    being_read.c.project == trace.c.project, being_read.c.trace_id == trace.c.trace_id
+)
+
+
 def take(connection: Connection, horizon: float, limit: int) -> list[Component]:
     """Return conversations of which something arrived, and that are due.
 
-    With PostgreSQL their rows are locked until the transaction ends; those of which another worker
-    has some are passed over.
+    Those that a worker ended with come from :func:`take_suspect`. With PostgreSQL their rows are
+    locked until the transaction ends; those of which another worker has some are passed over.
     """
     candidates = (
         select(trace.c.project, trace.c.trace_id)
-        .where(trace.c.changed, trace.c.due <= horizon)
+        .where(trace.c.changed, trace.c.due <= horizon, ~_IS_BEING_READ)
         .order_by(trace.c.due)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -128,17 +133,93 @@ def take(connection: Connection, horizon: float, limit: int) -> list[Component]:
     by_project: dict[int, list[str]] = defaultdict(list)
     for project, id_ in connection.execute(candidates, execution_options=EVERY_PROJECT):
         by_project[project].append(id_)
-    taken = []
-    for project, ids in by_project.items():
-        together = closures(connection, project, ids)
-        members = _members(connection, project, [id_ for some in together for id_ in some])
-        for some in together:
-            if all(id_ in members for id_ in some):
-                listed = sorted(
-                    (members[id_] for id_ in some), key=lambda one: (one.first_seen, one.trace_id)
+    return [
+        component
+        for project, ids in by_project.items()
+        for component in _components(connection, project, ids)
+    ]
+
+
+def _components(connection: Connection, project: int, ids: Sequence[str]) -> Iterator[Component]:
+    together = closures(connection, project, ids)
+    members = _members(connection, project, [id_ for some in together for id_ in some])
+    for some in together:
+        if all(id_ in members for id_ in some):
+            listed = sorted(
+                (members[id_] for id_ in some), key=lambda one: (one.first_seen, one.trace_id)
+            )
+            yield Component(project, listed)
+
+
+def take_suspect(connection: Connection, horizon: float) -> Component | None:
+    """Return a conversation that is due and that a worker ended with: of these, begun least often.
+
+    What another worker reads now looks the same; it is locked, and passed over.
+    """
+    query = select(being_read.c.begun, being_read.c.project, being_read.c.trace_id)
+    query = query.order_by(being_read.c.begun)
+    suspects: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for begun, project, id_ in connection.execute(query, execution_options=EVERY_PROJECT):
+        suspects[begun, project].append(id_)
+    for (_, project), ids in suspects.items():
+        for some in slices(ids):
+            due = (
+                select(trace.c.trace_id)
+                .where(
+                    trace.c.project == project,
+                    trace.c.trace_id.in_(some),
+                    trace.c.changed,
+                    trace.c.due <= horizon,
                 )
-                taken.append(Component(project, listed))
-    return taken
+                .order_by(trace.c.due)
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            )
+            for id_ in connection.execute(due).scalars().all():
+                for component in _components(connection, project, [id_]):
+                    return component
+    return None
+
+
+def begun(connection: Connection, components: Sequence[Component]) -> list[int]:
+    """Return how many workers began to read each of some conversations, and did not end that."""
+    counts: dict[tuple[int, str], int] = {}
+    by_project: dict[int, list[str]] = defaultdict(list)
+    for component in components:
+        by_project[component.project] += component.ids
+    for project, ids in by_project.items():
+        for some in slices(ids):
+            query = select(being_read.c.trace_id, being_read.c.begun).where(
+                being_read.c.project == project, being_read.c.trace_id.in_(some)
+            )
+            counts.update(((project, id_), count) for id_, count in connection.execute(query))
+    return [max(counts.get((one.project, id_), 0) for id_ in one.ids) for one in components]
+
+
+def begin(connection: Connection, counts: Iterable[tuple[Component, int]]) -> None:
+    """Note how many workers began to read conversations, with the one that does so now."""
+    noted = [
+        {"project": one.project, "trace_id": id_, "begun": count}
+        for one, count in counts
+        for id_ in one.ids
+    ]
+    added = upsert(connection, being_read)
+    keys = [being_read.c.project, being_read.c.trace_id]
+    change = {"begun": added.excluded.begun}
+    connection.execute(added.on_conflict_do_update(index_elements=keys, set_=change), noted)
+
+
+def end(connection: Connection, components: Iterable[Component]) -> None:
+    """Note that conversations were read, however that went: no worker ended with them."""
+    by_project: dict[int, list[str]] = defaultdict(list)
+    for component in components:
+        by_project[component.project] += component.ids
+    for project, ids in by_project.items():
+        for some in slices(ids):
+            gone = delete(being_read).where(
+                being_read.c.project == project, being_read.c.trace_id.in_(some)
+            )
+            connection.execute(gone)
 
 
 def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[list[str]]:
@@ -493,15 +574,21 @@ def reread(
 ) -> int:
     """Let conversations that could not be read be read again; return of how many traces.
 
-    ``older`` leaves those out that this version of Baton could not read.
+    ``older`` leaves those out that this version of Baton could not read. Those that workers ended
+    with may be begun as often again.
     """
-    change = update(trace).where(trace.c.error.is_not(None))
+    which = [trace.c.error.is_not(None)]
     if project is not None:
-        change = change.where(trace.c.project == project)
+        which.append(trace.c.project == project)
     if older:
-        change = change.where(trace.c.reader != __version__)
+        which.append(trace.c.reader != __version__)
+    is_one = exists().where(
+        trace.c.project == being_read.c.project, trace.c.trace_id == being_read.c.trace_id, *which
+    )
+    connection.execute(delete(being_read).where(is_one), execution_options=EVERY_PROJECT)
     values = {"changed": True, "due": now, "error": None, "reader": None}
-    return connection.execute(change.values(values), execution_options=EVERY_PROJECT).rowcount
+    change = update(trace).where(*which).values(values)
+    return connection.execute(change, execution_options=EVERY_PROJECT).rowcount
 
 
 def record_of(store: Store, project: int, conversation_id: int) -> Trace:

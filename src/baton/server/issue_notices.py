@@ -20,7 +20,6 @@ from sqlalchemy import Connection, insert, select, update
 
 from baton.feed.signature import Signature, short_name
 from baton.http.answers import NoAnswer, Refused
-from baton.http.client import Client
 from baton.model import counted
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueRow

@@ -19,6 +19,7 @@ from .bodies import Segment, day_of
 from .database import EVERY_PROJECT
 from .rows import Sums
 from .schema import (
+    being_read,
     chunk,
     conversation,
     conversation_trace,
@@ -142,7 +143,7 @@ def _delete_rows(store: Store, day: str, *, before: float) -> int:
         )
         empty = select(trace.c.project, trace.c.trace_id).where(trace.c.last_seen < before, ~left)
         for project, trace_id in connection.execute(empty, execution_options=EVERY_PROJECT).all():
-            for table in (tie, trace):
+            for table in (tie, being_read, trace):
                 connection.execute(
                     delete(table).where(table.c.project == project, table.c.trace_id == trace_id)
                 )

@@ -109,6 +109,16 @@ trace = Table(
     Index("trace_by_due", "changed", "due"),
 )
 
+being_read = Table(
+    "being_read",
+    INDEX,
+    # Traces whose conversation a worker reads now. What is left by one that ended is read alone.
+    Column("project", Integer, nullable=False),
+    Column("trace_id", Text, nullable=False),
+    Column("begun", Integer, nullable=False),  # workers that began to read it since it was read
+    PrimaryKeyConstraint("project", "trace_id"),
+)
+
 tie = Table(
     "tie",
     INDEX,

@@ -56,6 +56,7 @@ else waits. So only a body that ends each worker, at the moment when it is read,
 _MOST_BEGUN = 4
 """Workers that a body ends before it is given up; of these, all but one had settled."""
 _ENDED = f"the worker ended {_MOST_BEGUN} times while it read this, perhaps for lack of memory"
+"""Also of a conversation: the first worker read others with it, the next three read it alone."""
 _TAKE_CONVERSATIONS, _TAKE_LOCKED = 400, 100
 """Conversations that are read together, as each commit waits for the disk. With PostgreSQL they are
 locked meanwhile, and other workers are to have some too."""
@@ -130,6 +131,9 @@ class Worker:
         self._begun: set[int] = set()
         self._since: float | None = None
         self._single_conversations = 0
+        # Conversations that are noted as being read: if this worker is still there, it did not
+        # end with them.
+        self._reading: list[Component] = []
 
     def take_in(self, now: float) -> int:
         """Read bodies of the inbox into spans, and uploads into records; returns how many.
@@ -312,6 +316,12 @@ class Worker:
         Raises:
             Unavailable: the store is not there now; nothing is lost, and nothing was done.
         """
+        if self._since is None:
+            self._since = now
+        if self._reading:
+            with self.store.write() as connection:
+                conversations.end(connection, self._reading)
+            self._reading = []
         # Of a conversation that looks quiet, more may wait in the inbox.
         oldest = self._inbox.depth().oldest
         horizon = now if oldest is None else min(now, oldest)
@@ -321,8 +331,11 @@ class Worker:
         taken: list[Component] = []
         try:
             with self._taking_conversations() as connection:
-                taken = conversations.take(connection, horizon, limit)
-                done = self._read(connection, taken, horizon)
+                suspect = None
+                if now - self._since >= _SETTLED:
+                    suspect = conversations.take_suspect(connection, horizon)
+                taken = [suspect] if suspect else conversations.take(connection, horizon, limit)
+                done = self._read(connection, taken, horizon, alone=suspect is not None)
                 readings = self._score(done, now)
                 if done and self.store.is_postgresql:
                     stale = self._write(connection, done, readings, now)
@@ -340,6 +353,7 @@ class Worker:
                 failed = Outcome(taken[0], None, now, spans.crash(error))
                 conversations.settle(connection, [failed], now)
         else:
+            self._reading = []
             if done and stale:
                 self.store.bodies.remove(stale)
         self._single_conversations = max(0, self._single_conversations - 1)
@@ -353,7 +367,7 @@ class Worker:
             yield connection
 
     def _read(
-        self, connection: Connection, taken: Sequence[Component], horizon: float
+        self, connection: Connection, taken: Sequence[Component], horizon: float, *, alone: bool
     ) -> list[_Done]:
         """Read what is due, as much as is written together."""
         projects = [component.project for component in taken]
@@ -371,9 +385,11 @@ class Worker:
             if decision.state is None:
                 continue
             read += component.spans
+        to_read = [one for one in done if one.decision.state is not None]
+        self._begin_reading(connection, to_read, alone=alone)
         by_project: dict[int, list[_Done]] = defaultdict(list)
         for one in done:
-            if one.decision.state is not None:
+            if one.decision.state is not None and one.error is None:
                 by_project[one.component.project].append(one)
         for project, listed in by_project.items():
             together = [one.component for one in listed]
@@ -384,6 +400,28 @@ class Worker:
                 self._read_one(one, stored, some)
             self._drop_unchanged(connection, project, listed)
         return done
+
+    def _begin_reading(self, connection: Connection, done: Sequence[_Done], *, alone: bool) -> None:
+        """Note what is read now, and give up a conversation that ended workers each time.
+
+        What ends a process cannot be caught, as with bodies (:meth:`_begin`).
+        """
+        counts = conversations.begun(connection, [one.component for one in done])
+        if alone and max(counts, default=0) >= _MOST_BEGUN:
+            done[0].error = _ENDED
+            done[0].is_given_up = True
+            return
+        noted = []
+        for one, count in zip(done, counts, strict=True):
+            if count and not alone:  # what just arrived belongs to one that a worker ended with
+                one.decision = one.decision._replace(state=None)
+                noted.append((one.component, count))
+            else:
+                noted.append((one.component, count + 1))
+                self._reading.append(one.component)
+        if noted:
+            with self.store.write() as other:
+                conversations.begin(other, noted)
 
     def _read_one(
         self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
@@ -491,6 +529,9 @@ class Worker:
                 LOG.warning("trace %s cannot be read: %s", component.ids[0], one.error)
             outcomes.append(Outcome(component, decision.state, decision.due, one.error))
         conversations.settle(connection, outcomes, now)
+        # One that was given up stays noted, so that more spans of it end no other worker.
+        ended = (one for one in done if one.decision.state is not None and not one.is_given_up)
+        conversations.end(connection, [one.component for one in ended])
         stale: list[Place] = []
         for project in sorted(traces):
             stale += rows.write(
@@ -514,6 +555,7 @@ class _Done:
         self.unchanged: list[str] = []
         self.gone = False
         self.error: str | None = None
+        self.is_given_up = False
 
 
 class _Stored(NamedTuple):
