@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, exists, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, select, update
 
 from baton import __version__
 from baton.model import AgentCard, Dropped, InputError, Problem, Trace
@@ -577,7 +577,7 @@ def reread(
     ``older`` leaves those out that this version of Baton could not read. Those that workers ended
     with may be begun as often again.
     """
-    which = [trace.c.error.is_not(None)]
+    which: list[ColumnElement[bool]] = [trace.c.error.is_not(None)]
     if project is not None:
         which.append(trace.c.project == project)
     if older:
