@@ -249,18 +249,23 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     # A word that was in the prompt comes up again anyway: asked for "a hotel in Paris", the caller
     # speaks of Paris whether it read the answer or not.
     facts = read(result).without(had)
-    if len(facts) < limits.facts:
-        amount = counted(len(facts), "fact")
-        return NotRecorded(
-            says=f"the result holds {amount} that the caller had not already; "
-            f"{limits.facts} are needed to tell"
-        )
     said = read(*(piece.text for piece in pieces))
     # Loosely, because callers round: 231,800 in the result is "about 232,000" in the answer.
     shown = [fact for fact in facts if said.holds(fact, loosely=True)]
     own = _fetched_itself(trace, trip, shown)
     found = [fact for fact in shown if fact not in own]
     case = _Case(trip, facts, found, had, pieces, said, own)
+    if len(facts) < limits.facts:
+        # Of "INV-7 was paid" too little can show in an answer, and still the caller that looks INV-7
+        # up itself had no need to. Who repeats only the last of several calls may check a change.
+        again = _regenerated(trace, case, result, whole=True) if facts else None
+        if again is not None:
+            return [again]
+        amount = counted(len(facts), "fact")
+        return NotRecorded(
+            says=f"the result holds {amount} that the caller had not already; "
+            f"{limits.facts} are needed to tell"
+        )
     return _judged(trace, turn, case, result, limits)
 
 
@@ -375,11 +380,16 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     return against or Clear(says=f"the result was used: {_told(case)}", details=details)
 
 
-def _regenerated(trace: Trace, case: _Case, result: str) -> Finding | None:
-    """Find work that was done again by a caller that shows nothing of the result."""
+def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False) -> Finding | None:
+    """Find work that was done again by a caller that shows nothing of the result.
+
+    ``whole``: only where each of the receiver's calls was made again.
+    """
     dispatch, calls = case.trip.dispatch, repeated_calls(trace, case.trip)
     # Decided before `ignored`: where work was done again, that is the more useful thing to say.
     if case.share >= REGENERATED_BELOW or not calls.repeated:
+        return None
+    if whole and len(calls.repeated) < calls.all:
         return None
     return Finding(
         kind="regenerated",
