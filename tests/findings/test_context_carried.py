@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from baton.findings.context_carried import Limits, context_carried
@@ -509,3 +511,53 @@ def test_a_number_of_copied_words_is_changed_though_a_shop_is_named_with_from() 
 def test_a_neighbour_that_the_caller_knows_is_no_slip() -> None:
     user = "Compare what HH-20938-K covers with HH-29038-K."
     assert not isinstance(judge(asked(user, "What does HH-29038-K cover?")), list)
+
+
+LOAN = (
+    "Arrange the loan of no. 1911.204 to Bremen in May. Humidity 50 to 55 %, at most 50 lux, "
+    "no photographs on social media. Never lend the frame, and do not clean the back."
+)
+
+
+@pytest.mark.parametrize(
+    ("cut", "instead", "says"),
+    [
+        (", at most 50 lux", "", "at most 50 lux"),
+        (" Never lend the frame, and", " Please", "Never lend the frame"),
+        ("do not clean", "clean", "do not clean the back"),
+        ("at most 50 lux", "at most 500 lux", "at most 50"),
+        ("in May", "in June", "May"),
+        ("to Bremen", "to Dresden", "Bremen"),
+        (", no photographs on social media", "", "no photographs on social media"),
+    ],
+)
+def test_what_is_cut_out_of_a_copy_or_replaced_in_it_is_a_loss(
+    cut: str, instead: str, says: str
+) -> None:
+    assert isinstance(judge(asked(LOAN, LOAN)), Clear)
+    copy = LOAN.replace(cut, instead)
+    assert copy != LOAN
+    assert says in only(judge(asked(LOAN, copy))).says
+
+
+# What a copy leaves out here, the caller does itself, or nobody has to do.
+@pytest.mark.parametrize(
+    ("request_", "left_out"),
+    [
+        ("Find article 77-118 in one of our 3 warehouses, and please don't tell Sandra yet.", 1),
+        ("Book a table for 4 at Zum Anker at 19:30. My wife must not hear of it.", 1),
+        ("Rename the branch to fix/cart-7, run the unit tests. Don't wait for the build.", 1),
+        ("Get the weather in Innsbruck for 3 and 4 July. I can't ski, so no report on snow.", 1),
+        ("Wie viele Urlaubstage hat Frau Tadic (P-4417) noch? Sie hat keine Lust zu warten.", 1),
+        ("Calculate the paint for a room of 5.2 m, two coats. He says 12 l, but I don't agree.", 1),
+        ("Nobody ever called me back. Check where parcel RR-55120-X is, and why.", 0),
+        ("Check the electricity tariffs for 3,200 kWh in 8010 Graz. No rush with that.", 1),
+    ],
+)
+def test_what_the_caller_keeps_to_itself_is_no_limit_of_the_work(
+    request_: str, left_out: int
+) -> None:
+    parts = re.split(r"(?<=[.?!]) |(?=, and please)", request_)
+    prompt = " ".join(part for at, part in enumerate(parts) if at != left_out)
+    assert prompt not in (request_, "")
+    assert not isinstance(judge(asked(request_, prompt)), list)

@@ -171,6 +171,18 @@ def test_work_that_is_done_again_was_regenerated() -> None:
     assert found.evidence[0].ids == ["d", "a1", "a2"]
 
 
+def test_all_calls_made_again_are_a_fault_also_after_a_short_result() -> None:
+    paid, listed = called("invoice", "c1", number="INV-7"), called("payments", "c2", year="2026")
+    again = called("invoice", "a1", number="INV-7")
+    answer = said("I looked it up for you: everything is in order.")
+    asked = "Look at INV-7"
+    trace = trip("Paid.", again, answer, child=(paid,), prompt=asked)
+    assert only(judge(trace)).kind == "regenerated"
+    # One of two may have been looked at again for another reason.
+    partly = trip("Paid.", again, answer, child=(listed, paid), prompt=asked)
+    assert isinstance(judge(partly), NotRecorded)
+
+
 def test_reading_a_file_again_before_changing_it_is_no_fault() -> None:
     trace = trip(
         "The bug is on line 88, off by one, ticket R-77",

@@ -7,6 +7,7 @@ has no reason to change them.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from .facts import Fact, Reading
 from .values import (
@@ -18,10 +19,12 @@ from .values import (
     is_tens_apart,
     labels,
 )
+from .words import COMMON
 
 # "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
 _AT_MOST = re.compile(
-    r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by|(?:less|fewer)\ than
+    r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by
+        |(?:less|fewer)\ than|not\ \w+\ more\ than
         |(?:no|not)\ (?:more|longer|later)|budget|limit|cap|höchstens|bis\ zu|unter|au\ plus
         |como\ máximo|hasta|tope)\b|[<≤]""",
     re.VERBOSE | re.IGNORECASE,
@@ -92,6 +95,40 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
     return None
 
 
+_WORDS = re.compile(r"[^\W_]+")
+# So many words around a gap have to be copied, and one of them has to tell something.
+_AROUND_GAP = 3
+
+
+def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
+    """Tell whether a prompt copies the words around a fact and leaves out the fact between them.
+
+    "Find where is defined" for "Find where retry() is defined".
+    """
+    at = re.search(rf"(?<!\w){re.escape(fact.text)}(?!\w)", sentence)
+    if at is None:
+        return False
+    before = _WORDS.findall(sentence[: at.start()].casefold())[-_AROUND_GAP:][::-1]
+    after = _WORDS.findall(sentence[at.end() :].casefold())[:_AROUND_GAP]
+    # "The new oven: 425 °F" for "oven 1: 425 °F" names another one.
+    if not before or not after or after[0].isdecimal():
+        return False
+    words = _WORDS.findall(prompt.casefold())
+    for here in range(1, len(words)):
+        if words[here] != after[0] or words[here - 1] != before[0]:
+            continue
+        copied = _same(words[here:], after) + _same(words[:here][::-1], before)
+        if len(copied) >= _AROUND_GAP and any(w not in COMMON and len(w) > 3 for w in copied):
+            return True
+    return False
+
+
+def _same(words: list[str], others: list[str]) -> list[str]:
+    return [
+        a for a, b in takewhile(lambda pair: pair[0] == pair[1], zip(words, others, strict=False))
+    ]
+
+
 def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
     """Tell the one time or date of a request, and the one of a prompt that repeats the rest."""
     if lost.kind not in ("time", "date"):
@@ -99,6 +136,42 @@ def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) ->
     return all(other is lost or other.kind != lost.kind for other in asked) and all(
         other is value or other.kind != value.kind for other in new
     )
+
+
+def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
+    """Return the limit of a prompt that is looser than the one limit of its kind in a request.
+
+    "Max. EUR 180 for the parcel" for "must not cost more than 80 EUR". Only of prompts that repeat
+    most of a request: another part of the work may have a limit of its own.
+    """
+    lost = next((value for value in asked if value.fact.keys == fact.keys), None)
+    if lost is None or lost.kind in ("number", "identifier"):
+        return None
+    if sum(value.kind == lost.kind for value in asked) > 1:
+        return None
+    others = [value for value in new if value.kind == lost.kind]
+    if len(others) != 1 or not lost.sizes or is_converted(lost, others[0]):
+        return None
+    other = others[0]
+    looser = min(other.sizes) > max(lost.sizes)
+    for bound, wrong in ((_AT_MOST, looser), (_AT_LEAST, max(other.sizes) < min(lost.sizes))):
+        if wrong and bound.search(lost.clause) and bound.search(other.clause):
+            return other
+    return None
+
+
+def keeps_to(before: str, lost: Fact, other: Fact) -> bool:
+    """Tell a number that keeps the limit of another one; ``before`` stands before the latter."""
+    sizes, others = _numbers(lost), _numbers(other)
+    if not sizes or not others:
+        return True
+    if max(others) < min(sizes):
+        return _AT_MOST.search(before) is not None
+    return _AT_LEAST.search(before) is not None or _FROM.search(before) is not None
+
+
+def _numbers(fact: Fact) -> list[float]:
+    return [float(key[2:]) for key in fact.keys if key.startswith("n:")]
 
 
 def _letters(value: Value) -> str:

@@ -8,7 +8,7 @@ words of the caller took up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -17,7 +17,16 @@ from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Tur
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
-from .changed_values import copied_except, in_another_unit, in_place_of, misspelt
+from .changed_values import (
+    copied_except,
+    cut_out,
+    in_another_unit,
+    in_place_of,
+    keeps_to,
+    limit_changed,
+    misspelt,
+)
+from .copied_prompts import Gap, gaps, numbers_of, renamed
 from .facts import (
     HARD,
     Fact,
@@ -36,6 +45,7 @@ from .words import (
     asides,
     clauses,
     forbids,
+    is_callers,
     is_courtesy,
     is_deadline,
     is_known_anyway,
@@ -274,6 +284,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
             limits_lost.append(sentence)
     if not dropped and len(unsaid) == len(doubtful) and _is_only_gap(unsaid, sent):
         dropped, asked_for = unsaid, asked_for + doubtful
+    cut = [] if dropped or limits_lost else _cut_from_copy(sent)
+    limits_lost += cut
     findings = []
     if dropped:
         findings.append(_dropped(sent, asked_for, dropped))
@@ -352,6 +364,14 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if sent.alone and copied_except(fact, asked, sent.new) is not None:
             lost.append(fact)
             continue
+        # Only names: "run the smoke tests" may do for "run the 3 smoke tests".
+        if fact.kind != "number" and cut_out(fact, sentence, sent.prompt):
+            lost.append(fact)
+            continue
+        whole = list(values_of(sent.request.text))
+        if sent.retold and sent.alone and limit_changed(fact, whole, sent.new) is not None:
+            lost.append(fact)
+            continue
         if _reworded(fact, sent):
             continue
         other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
@@ -380,6 +400,10 @@ def _is_missing(
         return False
     if _may_be_said_otherwise(fact, sent) or _may_be_worked_out(fact, sentence, sent):
         return False
+    # "Was the account charged twice?" of account DE-4411: nobody can answer that.
+    names = fact.kind == "identifier" and (sent.retold or _is_short(sent.prompt))
+    if names and _named_in(fact, sentence, sent):
+        return True
     # "Does Medix have gloves of size 8?" comes before an order of five boxes.
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
         return False
@@ -625,6 +649,8 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
     # the rest of the request, and nothing in it limits anything.
     if not (sent.alone and sent.retold and forbids(sentence)) or refers_to_others(sent.prompt):
         return False
+    if is_callers(sentence):
+        return False
     if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
         return False
     rest = [s for s in sentences(sent.request.text) if s != sentence]
@@ -760,7 +786,12 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     if request.language is None or prompt.language not in (None, request.language):
         return False
     named = islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
-    lost = [m["object"] for m in named if _is_left_out(m["object"], sent)]
+    lost = [
+        m["object"]
+        for m in named
+        if not is_callers(_clause_of(sentence, m.start("object"), m.end()))
+        and _is_left_out(m["object"], sent)
+    ]
     if not lost or re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", sentence, re.IGNORECASE):
         return False
     # Each word of the prompt that excludes has to stand beside what the request says elsewhere:
@@ -775,6 +806,13 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     has_name = any(_names_in(each) for each in lost)
     own = [f for f in prompt.facts if f.kind == "word" and not request.holds(f)]
     return has_name or len(own) <= _OWN_WORDS
+
+
+def _clause_of(sentence: str, start: int, end: int) -> str:
+    """Return the clause of a sentence that a part of it stands in, up to the end of the part."""
+    before = sentence[:start]
+    at = max(before.rfind(mark) for mark in (", ", "; ", ": ", "(")) + 1
+    return sentence[at:end].strip()
 
 
 def _all_clauses(text: str) -> list[str]:
@@ -798,6 +836,91 @@ def _is_left_out(excluded: str, sent: _Sent) -> bool:
         sent.given.holds(fact) or sent.elsewhere.holds(fact) or fact.text.casefold()[:4] in text
         for fact in words
     )
+
+
+# How a whole sentence begins that does nothing but limit: "Never write to sales_daily_gold".
+_ONLY_LIMITS = re.compile(
+    r"""\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+        |not\b|only\b|without\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
+        |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _cut_from_copy(sent: _Sent) -> list[str]:
+    """Return limits that a prompt leaves out, or puts another name, month or number in place of.
+
+    Only of a prompt that copies the request word for word.
+    """
+    if not sent.alone or refers_to_others(sent.prompt) or sent.dispatch.context:
+        return []
+    if only_questions(sent.prompt) and not only_questions(sent.request.text):
+        return []
+    found = []
+    for gap in gaps(in_digits(sent.request.text), in_digits(sent.prompt)):
+        if renamed(gap):
+            if not any(
+                sent.given.holds(f) or sent.elsewhere.holds(f) for f in read(gap.text).facts
+            ):
+                found.append(gap.text)
+        elif gap.is_cut and _NEGATION.fullmatch(gap.text) is not None:
+            at = sent.request.text.find(gap.text)
+            found.append(sent.request.text[max(0, at) :][:_QUOTED])
+        elif gap.is_cut:
+            parts = sentences(gap.text) if gap.whole else [gap.text]
+            found += [part for part in parts if _is_limit_cut(part, sent, gap)]
+        elif _is_number_changed(gap, sent):
+            found.append(f"{gap.before.lstrip()}{gap.text}")
+    return found
+
+
+def _is_number_changed(gap: Gap, sent: _Sent) -> bool:
+    numbers = numbers_of(gap)
+    if numbers is None:
+        return False
+    (old,), (new,) = read(numbers[0]).facts or (None,), read(numbers[1]).facts or (None,)
+    if old is None or new is None or old.keys & new.keys or _reworded(old, sent):
+        return False
+    return not keeps_to(gap.before, old, new) and not sent.elsewhere.holds(old)
+
+
+# "Close valve V-204" for "do NOT close valve V-204".
+_NEGATION = re.compile(
+    r"(?:please )?(?:do not|don['’]t|never|must not|not|nicht|nie)", re.IGNORECASE
+)
+_QUOTED = 60
+
+
+# What limits the work in a text that is copied but for this; `forbids` is for any other text.
+_LIMITS_WORK = re.compile(
+    r"\b(?:no|none|nobody|nothing|not|disregard|kein\w*|niemand|nichts|aucun\w*|rien|nadie"
+    r"|ningun\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_limit_cut(text: str, sent: _Sent, gap: Gap) -> bool:
+    if is_callers(text) or is_courtesy(text) or asides(text):
+        return False
+    if re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", text, re.IGNORECASE):
+        return False
+    bound = _BOUND.search(text) is not None and re.search(r"\d", text) is not None
+    limits = bound or forbids(text) or _LIMITS_WORK.search(text) or _EXCLUDES.search(text)
+    if not limits or (gap.whole and _ONLY_LIMITS.match(text) is None):
+        return False
+    if any(is_deadline(fact.text, text) for fact in read(text).facts):
+        return False
+    # "No meat" may be told as "vegetarian".
+    request = read(sent.request.text)
+    if any(f.kind == "word" and not request.holds(f) for f in read(sent.prompt).facts):
+        return False
+    # "At most 50 lux" is not said by "50 to 55 % humidity", which the prompt copies as well.
+    facts = read(text).without(read(gap.rest))
+    return bool(facts) and not _comes_up(facts, sent)
+
+
+def _comes_up(facts: Sequence[Fact], sent: _Sent) -> bool:
+    return any(sent.given.holds(fact) or sent.elsewhere.holds(fact) for fact in facts)
 
 
 def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) -> Finding:

@@ -180,10 +180,6 @@ TERSE = 3
 # with these, none and 23.
 WORDS = 5
 WORDS_OF_VERDICT = 9
-# Fewer are enough where none is of what was asked either: "Take a large pot, bring water to the
-# boil" after a question about the printer. With 3, one of 1,177 good texts of benchmarks/accuracy
-# failed ("I put it on the list of projects that pay back within ten years"), with 4 none.
-WORDS_OFF_TOPIC = 4
 # Who gives two numbers that come from nowhere had them from elsewhere.
 WORDS_WITH_NUMBERS = 4
 
@@ -260,8 +256,8 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     found = [fact for fact in shown if fact not in own]
     case = _Case(trip, facts, found, had, pieces, said, own)
     if len(facts) < limits.facts:
-        # Of "INV-7 was paid" too little can show in an answer, and still the caller that looks INV-7
-        # up itself had no need to. Who repeats only the last of several calls may check a change.
+        # Of "INV-7 was paid" too little can show in an answer, and still a caller that looks it up
+        # itself had no need to. Who repeats only the last of several calls may check a change.
         again = _regenerated(trace, case, result, whole=True) if facts else None
         if again is not None:
             return [again]
@@ -481,8 +477,6 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     own = read(*words).without(case.had)
     numbers = [fact for fact in own if fact.kind in HARD and not fact.text.isalpha()]
     enough = WORDS_OF_VERDICT if wants_verdict(asked) else WORDS
-    if enough == WORDS and len(own) == len(read(*words).facts):
-        enough = WORDS_OFF_TOPIC
     if len(own) - len(numbers) < (WORDS_WITH_NUMBERS if len(numbers) > 1 else enough):
         return "the caller said too little to tell"
     return None

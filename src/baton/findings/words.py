@@ -414,6 +414,43 @@ def forbids(text: str) -> bool:
     return _STRICT.search(text) is not None
 
 
+# Somebody of whom a sentence tells something. "We must not exceed 500 EUR" and "I don't want
+# plastic" do set a limit.
+_TELLS_OF = re.compile(
+    r"""\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ )*
+        (?:I|we|he|she|it|they|nobody|no\ one|somebody|there|that|this|everybody
+        |(?:my|our|his|her|their)\ \w+
+        |ich|wir|er|sie|es|niemand|das|(?:mein|unser|sein|ihr)e?\ \w+
+        |je|j['’]|nous|il|elle|ils|elles|on|personne|yo|nosotros|él|ella|nadie)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DEMANDS = re.compile(
+    r"""\b(?:must|may|should|shall|can(?:not|['’]t)?|want|wants|need|needs|allowed|supposed|allergic
+        |darf|dürfen|soll|sollen|muss|müssen|will|wollen|möchte\w*|doit|doivent|peut|faut|veux
+        |debe|deben|puede|quiero)\b|n['’]t\ (?:want|need)\b|\bmustn""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What the caller does or leaves itself: whom it tells, how it answers, whether it waits.
+_OF_CALLER = re.compile(
+    r"""\b(?:tell|hear|know|inform|calls?|calling|phone|ring|e-?mails?|mails?|repl(?:y|ies)|answers?
+        |respond|ask|asking|wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
+        |hesitate|excuses?|jargon|reports?|urgent|sure|problem|idea|longer|sag\w*|erzähl\w*|erfahr\w*|anruf\w*|ruf\w*|warte\w*
+        |antwort\w*|lust|eile|dire|dites|appel\w*|attend\w*|réponse|llam\w*|diga\w*|esper\w*
+        |respuesta)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_callers(limit: str) -> bool:
+    """Tell a negative sentence that limits no work: "nobody called me", "don't tell Sandra yet".
+
+    It tells what is so, or what the caller itself is to do or leave.
+    """
+    if _OF_CALLER.search(limit) is not None:
+        return True
+    return _TELLS_OF.match(limit) is not None and _DEMANDS.search(limit) is None
+
+
 _NEGATIVE = re.compile(
     r"\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|\w+n['’]t|without|unpaid|denied|refused|"
     r"sadly|unfortunately|sorry|afraid|too late|ruled out|unable|impossible|full|"
