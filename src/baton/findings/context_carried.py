@@ -870,7 +870,7 @@ def _cut_from_copy(sent: _Sent) -> list[str]:
             parts = sentences(gap.text) if gap.whole else [gap.text]
             found += [part for part in parts if _is_limit_cut(part, sent, gap)]
         elif _is_number_changed(gap, sent):
-            found.append(f"{gap.before.lstrip()}{gap.text}")
+            found.append(f"{gap.before} {gap.text}")
     return found
 
 

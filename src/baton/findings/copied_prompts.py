@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .words import COMMON, MONTHS
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
 # Words of longer texts are not held against each other, which takes the square of their number.
 _MOST_WORDS = 300
 # What share of a prompt is copied, and what share of the request. In kept-apart lists of
@@ -72,7 +72,10 @@ def gaps(request: str, prompt: str) -> tuple[Gap, ...]:
         whole = _SENTENCE_ENDS.search(before) is not None and _ends_there(request[end:])
         instead = prompt[theirs[at].start() : theirs[to - 1].end()] if at < to else ""
         rest = f"{request[:start]} {request[end:]}"
-        found.append(Gap(request[start:end], instead, whole, request[:start][-_NEAR:], rest))
+        near = request[:start].rstrip()[-_NEAR:]
+        # Not from the middle of a word on.
+        near = near if len(near) < _NEAR else near.partition(" ")[2]
+        found.append(Gap(request[start:end], instead, whole, near, rest))
     return tuple(found)
 
 
@@ -109,4 +112,7 @@ def numbers_of(gap: Gap) -> tuple[str, str] | None:
         return None
     if _NUMBER.fullmatch(mine[0]) is None or _NUMBER.fullmatch(other[0]) is None:
         return None
-    return mine[0], other[0]
+    # `0.25` may be handed on as 25.
+    old, new = (re.sub(r"\D", "", each[0]).strip("0") for each in (mine, other))
+    share = mine[0].startswith("0") or other[0].startswith("0")
+    return None if share and old == new else (mine[0], other[0])
