@@ -1,5 +1,5 @@
-"""The seam to LLMs: judges that are asked, with their cache, budget and pace.
+"""The interface to LLMs: judges, with their cache, budget and pace.
 
-``settings`` is what a config says, ``judge`` makes one; ``prompts`` prepare what it is
-shown, ``votes`` sums up several samples. Only ``client`` knows an LLM library.
+``settings`` reads a config, ``judge`` creates a judge; ``prompts`` prepares its prompts, ``votes``
+sums up several samples. Only ``client`` knows an LLM library.
 """

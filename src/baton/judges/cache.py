@@ -1,7 +1,7 @@
-"""Verdicts that were given before, in one sqlite file, as JSON.
+"""A cache of verdicts, as JSON in one SQLite file.
 
-Only valid verdicts are kept. Each is on disk as soon as it was given, so that a run which is
-killed loses nothing; several processes may share a file.
+Only valid verdicts are stored. Each is written to disk at once, so that a killed run loses nothing;
+several processes may share a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
 # Workers of one evaluation write to the same file; each write takes milliseconds, so a lock that
-# lasts this long belongs to a program that hangs.
+# lasts this long belongs to a hanging program.
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLE = """
 CREATE TABLE IF NOT EXISTS verdicts (
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS verdicts (
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict as it is kept, with what it took when it was given."""
+    """A stored verdict, with its original usage."""
 
     value: dict[str, Any]
     model: str
@@ -48,7 +48,7 @@ _DECODER = msgspec.json.Decoder(Verdict)
 def cache_key(
     request: JudgeRequest, model: str, sample: int, temperature: float | None = None
 ) -> str:
-    """Return the SHA-256 of all that decides a verdict, in hexadecimal.
+    """Return the SHA-256 of everything that decides a verdict, in hexadecimal.
 
     That is the request (rubric, its version, instructions, content, schema), how content is
     fenced, how answers are read, the model with its address, the temperature, and the number of
@@ -69,7 +69,7 @@ class VerdictCache:
     """A file of verdicts; opened when first used."""
 
     def __init__(self, path: str | PathLike[str], *, read_only: bool = False) -> None:
-        """Take the path; a file that is only read need not be there."""
+        """Take the path; a file that is only read need not exist."""
         self.path = Path(path)
         self.read_only = read_only
         self._database: sqlite3.Connection | None = None
@@ -85,7 +85,7 @@ class VerdictCache:
             return None
 
     def put(self, key: str, rubric: str, verdict: Verdict) -> None:
-        """Keep a verdict; a newer one with the same key takes its place."""
+        """Store a verdict; it replaces an older one with the same key."""
         text = mask_json(msgspec.json.encode(verdict)).decode()
         sql = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)"
         self._run(sql, key, rubric, text, time.time())
@@ -109,12 +109,12 @@ class VerdictCache:
     def _open(self) -> sqlite3.Connection:
         try:
             make_folder(self.path.parent)
-            # sqlite makes files that everybody may read, and those beside it like the first.
+            # SQLite creates files that everybody may read, and its other files with the same mode.
             with suppress(FileExistsError):
                 open_own(self.path, "xb").close()
         except OSError as error:
             raise sqlite3.OperationalError(error.strerror or str(error)) from None
-        # Every statement is a transaction of its own; one thread at a time uses a judge.
+        # Every statement is a separate transaction; one thread at a time uses a judge.
         database = sqlite3.connect(
             self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
@@ -128,7 +128,7 @@ class VerdictCache:
         return database
 
     def _open_to_read(self) -> sqlite3.Connection:
-        """Open without writing; ``immutable`` where a folder lets nobody write beside the file."""
+        """Open without writing; ``immutable`` if the folder is read-only."""
         address = self.path.resolve().as_uri()
         for mode in ("mode=ro", "mode=ro&immutable=1"):
             database = sqlite3.connect(

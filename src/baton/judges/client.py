@@ -1,7 +1,7 @@
 """One request to one model, through pydantic-ai: the only module that knows an LLM library.
 
-Nothing of it is imported before the first request. The library asks once: what failed is sent
-again by ``pace``, which knows of all requests.
+It is not imported before the first request. The library makes one attempt: ``pace``, which knows
+all requests, makes retries.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _TELLS = "Give the verdict."
 # Characters of a server's answer in an error message: enough for the sentence that says what is
 # wrong, little of a page of HTML.
 _QUOTED = 300
-# HTTP libraries wrap the cause of an error four or five times. The bound is for chains that end in
-# themselves.
+# HTTP libraries wrap the cause of an error four or five times. The limit is for cyclic chains.
 _CAUSES = 10  # exceptions below one another
 _PIECE = 1 << 16  # bytes
 Mode = Literal["native", "tool", "prompted"]
@@ -51,18 +50,18 @@ class JudgeClient(Protocol):
     """Sends one request to one model, once."""
 
     async def open(self) -> None:
-        """Get ready; called before every request, and does something before the first.
+        """Prepare for requests; called before each one, and works only before the first.
 
         Raises:
-            CallError: the model cannot be asked.
-            InputError: its library is not there.
+            CallError: the model cannot be called.
+            InputError: its library is not installed.
         """
 
     async def send(self, prompt: Prompt) -> Said:
-        """Return what the model said.
+        """Return the model's answer.
 
         Raises:
-            CallError: it said nothing, or could not be asked.
+            CallError: there was no answer, or it could not be called.
         """
 
     async def close(self) -> None:
@@ -116,7 +115,7 @@ class LlmClient:
 
     async def _connect(self) -> Model[Any]:
         try:
-            # Importing takes a second, in which others should not stand still.
+            # Importing takes a second, which should not block others.
             provider, make, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
             model = make(self.endpoint.name, provider=provider)
         except ImportError as error:
@@ -131,7 +130,7 @@ class LlmClient:
 
     def _model_settings(self, prompt: Prompt) -> ModelSettings:
         settings: ModelSettings = {"max_tokens": self.settings.max_tokens}
-        if prompt.exchanges:  # writing to a cache costs more, and pays where it is read again
+        if prompt.exchanges:  # writing to a cache costs more, and pays off if it is read again
             settings["cache"] = True
         if self.endpoint.provider != "bedrock":  # whose client is made with these
             settings |= {"timeout": self.settings.timeout, "max_retries": 0}
@@ -154,7 +153,7 @@ def _messages(prompt: Prompt) -> list[ModelMessage]:
 
 
 def call_error(error: Exception, endpoint: Endpoint) -> CallError:
-    """Say what kind of trouble an exception of the library is, and whether to ask again."""
+    """Return the kind of an exception of the library, and whether to retry."""
     from pydantic_ai import exceptions as known
 
     reached = _limit_reached(error)
@@ -174,7 +173,7 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     kind, again = next(matching, ("rejected", False))
     text = " ".join(_words(error).split())
     if endpoint.api_key:
-        # The masker leaves a key of a few characters alone inside of words; a key never stays.
+        # The masker ignores a key of a few characters inside words; a key must always be masked.
         text = Masker([endpoint.api_key])(text).replace(endpoint.api_key, "***")
     text = text[:_QUOTED]
     retry_after = getattr(error, "retry_after", None)
@@ -184,7 +183,7 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
 
 
 def _limit_reached(error: BaseException) -> LimitReached | None:
-    """Find a limit of ours below what a library made of it."""
+    """Find one of Baton's limits among the causes of a library's exception."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None or isinstance(cause, LimitReached):
@@ -194,7 +193,7 @@ def _limit_reached(error: BaseException) -> LimitReached | None:
 
 
 def _words(error: Exception) -> str:
-    """Return what a server said of an error, else what the library does."""
+    """Return the server's message of an error, else the library's."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if isinstance(body, str):
         with suppress(msgspec.DecodeError):
@@ -210,7 +209,7 @@ def _words(error: Exception) -> str:
 def _parameters(
     model: Model[Any], schema: Mapping[str, Any], output: str
 ) -> ModelRequestParameters:
-    """Ask for the schema natively where the model can, else as a tool's, else in words."""
+    """Request the schema natively if the model can, else as a tool's, else in words."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
@@ -238,7 +237,7 @@ def _said(response: ModelResponse, asked: str) -> Said:
 
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-    # As the model wrote them, where the API has them as text: encoded anew, a key is never twice.
+    # As the model wrote them, if the API returns text: encoding again would hide duplicate keys.
     verdicts = [
         call.args if isinstance(call.args, str) else call.args_as_json_str()
         for call in calls
@@ -251,7 +250,7 @@ def _said(response: ModelResponse, asked: str) -> Said:
         beside = [text] if text.lstrip().startswith(("{", "```")) else []
         text = "\n".join([*beside, *verdicts])
     if text and response.finish_reason == "error":
-        # So Bedrock and Google name an answer that broke off: what there is of it may be a half.
+        # Bedrock's and Google's name for a truncated answer: it may be incomplete.
         raise CallError("outage", f"`{asked}` ended its answer with an error", again=True)
     details = response.provider_details or {}
     refusal = details.get("refusal")
@@ -275,12 +274,12 @@ def _said(response: ModelResponse, asked: str) -> Said:
 
 
 Made = tuple["Provider[Any]", Callable[..., "Model[Any]"], "BoundedClient | None"]
-"""A provider, its kind of model, and the client to close after it, where it was given one."""
+"""A provider, its class of model, and the client to close after it, if there is one."""
 
 
 def _provider(endpoint: Endpoint, settings: JudgeSettings) -> Made:
-    """Return the way to a provider and its kind of model; needs only that provider's library."""
-    import_module("pydantic_ai.direct")  # what sends needs most of the library
+    """Return a provider and its class of model; needs only that provider's library."""
+    import_module("pydantic_ai.direct")  # sending needs most of the library
     if endpoint.provider == "bedrock":
         return _bedrock(endpoint, settings)
     from baton.http.client import library_client
@@ -315,9 +314,9 @@ def _limits(settings: JudgeSettings) -> Limits:
 
 
 def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
-    """Return the way to OpenAI or, with an address, to whatever speaks like it.
+    """Return OpenAI's provider or, with an address, one for a compatible server.
 
-    The latter never takes the key of OpenAI, and knows other vendors' models by their names.
+    The latter never uses OpenAI's key, and recognises other vendors' models by their names.
     """
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -325,8 +324,8 @@ def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
 
     kind: Callable[..., Model[Any]] = OpenAIResponsesModel
     if endpoint.provider == "openai":
-        # The library drops a `<think>` that is never closed, and keeps what follows as the answer.
-        # With a tag that nothing has it leaves thinking to `verdict`.
+        # The library drops an unclosed `<think>`, and takes the rest as the answer. With a tag that
+        # never occurs, thinking is left to `verdict`.
         kind = partial(OpenAIChatModel, profile={"thinking_tags": (_NO_TAG, _NO_TAG)})
     if endpoint.base_url is None:
         return OpenAIProvider(api_key=endpoint.api_key, http_client=http), kind, http
@@ -337,7 +336,7 @@ def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
 
 
 def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:
-    """Return the way to Bedrock; its client takes its timeout when it is made."""
+    """Return Bedrock's provider; its client gets the timeout at creation."""
     from pydantic_ai.models.bedrock import BedrockConverseModel
     from pydantic_ai.providers.bedrock import BedrockProvider
 
@@ -355,18 +354,18 @@ def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:
 
 
 def _bound(client: Any, limits: Limits) -> None:
-    """Have a client of botocore read no more than the limits allow.
+    """Make a botocore client read no more than the limits allow.
 
-    It takes no client of ours and reads an answer whole, in a thread that nobody can end. So the
-    request gets a thread of its own, which is left alone when the time is up, and the answer is
-    read piece by piece.
+    It accepts no other HTTP client and reads an answer as a whole, in a thread that cannot be
+    ended. So the request gets a separate thread, which is abandoned after the timeout, and the
+    answer is read in chunks.
     """
-    session = client._endpoint.http_session  # there is no public way to it
+    session = client._endpoint.http_session  # there is no public API for it
     send = session.send
 
     def read(request: Any, answers: Queue[Any]) -> None:
         try:
-            request.stream_output = True  # or it is read whole
+            request.stream_output = True  # otherwise it is read as a whole
             response, meter = send(request), Meter(limits, "none")
             with closing(response.raw):
                 meter.expect(response.headers.get("content-length"))
@@ -394,19 +393,19 @@ def _bound(client: Any, limits: Limits) -> None:
 
 
 def _key(endpoint: Endpoint) -> str | None:
-    """Return the key to use; an address of one's own does not get the provider's usual one."""
+    """Return the key to use; a custom address does not get the provider's usual one."""
     return endpoint.api_key or ("none" if endpoint.base_url else None)
 
 
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
-    """Vectors of texts, in their order, and how many tokens were read for them."""
+    """Vectors of texts, in their order, and the number of input tokens."""
 
     vectors: list[list[float]]
     input_tokens: int
 
 
 class EmbeddingClient:
-    """Asks OpenAI, or with an address what speaks like it, for vectors of texts."""
+    """Requests vectors of texts from OpenAI, or with an address from a compatible server."""
 
     def __init__(self, endpoint: Endpoint, settings: JudgeSettings) -> None:
         """Open nothing yet."""
@@ -415,7 +414,7 @@ class EmbeddingClient:
         self._entered = AsyncExitStack()
 
     async def embed(self, texts: list[str]) -> Embedded:
-        """Send texts once; raises CallError where that does not give a vector for each."""
+        """Send texts once; raises CallError if the answer does not have a vector for each."""
         if self._model is None:
             await self._open()
         try:

@@ -21,25 +21,25 @@ from .settings import JudgeSettings, check_ready
 from .verdict import CallError
 
 _AT_ONCE = 100
-"""Texts of a request: APIs take up to 2,048, and one that fails is sent again as a whole."""
+"""Texts per request: APIs accept up to 2,048, and a failed request is repeated as a whole."""
 _LETTERS = 2_000
-"""Letters of a text that are sent: reasons of judges are shorter."""
+"""The most characters of a text that are sent: reasons of judges are shorter."""
 _PER_TOKEN = 3
-"""Letters of a token, for estimates: English has four, other languages fewer."""
+"""Characters per token, for estimates: English has four, other languages fewer."""
 
 
 class Embeddings:
-    """Asks for vectors; of each text once, as they are kept in the file of verdicts.
+    """Requests vectors; once for each text, as they are stored in the file of verdicts.
 
     Args:
         settings: the model (``openai:NAME``), its address and key, and limits, as of a judge.
-        cache: the file; nothing is kept without it.
-        max_cost: in USD, before that of the settings.
-        prices: those of a config.
+        cache: the file; without it nothing is stored.
+        max_cost: in USD, overrides the settings.
+        prices: prices from a config.
 
     Raises:
-        InputError: no library, no key, another provider, or a limit of the cost for a model
-            without a price.
+        InputError: no library, no key, another provider, or a cost limit for a model without a
+            price.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Embeddings:
 
     @property
     def spent(self) -> float:
-        """What it has cost so far in USD, as far as the price is known."""
+        """The cost so far in USD, if the price is known."""
         return self._budget.spent
 
     async def of(self, texts: Sequence[str]) -> list[list[float]]:

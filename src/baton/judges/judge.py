@@ -1,4 +1,4 @@
-"""A judge that asks LLMs: cache, budget, asking again and fallbacks; and a rehearsal of it."""
+"""A judge that calls LLMs: cache, budget, retries and fallbacks; and a dry run of it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """Work that is under way, by its key; belongs to one event loop."""
+    """Running work by its key; belongs to one event loop."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Future[T]] = {}
 
     async def get(self, key: str, work: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """Do the work, or wait for whoever does it; tell whether it was somebody else's.
+        """Do the work, or wait for the task that does it; return whether it was another task.
 
-        An exception is everybody's. When the one who does it is cancelled, another one does it.
+        All waiting tasks get its exception. If the working task is cancelled, another one takes
+        over.
         """
         while (others := self._under_way.get(key)) is not None:
             try:
@@ -47,7 +48,7 @@ class Once(Generic[T]):
             result = await work()
         except Exception as error:
             future.set_exception(error)
-            future.exception()  # nobody has to be waiting for it
+            future.exception()  # perhaps no task waits for it
             raise
         except BaseException:
             future.cancel()
@@ -60,11 +61,11 @@ class Once(Generic[T]):
 
 
 _NOT_REACHED = frozenset({"outage", "timeout", "rate_limit", "rejected"})
-"""Kinds of errors after which a fallback is asked: those that say nothing about the question."""
+"""Kinds of errors after which a fallback is used: those unrelated to the question."""
 
 
 class _Here:
-    """What belongs to one event loop: connections, and questions that are being asked."""
+    """State of one event loop: connections, and running questions."""
 
     def __init__(self, connect: Connect, costs: Costs) -> None:
         self.network = Network(connect, costs)
@@ -72,7 +73,7 @@ class _Here:
 
 
 class _Shared:
-    """What a judge and those made of it with other options have in common."""
+    """The shared state of a judge and its variants with other options."""
 
     def __init__(
         self, cache: VerdictCache | None, cache_only: bool, costs: Costs, connect: Connect
@@ -85,14 +86,14 @@ class _Shared:
 
     @property
     def here(self) -> _Here:
-        """What belongs to the running event loop."""
+        """The state of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._places:
             self._places[loop] = _Here(self._connect, self.costs)
         return self._places[loop]
 
     def check(self, settings: JudgeSettings) -> None:
-        """Check what would only come out when somebody is asked; raises InputError."""
+        """Check early what would otherwise fail at the first call; raises InputError."""
         if not self.cache_only:
             if self._connect is LlmClient:
                 check_ready(settings)
@@ -102,7 +103,7 @@ class _Shared:
         here = self._places.pop(asyncio.get_running_loop(), None)
         if here is not None:
             await here.network.close()
-        # A loop that was closed before is not asked from again.
+        # A closed loop is never used again.
         elsewhere = any(not loop.is_closed() for loop in self._places)
         if self.cache is not None and not elsewhere:
             self.cache.close()
@@ -111,29 +112,29 @@ class _Shared:
 class LlmJudge:
     """Implements :class:`baton.model.Judge`; made by :func:`make_judge`.
 
-    Leave it with ``async with`` or :meth:`close` in the event loop in which it was asked; it can
-    be asked again after that.
+    Close it with ``async with`` or :meth:`close` in the event loop in which it was used; it can be
+    used again after that.
     """
 
     def __init__(self, settings: JudgeSettings, budget: Budget, shared: _Shared) -> None:
-        """Take what :func:`make_judge` has put together."""
+        """Take the parts from :func:`make_judge`."""
         self.settings = settings
         self._budget = budget
         self._shared = shared
 
     @property
     def model(self) -> str:
-        """The model that is asked first, as configured."""
+        """The model that is called first, as configured."""
         return self.settings.model
 
     @property
     def samples(self) -> int:
-        """How many samples are taken of each question, unless a rubric says otherwise."""
+        """The number of samples per question, unless a rubric says otherwise."""
         return self.settings.samples
 
     @property
     def spent(self) -> float:
-        """What it has cost so far in USD, as far as prices are known; with other options, too."""
+        """The cost so far in USD, as far as prices are known, including variants."""
         return self._budget.spent
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
@@ -178,12 +179,12 @@ class LlmJudge:
         return _again(response) if theirs else response
 
     def kept(self, request: JudgeRequest, sample: int = 0) -> tuple[str, JudgeResponse | None]:
-        """Return the key of a verdict, and the verdict if it was given before."""
+        """Return the key of a verdict, and the cached verdict, if any."""
         keys = self._keys(request, sample)
         return keys[0], self._kept(keys)
 
     def price(self, usage: Usage) -> float | None:
-        """Return what a request to the first model costs in USD, if its price is known."""
+        """Return the cost of a request to the first model in USD, if its price is known."""
         return self._shared.costs.of(self.settings.endpoints()[0], usage)
 
     async def close(self) -> None:
@@ -216,7 +217,7 @@ class LlmJudge:
     async def _ask_model(
         self, endpoint: Endpoint, request: JudgeRequest, bill: Bill
     ) -> JudgeResponse:
-        """Ask a model, and once more where its answer is none."""
+        """Call a model, and once more if its answer is not valid."""
         network, settings, budget = self._shared.here.network, self.settings, self._budget
         prompt = prompt_for(request)
         said = await network.send(endpoint, settings, prompt, budget, bill)
@@ -252,7 +253,7 @@ class LlmJudge:
         ]
 
     def _kept(self, keys: list[str]) -> JudgeResponse | None:
-        """Return the verdict that was given before, by whichever model it was."""
+        """Return the cached verdict of any of the models."""
         cache = self._shared.cache
         if cache is None:
             return None
@@ -288,13 +289,13 @@ def make_judge(
 ) -> LlmJudge:
     """Make a judge, checked before anything runs.
 
-    ``cache`` is the file of verdicts (``None``: none is kept); with ``cache_only`` nothing is
-    asked, and a verdict that is not there is an error. ``max_cost`` (USD) and ``max_calls``
-    (requests) go before those of the settings. ``prices`` are a config's; without one there,
-    genai-prices knows it, except for addresses of one's own.
+    ``cache`` is the file of verdicts (``None``: no cache); with ``cache_only`` no model is called,
+    and a missing verdict is an error. ``max_cost`` (USD) and ``max_calls`` (requests) override the
+    settings. ``prices`` are a config's; otherwise genai-prices is used, except for custom
+    addresses.
 
     Raises:
-        InputError: no library, no key, or a limit of the cost for a model without a price.
+        InputError: no library, no key, or a cost limit for a model without a price.
     """
     limits = {
         name: value
@@ -309,7 +310,7 @@ def make_judge(
 
 
 def _again(response: JudgeResponse) -> JudgeResponse:
-    """Return an answer as it counts for those who waited for it as well: it cost them nothing."""
+    """Return an answer for other tasks that waited for it: it cost them nothing."""
     return msgspec.structs.replace(
         response,
         requests=0,
@@ -322,10 +323,10 @@ def _again(response: JudgeResponse) -> JudgeResponse:
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What judging would take. ``cached`` are verdicts that are there, and cost nothing.
+    """An estimate of judging. ``cached`` are cached verdicts, which cost nothing.
 
-    A token is taken to have four bytes, a verdict 150 tokens. ``cost_usd`` is ``None`` when a
-    model has no price. An answer that has to be asked for again comes on top.
+    A token is assumed to have four bytes, a verdict 150 tokens. ``cost_usd`` is ``None`` if a model
+    has no price. Retries are not included.
     """
 
     calls: int
@@ -336,29 +337,29 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rehearsal:
-    """Stands in for a judge: gives made-up answers that keep to the schema, and counts.
+    """A dry run of a judge: returns made-up answers that match the schema, and counts.
 
-    The answers to the samples of a question differ, so that votes take as many as they may.
+    The samples of a question differ, so that votes take the maximum number.
     """
 
     def __init__(self, judge: LlmJudge) -> None:
-        """Take the judge whose cache, prices and options count."""
+        """Take the judge with the cache, prices and options to use."""
         self._judge = judge
         self._counted: dict[str, tuple[int, float | None]] = {}
         self._cached: set[str] = set()
 
     @property
     def model(self) -> str:
-        """The model that would be asked first."""
+        """The model that would be called first."""
         return self._judge.model
 
     @property
     def samples(self) -> int:
-        """How many samples would be taken of each question."""
+        """The number of samples per question."""
         return self._judge.samples
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
-        """Return a rehearsal of the judge with some settings replaced."""
+        """Return a dry run of the judge with some settings replaced."""
         changed = type(self)(self._judge.with_options(override))
         changed._counted, changed._cached = self._counted, self._cached
         return changed
@@ -376,7 +377,7 @@ class Rehearsal:
         return JudgeResponse(value=example(request.schema, sample), model=self.model, requests=0)
 
     def price(self, usage: Usage) -> float | None:
-        """Return what a request costs in USD, if its price is known."""
+        """Return the cost of a request in USD, if its price is known."""
         return self._judge.price(usage)
 
     async def __aenter__(self) -> Self:
@@ -399,7 +400,7 @@ class Rehearsal:
 
 
 def example(schema: Mapping[str, Any], number: int = 0) -> Any:
-    """Make up a value that keeps to a schema; that of another ``number`` differs if it can."""
+    """Make up a value that matches a schema; with another ``number`` it differs if possible."""
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:

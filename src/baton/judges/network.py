@@ -1,4 +1,4 @@
-"""Sends prompts: one client a model, one pace a server, and every request within its budget."""
+"""Sends prompts: one client per model, one pace per server, and every request within its budget."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .verdict import CallError, Said
 
 
 class Budget:
-    """Limits of one evaluation; ``None`` is no limit. ``whole`` is a wider budget this is part of.
+    """Limits of one evaluation; ``None`` is no limit. ``whole`` is a budget that this is part of.
 
     A request is booked before it is sent, at its estimated cost, and settled when its cost is
-    known: callers that run at the same time can't pass the limit of requests, and pass that of the
-    cost by no more than the estimates are wrong.
+    known: concurrent callers can't exceed the limit of requests, and exceed the cost limit at most
+    by the error of the estimates.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ _ONE = Usage(input_tokens=1, output_tokens=1)
 
 
 class Costs:
-    """Prices of a config; where they tell none, those of genai-prices.
+    """Prices from a config; otherwise from genai-prices.
 
-    What is at an address of one's own may cost anything: of that only the config knows.
+    A model at a custom address may have any price: only the config knows it.
     """
 
     def __init__(self, prices: Mapping[str, ModelPrice] | None = None) -> None:
@@ -94,10 +94,10 @@ class Costs:
         self._known: dict[tuple[str, bool], bool] = {}
 
     def of(self, endpoint: Endpoint, usage: Usage) -> float | None:
-        """Return what a request costs in USD; ``None`` where the price is not known."""
+        """Return the cost of a request in USD; ``None`` if the price is unknown."""
         listed = endpoint.base_url is None
         key = endpoint.model, listed
-        if key not in self._known:  # looking for a price in vain takes time
+        if key not in self._known:  # a failed search for a price takes time
             price = cost_of(_ONE, endpoint.model, self._prices, listed=listed)
             self._known[key] = price is not None
         if not self._known[key]:
@@ -105,7 +105,7 @@ class Costs:
         return cost_of(usage, endpoint.model, self._prices, listed=listed)
 
     def of_answer(self, endpoint: Endpoint, said: Said) -> float | None:
-        """Return what an answer cost in USD; see :meth:`of`."""
+        """Return the cost of an answer in USD; see :meth:`of`."""
         usage = Usage(
             input_tokens=said.input_tokens,
             cache_read_tokens=said.cache_read_tokens,
@@ -115,10 +115,10 @@ class Costs:
         return self.of(endpoint, usage)
 
     def check(self, settings: JudgeSettings) -> None:
-        """Check that a limit of the cost can be kept.
+        """Check that a cost limit can be kept.
 
         Raises:
-            InputError: there is one, and a model without a price.
+            InputError: there is a limit, and a model without a price.
         """
         if settings.max_cost is None:
             return
@@ -133,9 +133,9 @@ class Costs:
 
 T = TypeVar("T")
 
-# A server that asks for more (`Retry-After: 3600`) has run out of a quota. Waiting would look like
-# hanging, so it is an error then.
-LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
+# If a server asks for more (`Retry-After: 3600`), a quota is exhausted. Waiting would look like
+# hanging, so it is an error.
+LONGEST_WAIT = 300.0  # the longest wait that a server may ask for, in seconds
 # The pause before a request is sent again doubles from half a second up to half a minute: 0.5, 1,
 # 2, 4 with the default of 4 retries.
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
@@ -146,17 +146,17 @@ _MINUTE = 60.0
 
 
 class Brake:
-    """Holds up everybody who asks one server, when it asks for patience."""
+    """Pauses all requests to one server when it asks to wait."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
     def hold(self, seconds: float) -> None:
-        """Let nobody ask for so many seconds from now."""
+        """Allow no request for this many seconds."""
         self._until = max(self._until, loop_time() + seconds)
 
     async def wait(self) -> bool:
-        """Wait until asking is allowed, and tell whether that took time."""
+        """Wait until requests are allowed, and return whether that took time."""
         waited = False
         while (left := self._until - loop_time()) > 0:
             await asyncio.sleep(left)
@@ -165,19 +165,19 @@ class Brake:
 
 
 class Ramp:
-    """Lets requests that would all start at once start one after the other.
+    """Spreads requests that would all start at once.
 
-    What starts together comes back together, and is then held up by each other time and again.
+    Requests that start together return together, and then block each other repeatedly.
     """
 
     def __init__(self, first: int) -> None:
-        """Take how many start at once in the beginning."""
+        """Take the number of requests that start at once."""
         self._left = first
         self._apart = min(_APART, _SPREAD / first)
         self._next = 0.0
 
     async def step(self, *, again: bool) -> None:
-        """Wait for a start of one's own, in the beginning or when ``again`` all start at once."""
+        """Wait for a separate start time, initially or when ``again`` all start at once."""
         if self._left <= 0 and not again:
             return
         self._left -= 1
@@ -187,7 +187,7 @@ class Ramp:
 
 
 class Share:
-    """What one request takes of a window: when, and how much; ``gone`` when that has passed."""
+    """One request's use of a window: time and amount; ``gone`` when it has expired."""
 
     __slots__ = ("amount", "at", "gone")
 
@@ -196,7 +196,7 @@ class Share:
 
 
 class Window:
-    """No more than ``most`` in any ``seconds``; what does not fit waits for its turn, in order."""
+    """At most ``most`` in any ``seconds``; other requests wait for their turn, in order."""
 
     def __init__(self, most: int, seconds: float = _MINUTE) -> None:
         self.most, self.seconds = most, seconds
@@ -205,7 +205,7 @@ class Window:
         self._order = asyncio.Lock()
 
     async def take(self, amount: float) -> Share:
-        """Wait until ``amount`` fits; more than ``most`` fits when all else has passed."""
+        """Wait until ``amount`` fits; more than ``most`` fits when everything else has expired."""
         async with self._order:
             while self._any_left() and self._sum + amount > self.most:
                 await asyncio.sleep(max(0.001, self._taken[0].at + self.seconds - loop_time()))
@@ -215,13 +215,13 @@ class Window:
             return share
 
     def correct(self, share: Share, amount: float) -> None:
-        """Put what was really used in the place of what was taken."""
+        """Replace the reserved amount by the real one."""
         if not share.gone:
             self._sum += amount - share.amount
             share.amount = amount
 
     def _any_left(self) -> bool:
-        """Forget what has passed, and tell whether anything is left."""
+        """Remove expired shares, and return whether any are left."""
         while self._taken and self._taken[0].at + self.seconds <= loop_time():
             passed = self._taken.popleft()
             passed.gone = True
@@ -236,13 +236,13 @@ class Turn:
         self._tokens, self._share = tokens, share
 
     def used(self, tokens: int) -> None:
-        """Say how many tokens the request really took."""
+        """Report the real tokens of the request."""
         if self._tokens is not None and self._share is not None:
             self._tokens.correct(self._share, tokens)
 
 
 class Pace:
-    """The pace for one server: how many at once, and how many requests and tokens a minute."""
+    """The pace for one server: concurrency, and requests and tokens per minute."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class Pace:
         brake: Brake | None = None,
         minute: float = _MINUTE,
     ) -> None:
-        """Take the limits; ``brake`` is shared by all who ask the same server."""
+        """Take the limits; ``brake`` is shared by all clients of the same server."""
         self.brake = brake or Brake()
         self._slots = asyncio.Semaphore(concurrency)
         self._ramp = Ramp(concurrency)
@@ -273,13 +273,13 @@ class Pace:
             yield Turn(self._tokens, share)
 
     async def persist(self, send: Callable[[], Awaitable[T]], retries: int) -> T:
-        """Send, and again up to ``retries`` times when that may help, each time later.
+        """Send, with up to ``retries`` retries if they may help, with increasing pauses.
 
-        A server that says how long to wait is obeyed, by everybody who asks it. What took too long
-        is sent once more and no oftener.
+        If a server says how long to wait, all its clients wait. After a timeout there is only one
+        retry.
 
         Raises:
-            CallError: what went wrong the last time.
+            CallError: the error of the last attempt.
         """
         for attempt in range(retries + 1):
             try:
@@ -302,7 +302,7 @@ Connect = Callable[[Endpoint, JudgeSettings], JudgeClient]
 
 
 class Bill:
-    """What one question took, over all its requests; a cost that one of them lacks is unknown."""
+    """The usage of one question, over all its requests; unknown if one of them has none."""
 
     def __init__(self) -> None:
         self.requests = self.input_tokens = self.output_tokens = 0
@@ -334,7 +334,7 @@ class Network:
         budget: Budget,
         bill: Bill,
     ) -> Said:
-        """Send one prompt as often as it takes, and put all requests on the bill.
+        """Send one prompt with retries, and add all requests to the bill.
 
         Raises:
             CallError: there was no answer.

@@ -1,4 +1,4 @@
-"""What a config says of a judge."""
+"""The settings of a judge in a config."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "bedrock": (),
     "mistral": ("MISTRAL_API_KEY",),
 }
-"""What a model's name starts with, and the variables that may hold its key; AWS has its own."""
+"""Prefixes of model names, and the variables that may hold their keys; AWS has its own."""
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model and where it is: ``PROVIDER:NAME``, an address, a key.
+    """A model and its access: ``PROVIDER:NAME``, an address, a key.
 
-    A key goes to the address it is written with and to no other: without ``base_url`` that is the
+    A key is only sent to the address it is written with: without ``base_url`` that is the
     provider's own, and the key may then come from the provider's usual variable.
     """
 
@@ -46,12 +46,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def provider(self) -> str:
-        """What the name starts with."""
+        """The prefix of the name."""
         return self.model.partition(":")[0]
 
     @property
     def name(self) -> str:
-        """The model as its provider calls it."""
+        """The provider's name of the model."""
         return self.model.partition(":")[2]
 
     def __repr__(self) -> str:
@@ -60,14 +60,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A judge as a config describes it.
+    """The settings of a judge.
 
-    ``temperature: null`` leaves it to the model, as some take none. ``timeout`` is in seconds, for
-    one request; ``retries`` is how often a request that failed on the way is sent again.
-    ``concurrency``, requests and tokens a minute hold for one provider at one address. ``max_cost``
-    is in USD. ``output`` is how the answer is asked for: ``auto`` takes the best the model has.
-    ``max_answer_mib`` is how long the answer of a server may be, unpacked.
-    ``fallback`` are models to ask, in order, when the first cannot be reached or refuses requests.
+    ``temperature: null`` leaves it to the model, as some accept none. ``timeout`` is in seconds,
+    for one request; ``retries`` is how often a request that failed in transit is sent again.
+    ``concurrency``, requests and tokens per minute apply to one provider at one address.
+    ``max_cost`` is in USD. ``output`` is how the answer is requested: ``auto`` uses the model's
+    best method. ``max_answer_mib`` is the maximum size of a server's answer, decompressed.
+    ``fallback`` are models to use, in order, if the first cannot be reached or refuses requests.
     """
 
     samples: Count = 1
@@ -85,12 +85,12 @@ class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=T
     fallback: list[str | Endpoint] = []
 
     def endpoints(self) -> list[Endpoint]:
-        """Return all models in the order in which they are asked."""
+        """Return all models in the order in which they are called."""
         own = Endpoint(model=self.model, base_url=self.base_url, api_key=self.api_key)
         return [own, *(self._fallback(entry) for entry in self.fallback)]
 
     def _fallback(self, entry: str | Endpoint) -> Endpoint:
-        """Return a fallback; one named by its model alone is where the first is, if it can be."""
+        """Return a fallback; one with only a model's name uses the first one's address."""
         if isinstance(entry, Endpoint):
             return entry
         if entry.partition(":")[0] == self.provider:
@@ -100,21 +100,21 @@ class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @runtime_checkable
 class ConfiguredJudge(Protocol):
-    """A judge made of settings; one of a user's own may have none."""
+    """A judge made from settings; a user's own judge may have none."""
 
     settings: JudgeSettings
 
 
 def settings_of(judge: Judge | None) -> JudgeSettings | None:
-    """Return what a judge was made of; ``None`` without a judge, and for one that has none."""
+    """Return the settings of a judge; ``None`` without a judge, and for one that has none."""
     return judge.settings if isinstance(judge, ConfiguredJudge) else None
 
 
 def read_settings(plain: Mapping[str, Any], path: Path = ("judge",)) -> JudgeSettings:
-    """Read settings, plain data; ``path`` is where they stand.
+    """Read settings from plain data; ``path`` is their place.
 
     Raises:
-        InputError: options that are wrong or misspelt, models without a known provider.
+        InputError: wrong or misspelt options, models without a known provider.
     """
     settings = checked(dict(plain), JudgeSettings, path)
     problems = [
@@ -132,8 +132,8 @@ def replaced(
 ) -> JudgeSettings:
     """Replace some settings.
 
-    Another provider or address does not get the key, and another provider not the address, unless
-    they are given as well.
+    Another provider or address does not get the key, and another provider does not get the address,
+    unless they are given as well.
 
     Raises:
         InputError: as :func:`read_settings` does.
@@ -149,7 +149,7 @@ def replaced(
 
 
 def check_ready(settings: JudgeSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Check that requests can be sent: the library is there, and every model has its key.
+    """Check that requests can be sent: the library is installed, and every model has its key.
 
     Raises:
         InputError: what is missing, and what would supply it.
@@ -172,10 +172,10 @@ def check_ready(settings: JudgeSettings, environment: Mapping[str, str] = os.env
 
 
 def refuse_written_keys(raw: Any, path: Path = ("judge",)) -> None:
-    """Refuse keys that stand in a file: only ``${NAME}`` may; ``raw`` is what the file says.
+    """Refuse keys in plain text: only ``${NAME}`` is allowed; ``raw`` is the file's content.
 
     Raises:
-        InputError: for every key that is written out.
+        InputError: lists every key in plain text.
     """
     problems = [
         Problem(path=path_text(place), message="a key does not belong in a file: write `${NAME}`")

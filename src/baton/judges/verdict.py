@@ -1,4 +1,4 @@
-"""From what a model said to a verdict: an object that keeps to its JSON Schema."""
+"""From a model's answer to a verdict: an object that matches its JSON Schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHECKED = frozenset(
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema of something else than an object, or with unknown keywords."""
+    """Raise ValueError for a schema that is not for an object, or has unknown keywords."""
     if schema.get("type") != "object":
         raise ValueError("the schema of an answer is that of an object")
     for part in _parts(schema):
@@ -32,7 +32,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def faults(value: Any, schema: Mapping[str, Any], path: str = "the answer") -> Iterator[str]:
-    """Yield what of a value does not keep to the schema; quotes nothing of the value itself."""
+    """Yield the differences of a value from a schema, without quoting the value."""
     kinds = schema.get("type")
     if kinds is not None:
         wanted = [kinds] if isinstance(kinds, str) else list(kinds)
@@ -92,7 +92,7 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[s
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and those inside it."""
+    """Yield a schema and its sub-schemas."""
     yield schema
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     inner += [schema[name] for name in ("items", "additionalProperties") if name in schema]
@@ -102,7 +102,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _among(value: Any, choices: Sequence[Any]) -> bool:
-    """Tell whether a value is one of them; ``True`` is no 1."""
+    """Tell whether a value is one of them; ``True`` is not 1."""
     return any(
         value == choice and isinstance(value, bool) == isinstance(choice, bool)
         for choice in choices
@@ -129,7 +129,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 
 
 VERSION = "2"
-"""Changes whenever answers are read in another way: verdicts read the old way are not reused."""
+"""The version of reading answers: after a change, old cached verdicts are not reused."""
 
 _SHOWN = 5
 # Models that were asked for JSON in the prompt, having no mode for it, often put it into a code
@@ -145,10 +145,10 @@ _THINKING = re.compile(
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered one request with, as it came.
+    """A model's raw answer to one request.
 
-    ``text`` is JSON, if all is well. ``stopped`` says why the model did not come to its end:
-    ``refusal`` or ``truncated``; ``note`` is what it said about that.
+    ``text`` is JSON, normally. ``stopped`` says why the model did not finish: ``refusal`` or
+    ``truncated``; ``note`` is its message about that.
     """
 
     text: str
@@ -162,15 +162,15 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def read_tokens(self) -> int:
-        """All tokens that were read, from a cache or not."""
+        """All input tokens, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 class CallError(Exception):
-    """A request that brought no answer.
+    """A request without an answer.
 
-    ``again`` says whether the same request may succeed later, ``retry_after`` how many seconds the
-    server wants to be left alone.
+    ``again``: whether a retry may succeed; ``retry_after``: how many seconds the server asks to
+    wait.
     """
 
     def __init__(
@@ -189,9 +189,9 @@ class CallError(Exception):
 
 
 class AnswerError(Exception):
-    """An answer that is no verdict: ``kind`` is ``unparsable`` or ``empty``; asking again may help.
+    """An answer that is not a verdict: ``kind`` is ``unparsable`` or ``empty``; a retry may help.
 
-    The message is in our own words alone, and may be shown to the model.
+    The message contains only Baton's text, and may be shown to the model.
     """
 
     def __init__(self, kind: JudgeErrorKind, message: str) -> None:
@@ -201,11 +201,11 @@ class AnswerError(Exception):
 
 
 def read_verdict(said: Said, schema: Mapping[str, Any], canary: str) -> dict[str, Any]:
-    """Return the answer as an object that keeps to the schema.
+    """Return the answer as an object that matches the schema.
 
     Raises:
         CallError: the model refused, or its answer was truncated.
-        AnswerError: it said nothing, or something else than was asked for.
+        AnswerError: it was empty, or not what was requested.
     """
     if said.stopped is not None:
         raise CallError(said.stopped, said.note or _STOPPED[said.stopped])
@@ -213,7 +213,7 @@ def read_verdict(said: Said, schema: Mapping[str, Any], canary: str) -> dict[str
     if not text:
         raise AnswerError("empty", "the answer was empty")
     value = _object(text)
-    # Escapes such as \\u0063anary hide it in the text, and not in the value.
+    # Escapes such as \\u0063anary hide it in the text, but not in the value.
     if canary in text or canary in json.dumps(value):
         leak = "the answer repeats the canary of the instructions: the material may have led it"
         raise AnswerError("unparsable", leak)
@@ -227,8 +227,8 @@ def _without_thinking(text: str) -> str:
     """Drop closed blocks of thinking before the answer.
 
     A block that is not closed stays, and makes the answer unparsable: the model was still thinking,
-    and `<think>{"label": "inside"}` is a label that it considered. So does a block that opens
-    another one, as only one of the two is closed.
+    and `<think>{"label": "inside"}` is a label that it considered. The same applies to nested
+    blocks, as only one of the two is closed.
     """
     start = 0
     while (block := _THINKING.match(text, start)) is not None:
@@ -239,7 +239,7 @@ def _without_thinking(text: str) -> str:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Decode a whole text, in Markdown or not; JSON inside of prose may be a quotation."""
+    """Decode a whole text, maybe in a Markdown code block; JSON inside prose may be a quotation."""
     within = _IN_MARKDOWN.fullmatch(text)
     text = within[1] if within else text
     try:
@@ -255,10 +255,10 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that has a key twice, also with the same value.
+    """Refuse an object with a duplicate key, even with the same value.
 
-    Which of two values counts is not defined, and no encoder writes a key twice: it is two answers
-    in one, or a model that lost its thread. Asking again costs one request.
+    It is undefined which value counts, and no encoder writes a key twice: the text has two answers
+    in one, or the model was confused. A retry costs one request.
     """
     answer = dict(pairs)
     if len(answer) < len(pairs):

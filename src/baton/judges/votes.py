@@ -1,4 +1,4 @@
-"""Several samples of one question: majority of labels, median of numbers, none too many."""
+"""Several samples of one question: majority of labels, median of numbers, no unneeded samples."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from baton.model import Judge, JudgeError, JudgeRequest, JudgeResponse, JudgeUse
 
 Vote = str | float
 Read = Callable[[Mapping[str, Any]], Mapping[str, Vote]]
-"""Reads an answer: what it votes on each question that it answers; booleans are ``"true"``."""
+"""Reads an answer: its vote on each question; booleans are ``"true"``."""
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one question.
 
-    ``counts`` are votes by label, or by number as text. ``tie`` says that as many voted for
-    another label. ``spread`` is the share of votes that are not for the verdict (labels), or the
-    distance from the lowest to the highest (numbers); 0 when all agree.
+    ``counts`` are votes by label, or by number as text. ``tie``: another label has the same number
+    of votes. ``spread`` is the share of votes against the verdict (labels), or the range (numbers);
+    0 when all agree.
     """
 
     value: Vote
@@ -33,10 +33,10 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdicts on all questions of a request, and the answers they are made of.
+    """The verdicts on all questions of a request, and their answers.
 
-    ``planned`` samples may be more than were asked for, as those left could change nothing;
-    ``errors`` are samples that brought no answer.
+    ``planned`` samples may be more than were taken, if the rest could change nothing; ``errors``
+    are samples without an answer.
     """
 
     tallies: dict[str, Tally]
@@ -46,7 +46,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> int:
-        """How many samples were asked for."""
+        """The number of requested samples."""
         return len(self.answers) + len(self.errors)
 
 
@@ -61,16 +61,16 @@ async def poll(
 ) -> Poll:
     """Take samples until the rest can change nothing, at most ``samples`` (else the judge's).
 
-    With ``every_sample`` the rest is asked for anyway: how steady a judge is can't be known
-    from votes that stop when they agree.
+    With ``every_sample`` the rest is taken anyway: a judge's consistency can't be measured with
+    votes that stop when they agree.
 
-    Strings are labels and numbers are on a scale. Of labels with as many votes the first in
-    ``worst_first`` wins. As many samples as may settle it are asked at once, so that no more are
-    asked than one after the other would be. A sample without an answer counts as a vote that is
-    not known: the verdict stands when it could not have changed it.
+    Strings are labels and numbers are on a scale. If labels have equal votes, the first in
+    ``worst_first`` wins. As many samples as may decide are requested at once, so that no more are
+    requested than in sequence. A sample without an answer counts as an unknown vote: the verdict is
+    valid if it could not have changed it.
 
     Raises:
-        JudgeError: too few samples have an answer; the first error there was.
+        JudgeError: too few samples have an answer; it is the first error.
     """
     planned = judge.samples if samples is None else samples
     answers: list[JudgeResponse] = []
@@ -111,7 +111,7 @@ def tally(votes: Sequence[Vote], worst_first: Sequence[str] = ()) -> Tally:
 def judge_use(
     answers: Sequence[JudgeResponse], request: JudgeRequest, model: str | None = None
 ) -> JudgeUse:
-    """Sum up what answers took; a cost that one of them lacks is not known."""
+    """Sum up the usage of answers; the cost is unknown if one of them has none."""
     costs = [answer.cost_usd for answer in answers]
     known_costs = [cost for cost in costs if cost is not None]
     models = dict.fromkeys(answer.model for answer in answers)
@@ -152,7 +152,7 @@ def _median(numbers: Sequence[float]) -> float:
 
 
 def _settled(votes: Sequence[Mapping[str, Vote]], planned: int) -> bool:
-    """Tell whether the votes that are left can change no verdict."""
+    """Tell whether the remaining votes cannot change any verdict."""
     if not votes:
         return planned == 0
     missing = planned - len(votes)
@@ -173,7 +173,7 @@ def _fixed(votes: Sequence[Vote], missing: int) -> bool:
 
 
 def _enough(votes: Sequence[Mapping[str, Vote]], planned: int, missing: int) -> int:
-    """Return the fewest further samples that may settle it: those that agree with one there is."""
+    """Return the least further samples that may decide, if they agree with an existing one."""
     if not votes:
         return min(missing, planned // 2 + 1)
     kinds = {tuple(sorted(vote.items())): vote for vote in votes}

@@ -1,1 +1,1 @@
-"""Recorded moments played again: dispatch cases, conversations, with texts changed."""
+"""Plays recorded moments again: dispatch cases and conversations, maybe with changed texts."""

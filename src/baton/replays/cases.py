@@ -1,4 +1,4 @@
-"""What is played again: dispatches and conversations of recordings, with every tool replaced."""
+"""Cases for replays: dispatches and conversations of recordings, with every tool replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from baton.model.trace import SESSION
 
 Mode = TypeVar("Mode")
 Played = Form | Literal["conversation"]
-"""What is played again of a recording: one dispatch in one of its forms, or all that was said."""
+"""What to play again of a recording: one dispatch in one of its forms, or the conversation."""
 
 
 StatedKey = tuple[str, int, str]
@@ -48,18 +48,18 @@ def dispatch_cases(
     expected: ExpectedHandling | None = None,
     stated: Mapping[StatedKey, ExpectedHandling] | None = None,
 ) -> list[Case]:
-    """Make a case of each dispatch of some traces that can be played again in a form.
+    """Make a case of each dispatch of traces that can be played again in a form.
 
-    Without names, that is every dispatch that somebody made. A ``return`` is not a choice of its
-    own: it closes another dispatch. Where only the order of runs tells of a dispatch, nobody made
-    it that could be asked again.
+    By default, that is every dispatch that an agent made. A ``return`` is not a separate decision:
+    it closes another dispatch. If only the order of runs shows a dispatch, no agent made it that
+    could decide again.
 
     Args:
         traces: the recordings.
-        dispatches: the ids of those that are meant; ``TRACE/ID`` where several traces have one.
+        dispatches: their ids; ``TRACE/ID`` if several traces have one.
         form: how they are played.
-        expected: what should come of each.
-        stated: what should come of some, where ``expected`` says nothing.
+        expected: the expected result of each.
+        stated: the expected results of some, if ``expected`` is not given.
 
     Raises:
         InputError: there is no such dispatch, or none at all.
@@ -86,7 +86,7 @@ def dispatch_cases(
             each.id,
             form=form,
             expected=expected or (stated or {}).get(stated_key(trace, each.id)),
-            # The id of a played trace says nothing, that of its case does.
+            # The id of a played trace is arbitrary; that of its case is not.
             id=f"{trace.case or trace.id}-{each.id}",
         )
         for trace, each in chosen
@@ -95,7 +95,7 @@ def dispatch_cases(
 
 
 def conversation_cases(traces: Sequence[Trace]) -> list[Case]:
-    """Make a case of each trace: its messages, with what tools answered then.
+    """Make a case of each trace: its messages, with the recorded answers of tools.
 
     Raises:
         InputError: a message of the user was not recorded.
@@ -118,7 +118,7 @@ def _conversation(trace: Trace) -> Case:
 
 
 def _answers(trace: Trace) -> Iterator[RecordedAnswer]:
-    """Yield what tools answered; a call that handed work on is an agent's, which plays itself."""
+    """Yield the answers of tools, without calls that made a dispatch: those agents are played."""
     for turn in trace.turns:
         for run in turn.runs:
             for step in run.steps:
@@ -137,7 +137,7 @@ def _answers(trace: Trace) -> Iterator[RecordedAnswer]:
 
 
 def _with_own_ids(cases: list[Case]) -> list[Case]:
-    """Tell cases with one id apart: two recordings may call their dispatches the same."""
+    """Make ids of cases unique: two recordings may have equal dispatch ids."""
     seen: dict[str, int] = {}
     for case in cases:
         times = seen[case.id] = seen.get(case.id, 0) + 1
@@ -147,10 +147,10 @@ def _with_own_ids(cases: list[Case]) -> list[Case]:
 
 
 def in_form(cases: Dataset, form: Played | None) -> list[Case]:
-    """Return the cases of a dataset, those of dispatches in another form where one is asked for.
+    """Return the cases of a dataset, dispatch cases in another form if requested.
 
     Raises:
-        InputError: a case that is of no dispatch has no form.
+        InputError: a case that is not a dispatch case has no form.
     """
     if form is None:
         return list(cases)
@@ -162,7 +162,7 @@ def in_form(cases: Dataset, form: Played | None) -> list[Case]:
         moment = msgspec.structs.replace(case.dispatch, form=form)
         if moment.lacks is not None:
             raise InputError(f"the case `{case.id}` cannot be played as `{form}`: {moment.lacks}")
-        # Stand-ins that were written beside the recording stay, and go before it.
+        # Written stand-ins stay, and override the recording.
         was = answers_of(case.dispatch)
         own = case.stand_ins if case.stand_ins != was else None
         answers = merged(answers_of(moment), own)
@@ -175,13 +175,13 @@ def in_form(cases: Dataset, form: Played | None) -> list[Case]:
 
 
 def safe(case: Case, live_tools: Sequence[str] = ()) -> Case:
-    """Return a case of which no tool runs but those that are named here, whatever the case says.
+    """Return a case in which only the named tools run, whatever the case says.
 
-    Tools are answered by the recording and by what is written; what neither answers is refused.
-    A tool in mock mode is answered also where its key is there.
+    Tools are answered by the recording and by written stand-ins; other calls are refused. A tool in
+    mock mode is also answered if its key is set.
     """
     over = case.stand_ins or StandIns()
-    stand_ins = StandIns(  # anew, so that nothing that lets tools run is taken over
+    stand_ins = StandIns(  # built from scratch, so that nothing that lets tools run is copied
         mode=_not_live(over.mode) or "replay",
         on_unmatched=_not_live(over.on_unmatched),
         tools={name: _safe(each) for name, each in over.tools.items()},
@@ -212,7 +212,7 @@ def _not_live(mode: Mode | None) -> Mode | None:
 
 
 def states_something(case: Case) -> bool:
-    """Tell whether a case says what should happen; a message and how it is sent do not."""
+    """Tell whether a case states expectations; a message and how it is sent are none."""
     bare = ExpectedTurn(input=Content())
     given = ("input", "new_session", "restart")
     names = [name for name in ExpectedTurn.__struct_fields__ if name not in given]

@@ -1,6 +1,6 @@
-"""What is new in a text and may do harm: addresses, commands, names of tools, hidden characters.
+"""Potentially harmful new parts of a text: addresses, commands, names of tools, hidden characters.
 
-A changed prompt may come from a model that read hostile text. A person decides on it, and has to
+A changed prompt may come from a model that read hostile text. A person decides about it, and should
 see these first.
 """
 
@@ -18,14 +18,14 @@ MarkKind = Literal["address", "tool", "command", "hidden characters"]
 
 
 class NewText(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a text did not have before. It may come from hostile text."""
+    """A new part of a text. It may come from hostile text."""
 
     kind: MarkKind
     text: str
 
 
-# What a text tells agents to reach, to call or to run. Each may be meant; but what hostile text
-# smuggles into a prompt is one of these: `send it to https://…`, `call delete_all`, `curl … | sh`.
+# What a text tells agents to reach, call or run. Each may be intended, but hostile text in a prompt
+# uses these: `send it to https://…`, `call delete_all`, `curl … | sh`.
 _ADDRESS = re.compile(
     r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>)\]]+"
     r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
@@ -40,17 +40,17 @@ _COMMAND = re.compile(
     r"|\b(?:drop|truncate)\s+table\b|\bdelete\s+from\b",
     re.IGNORECASE,
 )
-# A name with an underscore, or one that is called: no English word looks like that.
+# A name with an underscore, or a call: no English word looks like that.
 _NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*_\w+(?![\w.])|(?<![\w.])[A-Za-z]\w*(?=\()|`([^`\s]+)`")
 
 
 def new_in(before: str, after: str, tools: Collection[str] = ()) -> list[NewText]:
-    """Return what is in a new text and not in the old one, and may do harm; each once.
+    """Return potentially harmful parts of a new text that the old one does not have, each once.
 
     Args:
-        before: the text as it is.
-        after: the text that is to replace it.
-        tools: the names of tools that are known; other names are found by how they are written.
+        before: the current text.
+        after: the new text.
+        tools: known names of tools; other names are recognised by their spelling.
     """
     return list(_new_in(before, after, tools))
 

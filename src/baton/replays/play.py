@@ -1,12 +1,12 @@
-"""Plays recorded moments again, as they are and with texts changed, and compares case by case.
+"""Plays recorded moments again, unchanged and with changed texts, and compares by case.
 
-:func:`replay` is what a fix is proven with, what an optimiser asks, and what `baton replay` shows::
+:func:`replay` proves fixes, scores candidates of optimisers, and is used by `baton replay`::
 
     moments = Moments(cases, make, plan)
     as_it_is = await replay(moments)
     changed = await replay(moments, {"agent:desk": "You are ..."})
 
-The unchanged play is made once for all changes of the same moments.
+The unchanged play is shared by all changes of the same moments.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from .cases import answered_tools, safe, states_something
 from .seen import Seen, differences, recorded_in, seen_in
 
 MakeProvider = Callable[[Mapping[str, str]], ConfiguredProvider[Any]]
-"""Builds what plays, with some texts changed; a new one each time, not entered yet."""
+"""Builds a provider with changed texts; a new one each time, not entered yet."""
 
 _WORK = ("dispatch", "run", "tool_call")
-"""Units of which a case may have none."""
+"""Units that a case may not have."""
 
 CaseOutcome = Literal["fixed", "broken", "passes", "fails", "no verdict", "error"]
-"""What became of a case. ``fixed``: it fails unchanged, and passes changed in each repeat.
+"""The outcome of a case. ``fixed``: it fails unchanged, and passes changed in each repeat.
 ``broken``: it passes unchanged in each repeat, and fails changed. ``passes`` and ``fails``: both
-sides alike, or there is one side alone. ``no verdict``: nothing says what should have happened.
-``error``: a play of it broke, on either side; it counts in no rate."""
+sides are equal, or there is only one. ``no verdict``: there are no expectations. ``error``: a play
+broke, on either side; it counts in no rate."""
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` of so many cases, and the share with its 95 % interval; ``None`` of no cases."""
+    """``count`` of cases, and the share with its 95 % interval; ``None`` without cases."""
 
     count: int
     of: int
@@ -76,10 +76,10 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayedCase(msgspec.Struct, kw_only=True):
-    """A case in all its plays, each repeat by itself, and what came of it in the recording.
+    """A case with all its plays, each repeat separately, and the recorded result.
 
-    ``differs`` says of each repeat of the side that is judged in what it differs from the
-    recording; an empty text is none. It is ``None`` where the recording does not tell, or the play
+    ``differs`` describes for each repeat of the judged side the difference from the recording; an
+    empty text means none. It is ``None`` if the recording has nothing to compare, or the play
     broke.
     """
 
@@ -95,19 +95,17 @@ class ReplayedCase(msgspec.Struct, kw_only=True):
 
 
 class Replayed(msgspec.Struct, kw_only=True):
-    """What came of playing moments again.
+    """The result of playing moments again.
 
     Args:
-        changes: the texts that were changed; none where they were played as they are.
+        changes: the changed texts; none for an unchanged play.
         cases: each case, in order.
-        fixed: of the cases that fail unchanged, in some repeat at least, those that pass changed in
-            each repeat.
-        broke: of the cases that pass unchanged in each repeat, those that fail changed in some.
-        as_recorded: of the cases whose recording tells, those that the unchanged play repeats in
-            each of its repeats.
-        comparison: the two sides, axis by axis, paired by case; ``None`` without a change, or where
-            no case has a verdict on both.
-        unchanged: the results of playing as it is, with traces and scores.
+        fixed: cases that fail unchanged in at least one repeat, and pass changed in each repeat.
+        broke: cases that pass unchanged in each repeat, and fail changed in some.
+        as_recorded: cases with a comparable recording that each unchanged repeat reproduces.
+        comparison: the two sides by axis, paired by case; ``None`` without a change, or if no case
+            has a verdict on both.
+        unchanged: the results of the unchanged play, with traces and scores.
         changed: the results of playing with the change.
     """
 
@@ -122,14 +120,14 @@ class Replayed(msgspec.Struct, kw_only=True):
 
     @property
     def errors(self) -> list[ReplayedCase]:
-        """The cases of which a play broke."""
+        """The cases with a broken play."""
         return [case for case in self.cases if case.outcome == "error"]
 
     @property
     def status(self) -> Status:
-        """The verdict on the side that was asked for: the changed one, where something is changed.
+        """The verdict on the requested side: the changed one, if something is changed.
 
-        An error outranks a failure; ``skipped`` where no case has a verdict.
+        An error outranks a failure; ``skipped`` if no case has a verdict.
         """
         if self.errors or not self.cases:
             return "error"
@@ -140,20 +138,20 @@ class Replayed(msgspec.Struct, kw_only=True):
 
 
 class Moments:
-    """Cases to play again, and how; what is played unchanged is kept for all changes.
+    """Cases to play again, and how; the unchanged play is kept for all changes.
 
     Args:
-        cases: dispatch cases, conversations (see :mod:`baton.replays.cases`), or any other case. No
-            tool of theirs runs but ``live_tools``.
-        make: builds what plays them, with some texts changed.
-        plan: what scores them.
-        options: repeats, how many at once, the time for a case. ``max_agent_cost`` is for all plays
-            of these moments together.
-        name: of the evaluations.
+        cases: dispatch cases, conversations (see :mod:`baton.replays.cases`), or any other case.
+            Only ``live_tools`` run.
+        make: builds a provider with changed texts.
+        plan: the evaluators.
+        options: repeats, concurrency, the time limit of a case. ``max_agent_cost`` applies to all
+            plays of these moments together.
+        name: the name of the evaluations.
         live_tools: tools that really run.
-        recorded: what was recorded of cases that do not hold it themselves, by id.
-        by_cases: the plan was chosen by what the cases state. One that states nothing can fail by
-            what its record proves, and passing it tells nothing: it has no verdict then.
+        recorded: the recordings of cases that do not contain them, by id.
+        by_cases: the plan was chosen by what the cases state. A case that states nothing can fail
+            by what its record proves, but passing means nothing: it has no verdict then.
     """
 
     def __init__(
@@ -189,21 +187,21 @@ class Moments:
 
     @property
     def of_work(self) -> set[str]:
-        """Evaluators, by name, of single dispatches, runs or calls: without any they are silent."""
+        """Evaluators, by name, of single dispatches, runs or calls: without these they are silent."""
         planned = self.plan.all_evaluators
         return {name for name, each in planned.items() if each.evaluator.unit in _WORK}
 
     async def texts(self) -> dict[str, str]:
-        """Return the texts that may be changed, as they are, by name.
+        """Return the current texts that may be changed, by name.
 
         Raises:
-            InputError: there are none; with what to do.
+            InputError: there are none; says what to do.
         """
         texts, _ = await self.known()
         return texts
 
     async def check(self, changed: Mapping[str, str]) -> list[ChangedText]:
-        """Check changes, and the names of tools that really run, before anything is played.
+        """Check changes and the names of live tools before anything is played.
 
         Raises:
             InputError: there is no such text or tool, or a text breaks something.
@@ -216,7 +214,7 @@ class Moments:
         return changes_of(texts, changed, tools)
 
     async def play(self, changed: Mapping[str, str]) -> Evaluation:
-        """Play and score all cases with some texts changed; the unchanged play is made once."""
+        """Play and score all cases with changed texts; the unchanged play is done once."""
         if not changed and self._unchanged is not None:
             return self._unchanged
         played = await self._play(changed, self.dataset, lambda _: None)
@@ -227,9 +225,9 @@ class Moments:
     async def play_some(
         self, changed: Mapping[str, str], cases: Collection[str], on_result: OnResult
     ) -> Sequence[CaseResult]:
-        """Play and score some of the cases, by id, with some texts changed; nothing is kept.
+        """Play and score some of the cases, by id, with changed texts; nothing is kept.
 
-        ``on_result`` is told each result when it is there.
+        ``on_result`` is called with each result.
         """
         chosen = [case for case in self.dataset if case.id in cases]
         dataset = Dataset(chosen, name=self.dataset.name)
@@ -250,9 +248,9 @@ class Moments:
         return played
 
     def scored(self) -> dict[int, CaseResult]:
-        """Score what was recorded of dispatch cases, by their places; made once.
+        """Score the recordings of dispatch cases, by their places; done once.
 
-        No judge is asked about it: where the plan needs one, there is nothing.
+        No judge is called: if the plan needs one, the result is empty.
         """
         if self._scored is None:
             moments = [case for case in self.cases if case.dispatch is not None]
@@ -282,9 +280,9 @@ class Moments:
 
 
 async def replay(moments: Moments, changed: Mapping[str, str] | None = None) -> Replayed:
-    """Play moments again, as they are and with texts changed, and compare the two case by case.
+    """Play moments again, unchanged and with changed texts, and compare both by case.
 
-    Every tool is answered from the recording; a play that asks for another one is an error, which
+    Every tool is answered from the recording; if a play calls another one, that is an error that
     names the tool. The two sides are played one after the other; repeats of a case stay together.
 
     Args:
@@ -307,7 +305,7 @@ async def texts_of(provider: ConfiguredProvider[Any]) -> tuple[dict[str, str], s
     """Return the components of a provider that is not entered yet, and the names of its tools.
 
     Raises:
-        InputError: it has none that can be changed; with what to do.
+        InputError: it has none that can be changed; says what to do.
     """
     async with entered(provider):
         try:
@@ -419,7 +417,7 @@ def _outcome(unchanged: Sequence[Seen], changed: Sequence[Seen] | None) -> CaseO
 
 
 def _as_recorded(case: ReplayedCase) -> bool | None:
-    """Tell whether every unchanged repeat did what was recorded; ``None`` where one cannot tell."""
+    """Tell whether every unchanged repeat did what was recorded; ``None`` if unknown."""
     assert case.recorded is not None  # noqa: S101 - the caller has looked
     found = [differences(case.recorded, each) for each in case.unchanged]
     if any(text is None for text in found):

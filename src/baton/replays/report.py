@@ -27,7 +27,7 @@ STYLES = {
 
 
 def print_replayed(replayed: Replayed, out: IO[str], *, limit: int) -> None:
-    """Print what came of a replay; at most ``limit`` cases, those that say most first."""
+    """Print the result of a replay; at most ``limit`` cases, the most informative first."""
     console = console_for(out)
     repeats = max((len(case.unchanged) for case in replayed.cases), default=1)
     forms = Counter(case.form for case in replayed.cases)
@@ -61,7 +61,7 @@ def print_replayed(replayed: Replayed, out: IO[str], *, limit: int) -> None:
 
 
 def summary(replayed: Replayed) -> list[str]:
-    """Say in lines what a replay comes to."""
+    """Return the summary lines of a replay."""
     lines = []
     if replayed.as_recorded.of:
         lines.append(f"unchanged, {replayed.as_recorded} do what was recorded")
@@ -85,7 +85,7 @@ def summary(replayed: Replayed) -> list[str]:
 
 
 def plain_replayed(replayed: Replayed) -> dict[str, Any]:
-    """Return what came of a replay as plain data, without the traces."""
+    """Return the result of a replay as plain data, without the traces."""
     comparison = replayed.comparison
     return {
         "status": replayed.status,
@@ -111,7 +111,7 @@ def plain_replayed(replayed: Replayed) -> dict[str, Any]:
 
 
 def _plays(plays: list[Seen], form: str) -> str:
-    """Show what the repeats of a case did: each kind once, with how often."""
+    """Show what the repeats of a case did: each kind once, with its count."""
     counts = Counter(_play(each, form) for each in plays)
     if len(counts) == 1:
         return next(iter(counts))

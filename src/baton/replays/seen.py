@@ -1,4 +1,4 @@
-"""What a play of a moment shows, in the words of its form, and in what it differs from another."""
+"""What a play of a moment shows for its form, and how it differs from another play."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from baton.model import Case, CaseResult, DispatchCase, Message, Status, ToolCal
 from baton.model.views import agent_chain, index_of
 
 _LONGEST = 2_000
-"""Characters of a text that a report holds; the traces have all of it."""
+"""The most characters of a text in a report; the traces have all of it."""
 
 
 class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One playing of a case, or the recording of it.
+    """One play of a case, or its recording.
 
     Args:
-        status: of the case; ``skipped`` where nothing says what should have happened.
+        status: of the case; ``skipped`` if there are no expectations.
         error: why the play broke.
-        to: of a decision, whom work was handed to; of a conversation, its agents in order.
-        prompts: of a decision, what they were told.
-        answer: what was said in the end; ``None`` where nothing was, or it is not known.
+        to: for a decision, the receivers; for a conversation, its agents in order.
+        prompts: for a decision, their prompts.
+        answer: the final answer; ``None`` if there is none, or it is unknown.
         tools: the names of the tools that were called.
         failed: each evaluator that failed, with its reason.
     """
@@ -34,7 +34,7 @@ class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def seen_in(case: Case, result: CaseResult) -> Seen:
-    """Return what one playing of a case shows."""
+    """Return what one play of a case shows."""
     seen = Seen(status=result.status, error=result.error)
     seen.failed = _failed(result)
     if result.trace is not None and result.trace.turns:
@@ -68,10 +68,10 @@ def _read(case: Case, trace: Trace, seen: Seen) -> None:
 
 
 def recorded_in(case: Case, scored: CaseResult | None = None) -> Seen | None:
-    """Return what was recorded of a moment, with its verdict; ``None`` where the case is of none.
+    """Return the recording of a moment, with its verdict; ``None`` for any other case.
 
-    ``scored`` is the recording's own result. Of a decision it is the one dispatch that the case is
-    of, though others may have been made with it.
+    ``scored`` is the recording's own result. For a decision it is only the case's dispatch, though
+    others may have been made with it.
     """
     moment = case.dispatch
     if moment is None:
@@ -94,9 +94,9 @@ def recorded_in(case: Case, scored: CaseResult | None = None) -> Seen | None:
 
 
 def _answer_in(moment: DispatchCase) -> str | None:
-    """Return the answer of the sender as the record has it: of its run, or of the whole turn.
+    """Return the recorded answer of the sender: of its run, or of the whole turn.
 
-    Not every source tells what agents said on the way; the answer to the user it mostly does.
+    Not every source records intermediate messages; the answer to the user mostly is.
     """
     if moment.record is None or moment.at is None:
         return None
@@ -112,7 +112,7 @@ def _answer_in(moment: DispatchCase) -> str | None:
 
 
 def tells(recorded: Seen | None) -> bool:
-    """Tell whether a recording has something to compare a play with."""
+    """Tell whether a recording has something to compare with."""
     return recorded is not None and (recorded.to is not None or recorded.answer is not None)
 
 
@@ -133,9 +133,9 @@ def _last_said(messages: list[Message]) -> str | None:
 
 
 def differences(recorded: Seen, played: Seen) -> str | None:
-    """Say in what a play differs from the recording; empty where it does not.
+    """Describe how a play differs from the recording; empty if it does not.
 
-    White space does not count. ``None`` for a play that broke, and a recording that does not tell.
+    White space does not count. ``None`` for a broken play, and a recording with nothing to compare.
     """
     if played.status == "error" or not tells(recorded):
         return None

@@ -1,4 +1,4 @@
-"""Steps of a run in the order in which the work went on, each in one line of words."""
+"""Steps of runs in the order of the work, each in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from baton.model.views import TraceIndex, indexed
 
 
 class Place(NamedTuple):
-    """A step, or a run, in the order in which the work went on."""
+    """A step, or a run, in the order of the work."""
 
     order: int
     run: AgentRun
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 def places_of(trace: Trace) -> dict[str, Place]:
-    """Number runs and steps in the order in which the work went on: a run's inside of its call."""
+    """Number runs and steps in the order of the work: a run's steps inside its call."""
     places: dict[str, Place] = {}
     with indexed(trace) as index:
         for first in index.runs.values():
@@ -36,7 +36,7 @@ def places_of(trace: Trace) -> dict[str, Place]:
 
 
 def _walk(index: TraceIndex, run: AgentRun, places: dict[str, Place]) -> Iterator[AgentRun]:
-    """Number a run and its steps; yields, between these, the runs that a step set to work."""
+    """Number a run and its steps; yields, between these, the runs that a step started."""
     places[run.id] = Place(len(places), run, None)
     for step in run.steps:
         places[step.id] = Place(len(places), run, step)
@@ -45,7 +45,7 @@ def _walk(index: TraceIndex, run: AgentRun, places: dict[str, Place]) -> Iterato
 
 
 class Shown(NamedTuple):
-    """A step as one line: whose it is, and what was said, called or handed over."""
+    """A step as one line: its agent, and what was said, called or handed over."""
 
     agent: str
     run: AgentRun
@@ -53,7 +53,7 @@ class Shown(NamedTuple):
 
 
 def shown_steps(trace: Trace) -> dict[str, Shown]:
-    """Return what happened, by the id of the step, in its order."""
+    """Return the lines by step id, in order."""
     results = {
         made.id: made.result for turn in trace.turns for made in turn.dispatches if made.result
     }
@@ -64,7 +64,7 @@ def shown_steps(trace: Trace) -> dict[str, Shown]:
         if isinstance(step, Said):
             text = ("thought: " if step.thought else "said: ") + step.content.plain()
         elif isinstance(step, ToolCall):
-            # A call that hands work over is shown by its `HandedOff`.
+            # A call that makes a dispatch is shown by its `HandedOff`.
             if step.dispatch is not None:
                 continue
             result = step.result.plain() if step.result is not None else step.error or step.status

@@ -1,1 +1,1 @@
-"""Running an evaluation: traces meet cases, evaluators score them."""
+"""Running an evaluation: match traces with cases, and score them with evaluators."""

@@ -1,4 +1,4 @@
-"""How far a judge and people agree: labels brought to what was judged, and the figures of it."""
+"""How far a judge and people agree: match labels with judged things, and compute figures."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from .judged_subjects import JudgedThing, terms_of
 class People(msgspec.Struct, frozen=True, kw_only=True):
     """The opinion of the majority on each thing.
 
-    ``disputed`` things have several labels and no majority. ``agreement`` is the share of pairs
-    of people who say the same of the same thing; ``None`` where nothing is labelled twice.
+    ``disputed`` things have several labels and no majority. ``agreement`` is the share of pairs of
+    people with the same label for the same thing; ``None`` if nothing is labelled twice.
     """
 
     opinions: Mapping[Key, Opinion]
@@ -59,10 +59,10 @@ def placed(
     things: Iterable[JudgedThing],
     renames: Mapping[str, str] | None = None,
 ) -> dict[Key, list[Label]]:
-    """Find what each label is about; cases call recorded agents by their ``renames``.
+    """Find the subject of each label; cases call recorded agents by their ``renames``.
 
     Raises:
-        InputError: labels of what is not there, or of what they do not tell apart; all of them.
+        InputError: lists all labels with a missing or ambiguous subject.
     """
     by_trace: dict[str, dict[str, JudgedThing]] = {}
     by_case: dict[str, dict[Key, JudgedThing]] = {}
@@ -94,10 +94,10 @@ def placed(
 
 
 def people(labelled: Mapping[Key, Sequence[Label]], terms: Terms) -> People:
-    """Make one opinion of the labels of each thing.
+    """Combine the labels of each thing into one opinion.
 
     Raises:
-        InputError: labels that the rubric does not have; all of them.
+        InputError: lists all labels that the rubric does not have.
     """
     every = _opinions(labelled, terms)
     opinions: dict[Key, Opinion] = {}
@@ -169,14 +169,14 @@ def _opinions(labelled: Mapping[Key, Sequence[Label]], terms: Terms) -> dict[Key
 
 
 def _compared(opinion: Opinion, scheme: Scheme, terms: Terms) -> Opinion:
-    """Return an opinion so that `correct` and `passed` count as the same where that is compared."""
+    """Return an opinion in which `correct` and `passed` are the same."""
     if scheme == "verdicts" and opinion.label in terms.labels:
         return Opinion(label=people_class(opinion, scheme, terms))
     return opinion
 
 
 def _hint(word: str, known: Collection[str]) -> str:
-    """Word a hint as elsewhere, but do not name very many."""
+    """Return a hint as elsewhere, but with few names."""
     if len(known) > 10 and not nearest(word, known):
         return f"there are {len(known)}"
     return suggestion(word, known)
@@ -188,7 +188,7 @@ PEOPLE, MAJORITY = "people", "majority"
 class JudgeReport(msgspec.Struct, frozen=True, kw_only=True):
     """One judge over the labelled items.
 
-    ``left_out`` counts the labelled items without a verdict of this judge, by why.
+    ``left_out`` counts the labelled items without a verdict of this judge, by reason.
     """
 
     model: str
@@ -200,8 +200,8 @@ class JudgeReport(msgspec.Struct, frozen=True, kw_only=True):
 class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     """A rubric, its judges, and how they and people compare.
 
-    ``people`` is how far people agree among themselves, ``disputed`` how many items they have no
-    majority on. ``together`` compares every two raters.
+    ``people`` is how far people agree with each other, ``disputed`` the number of items without a
+    majority. ``together`` compares each pair of raters.
     """
 
     rubric: str
@@ -215,7 +215,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_evidence(self) -> bool:
-        """Whether there are labels enough to speak of every judge."""
+        """Whether there are enough labels for every judge."""
         return bool(self.judges) and all(one.quality.is_evidence for one in self.judges)
 
 
@@ -226,14 +226,14 @@ def calibration_report(
     turned: Mapping[str, Sequence[JudgedThing]] | None = None,
     renames: Mapping[str, str] | None = None,
 ) -> CalibrationReport:
-    """Compare every model that gave verdicts with people, and with one another.
+    """Compare every model that gave verdicts with people, and with each other.
 
-    ``turned`` has the verdicts of models on the same things asked in reverse order, ``renames``
-    what cases call recorded agents.
+    ``turned`` has the models' verdicts on the same things in reverse order, ``renames`` the cases'
+    names for recorded agents.
 
     Raises:
-        InputError: labels of what was not judged, or that the rubric does not have; two verdicts
-            of one model on the same thing; no verdict of any judge.
+        InputError: labels of things that were not judged, or that the rubric does not have; two
+            verdicts of one model on the same thing; no verdict of any judge.
     """
     terms = terms_of(evaluator)
     by_model: dict[str, dict[Key, JudgedThing]] = {}
@@ -270,7 +270,7 @@ def calibration_report(
         if labels
         else [],
         together=[
-            pair  # a majority is left out beside those it is made of
+            pair  # the majority is not compared with its own members
             for pair in together(raters)
             if MAJORITY not in (pair.first, pair.second) or PEOPLE in (pair.first, pair.second)
         ],
@@ -279,9 +279,9 @@ def calibration_report(
 
 
 def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[str]:
-    """Store what each judge's calibration says; return notes on earlier ones that say more.
+    """Store each judge's calibration; return notes on earlier ones with more evidence.
 
-    Those stay: a quick look at a few labels does not replace the evidence of many.
+    Those are kept: a few labels do not replace the evidence of many.
     """
     notes = []
     for one in report.judges:
@@ -318,7 +318,7 @@ def _report(
         for key, opinion in of_people.opinions.items()
         if key in verdicts
     ]
-    # The models that were asked where this one answered.
+    # The models that were called when this one answered.
     asked = {None, model, *(thing.asked for thing in verdicts.values())}
     why = {
         thing.key: _reason(thing)
@@ -353,7 +353,7 @@ def _raters(
     scheme: Scheme,
     terms: Terms,
 ) -> dict[str, dict[Key, str]]:
-    """Return the class that people and each judge put the things in."""
+    """Return the class that people and each judge assigned to things."""
     raters: dict[str, dict[Key, str]] = {}
     for model, things in by_model.items():
         pairs = ((key, judge_class(_verdict(thing), scheme)) for key, thing in things.items())
@@ -389,7 +389,7 @@ DISAGREE, SPLIT, REST = range(3)
 
 
 class ToLabel(NamedTuple):
-    """One thing to label; ``why`` it comes when it does is ``DISAGREE``, ``SPLIT`` or ``REST``."""
+    """One thing to label; ``why`` explains its position: ``DISAGREE``, ``SPLIT`` or ``REST``."""
 
     subject: Subject
     why: int
@@ -406,10 +406,10 @@ def to_label(
     context: EvalContext,
     things: Sequence[JudgedThing] = (),
 ) -> list[ToLabel]:
-    """Return what a rubric is about in some traces: first where judge and findings disagree.
+    """Return the subjects of a rubric in traces: first those where judge and findings disagree.
 
-    Then come those on which the samples of the judge differ, then all others; each in the order
-    of the evaluation.
+    Then come those where the judge's samples differ, then all others; all in the order of the
+    evaluation.
     """
     verdicts = {thing.key: thing for thing in things}
     things_to_label = [
@@ -432,7 +432,7 @@ def _order(subject: Subject, evaluator: Judged, verdicts: Mapping[Key, JudgedThi
 
 
 def _proven(subject: Subject, evaluator: Judged) -> bool | None:
-    """Tell what the findings that the rubric names say: fine, not fine, or nothing."""
+    """Return the result of the rubric's findings: fine, not fine, or nothing."""
     if subject.dispatch is None:
         return None
     answers = list(answers_of(evaluator.rubric, subject).values())

@@ -1,4 +1,4 @@
-"""Where results go while they come, and what they sum up to."""
+"""Collects results as they arrive, and sums them up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tally:
     """Counts of cases and scores, and the verdict over all of them."""
 
     def __init__(self, plan: Plan, planned: int | None = None) -> None:
-        """Count results; ``planned`` is how many there have to be in the end."""
+        """Count results; ``planned`` is the final number."""
         self._planned = planned
         self.evaluators = {
             name: EvaluatorCounts(
@@ -77,7 +77,7 @@ class Tally:
                 self._why.setdefault(score.evaluator, score.reason)
 
     def add_row(self, row: IndexRow, reasons: Mapping[str, str]) -> None:
-        """Count a result that was written before, or by another process.
+        """Count a result that was written earlier, or by another process.
 
         ``reasons`` says, by evaluator, why it scored nothing.
         """
@@ -96,15 +96,15 @@ class Tally:
             self._why.setdefault(name, reason)
 
     def lacks_reason(self, row: IndexRow) -> bool:
-        """Tell whether a row has a score without a value of whose evaluator no reason is known."""
+        """Tell whether a row has a score without a value or a known reason of its evaluator."""
         return any(one.value is None and one.evaluator not in self._why for one in row.scores)
 
     def excuse(self) -> None:
-        """Let planned cases that were not run be no problem: somebody asked to stop."""
+        """Do not report planned cases that were not run: the run was stopped on request."""
         self._planned = None
 
     def take_back(self, earlier: IndexRow) -> None:
-        """Count a result no more."""
+        """Remove a result."""
         self.cases[earlier.status] -= 1
         self.routing.add(earlier.routing, -1)
         self.efficiency.add(earlier.efficiency, -1)
@@ -116,19 +116,19 @@ class Tally:
             self.evaluators[score.evaluator].add(score.status, -1)
 
     def _fail(self, places: Sequence[FailedAt], by: int = 1) -> None:
-        """Count failures, in memory that does not grow with the names in hostile traces."""
+        """Count failures, in memory that is bounded for hostile traces."""
         for at in places:
             is_counted = at in self._failed_at or len(self._failed_at) < _PLACES
             self._failed_at[at if is_counted else FailedAt(at.evaluator)] += by
 
     def look_first(self) -> list[str]:
-        """Say where most failures are, when few cases passed; nothing otherwise.
+        """Say where most failures are if few cases passed; otherwise nothing.
 
-        A pass rate that is so low is seldom many faults: it is one agent or one dispatch, or an
+        Such a low pass rate rarely has many causes: mostly it is one agent or one dispatch, or an
         evaluator that does not fit these agents.
         """
         passed, scored = self.cases["passed"], self.cases["passed"] + self.cases["failed"]
-        failed = +self._failed_at  # without what was taken back
+        failed = +self._failed_at  # without removed results
         if scored < _FEW or passed >= _LOW * scored or not failed:
             return []
         (evaluator, count), *_ = _most(failed, lambda at: at.evaluator)
@@ -147,7 +147,7 @@ class Tally:
         return [advice]
 
     def problems(self, decision: Decision = NOTHING) -> list[str]:
-        """Say what could not be evaluated as asked; errors that a gate allows are none."""
+        """Say what could not be evaluated as requested, without errors that a gate allows."""
         problems = []
         total = sum(self.cases.values())
         if self.cases["error"] and not decision.on_errors:
@@ -177,7 +177,7 @@ class Tally:
     def status(self, decision: Decision = NOTHING) -> Literal["passed", "failed", "error"]:
         """Return the verdict: an error outranks a failure.
 
-        Where the gate says how many cases may fail, failed cases count there only.
+        If the gate says how many cases may fail, failed cases count only there.
         """
         if self.problems(decision):
             return "error"
@@ -186,16 +186,16 @@ class Tally:
 
 
 _LOW = 0.7
-"""A pass rate from which on nobody has to be told where to begin."""
+"""The pass rate from which no hint is needed."""
 _PLACES = 1000
 _FEW = 3
-"""Of fewer cases everybody looks at each."""
+"""With fewer cases, users look at each one anyway."""
 
 
 def _most(
     failed: Counter[FailedAt], what: Callable[[FailedAt], str | None]
 ) -> list[tuple[str, int]]:
-    """Count by something, the most frequent first, and by name where several are as frequent."""
+    """Return the most frequent items first, then by name."""
     counts: Counter[str] = Counter()
     for at, count in failed.items():
         name = what(at)
@@ -205,14 +205,14 @@ def _most(
 
 
 class Results(Protocol):
-    """Takes results in any order; the last one of a case and repeat counts."""
+    """Accepts results in any order; the last one of a case and repeat counts."""
 
     def add(self, result: CaseResult) -> None:
-        """Take one result."""
+        """Add one result."""
 
 
 class FolderResults:
-    """Writes each result at once, and the verdict when it is left."""
+    """Writes each result at once, and the verdict at the end."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class FolderResults:
         planned: int | None = None,
         kept: Kept | None = None,
     ) -> None:
-        """Take what a folder holds already from ``kept``."""
+        """Take a folder's existing results from ``kept``."""
         self._plan = plan
         self._writer = writer
         self._tally = Tally(plan, planned)
@@ -265,15 +265,15 @@ class FolderResults:
         self._tally.add(result)
 
     def add_written(self, result: Encoded, reasons: Mapping[str, str]) -> None:
-        """Write and count a result that another process scored, whose case has no earlier one."""
+        """Write and count a result from another process; its case has no earlier one."""
         self._tally.add_row(self._writer.write_encoded(result), reasons)
 
     def see(self, agents: Mapping[str, AgentCard]) -> None:
-        """Take up the agents of a trace that another process read."""
+        """Add the agents of a trace that another process read."""
         self._tally.agents.add(agents)
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
-        """Take notes for the report; one that ``stopped`` does not lack what was not run."""
+        """Add notes for the report; with ``stopped``, cases that were not run are no problem."""
         self._notices += notes
         if stopped:
             self._tally.excuse()
@@ -308,12 +308,12 @@ class MemoryResults:
         self._last[result.position, result.repeat] = result
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
-        """Take notes for the report; one that ``stopped`` does not lack what was not run."""
+        """Add notes for the report; with ``stopped``, cases that were not run are no problem."""
         self._notices += notes
         self._stopped = self._stopped or stopped
 
     def evaluation(self, name: str, notices: Sequence[str] = ()) -> Evaluation:
-        """Sum up; results come in the order of the dataset, the repeats of a case together."""
+        """Sum up; results are in the order of the dataset, repeats of a case together."""
         tally = Tally(self._plan, None if self._stopped else self._planned)
         for result in self._last.values():
             tally.add(result)
@@ -343,7 +343,7 @@ class MemoryResults:
 def _decided(
     plan: Plan, rows: Callable[[], Iterable[IndexRow]], provenance: Provenance
 ) -> Decision:
-    """Decide by the gate, where there is one: what that takes is loaded for it alone."""
+    """Decide by the gate, if there is one; its modules are imported only for that."""
     if not plan.gate:
         return NOTHING
     from baton.gate.decide import decide

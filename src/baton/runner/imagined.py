@@ -1,7 +1,7 @@
-"""Answers that an LLM makes up for tools: the question to it, and what its answer says.
+"""Answers for tools that an LLM makes up: the request, and how its answer is read.
 
-It is asked by the client of judges, with their cache, prices and limits. All that the agents under
-test wrote is fenced, and bounded in size.
+It is called through the client of judges, with their cache, prices and limits. All text of the
+agents under test is fenced, and limited in size.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _ANSWER = {
     "required": ["result", "failed"],
     "additionalProperties": False,
 }
-# Sizes in characters. A play may have hundreds of calls with answers of whole pages: what came last
-# counts most for what holds now, so that the oldest are left out first.
+# Sizes in characters. A play may have hundreds of calls with answers of whole pages: the latest
+# ones matter most for the current state, so the oldest are left out first.
 _LONGEST_CALL = 2_000
 _ALL_CALLS = 20_000
 _LONGEST_WORLD = 20_000
 
 
 def imagining_by(judge: Judge) -> AbstractContextManager[None]:
-    """Have a judge's model answer for tools in what is played within the block."""
+    """Let a judge's model answer for tools in plays inside the block."""
 
     async def close() -> None:
-        ending = getattr(judge, "close", None)  # a judge of the user's own may have none
+        ending = getattr(judge, "close", None)  # a user's own judge may have none
         if ending is not None:
             await ending()
 
@@ -110,7 +110,7 @@ def _json(value: Any) -> str:
 
 
 def _value(text: str) -> Any:
-    """Return an answer as data where it is JSON, else as the text that it is."""
+    """Return an answer as data if it is JSON, else as text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a judge said of single things, and asking it about what has a label."""
+"""A judge's verdicts on single things, and asking it about labelled ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from baton.store import StoredEvaluation
 
 
 class Shown(NamedTuple):
-    """The place of a thing in its trace, from 1, and how many characters a judge is shown of it."""
+    """The place of a thing in its trace, from 1, and the number of characters shown to a judge."""
 
     position: int
     length: int | None
@@ -38,10 +38,10 @@ class Shown(NamedTuple):
 class JudgedThing(msgspec.Struct, frozen=True, kw_only=True):
     """One score of a rubric, about one thing in one trace.
 
-    ``model`` is ``None`` when no judge answered: findings or a distilled judge did (``settled``),
-    or something went wrong (``trouble``, and ``why``). ``asked`` is the model that was asked first,
-    where that is known. ``agent`` is who the thing was given to. ``position`` counts from 1 in its
-    trace, ``length`` the characters that were judged.
+    ``model`` is ``None`` if no judge answered: findings or a distilled judge did (``settled``), or
+    something went wrong (``trouble``, and ``why``). ``asked`` is the model that was called first,
+    if known. ``agent`` is the thing's receiver. ``position`` counts from 1 in its trace, ``length``
+    is the number of judged characters.
     """
 
     trace: str
@@ -75,7 +75,7 @@ class JudgedThing(msgspec.Struct, frozen=True, kw_only=True):
 def of_scores(
     trace: Trace, case_id: str, scores: Iterable[Score], shown: Mapping[str, Shown]
 ) -> list[JudgedThing]:
-    """Return what the scores of one trace say, those about nothing left out."""
+    """Return the scores of one trace, without those about no subject."""
     singles = [single for score in scores for single in _singles(score)]
     return _things(trace.id, case_id, singles, shown)
 
@@ -85,9 +85,9 @@ def of_evaluation(
     rubric: str,
     shown: Mapping[str, Mapping[str, Shown]] | None = None,
 ) -> list[JudgedThing]:
-    """Return what the scores of a rubric say in a stored evaluation.
+    """Return the scores of a rubric in a stored evaluation.
 
-    ``shown`` has, by the id of the trace, what a judge was shown of each thing.
+    ``shown`` has, by trace id, what a judge was shown of each thing.
     """
     things: list[JudgedThing] = []
     for result in evaluation:
@@ -100,7 +100,7 @@ def of_evaluation(
 
 
 def judged_types(evaluation: StoredEvaluation) -> list[str]:
-    """Return the rubrics that an evaluation was judged by, in the order they come."""
+    """Return the rubrics of an evaluation, in order."""
     types: dict[str, None] = {}
     for result in evaluation:
         for score in result.scores:
@@ -110,7 +110,7 @@ def judged_types(evaluation: StoredEvaluation) -> list[str]:
 
 
 def trace_id(result: CaseResult) -> str | None:
-    """Return the id of the trace that a result holds or points at."""
+    """Return the id of the trace that a result holds or refers to."""
     held = result.trace or result.recorded
     return None if held is None else held.id
 
@@ -121,10 +121,10 @@ class _Single(NamedTuple):
 
 
 def _singles(score: Score) -> Iterator[_Single]:
-    """Yield a score, or the several that it sums up.
+    """Yield a score, or those that it sums up.
 
     Raises:
-        InputError: its details are not those of a rubric: somebody made them up.
+        InputError: its details are not those of a rubric: the file is forged.
     """
     try:
         details = details_of(score)
@@ -192,7 +192,7 @@ def judged(evaluator: Evaluator) -> Judged:
 
 
 def terms_of(evaluator: Judged) -> Terms:
-    """Return what a rubric answers with; several verdicts in one answer have a mean, no label."""
+    """Return the scale of a rubric; several verdicts in one answer have a mean, no label."""
     rubric = evaluator.rubric
     whole = rubric.answer.each is None and rubric.answer.claims is None
     names = (rubric.answer.labels or {}) if whole else {}
@@ -212,7 +212,7 @@ def terms_of(evaluator: Judged) -> Terms:
 def things_of(
     evaluator: Judged, trace: Trace, case: Case | None, context: EvalContext
 ) -> list[JudgedThing]:
-    """Return what of a trace may be judged, before it is."""
+    """Return the subjects of a trace that may be judged."""
     return [
         JudgedThing(
             trace=trace.id,
@@ -227,21 +227,21 @@ def things_of(
 
 
 def case_id(trace: Trace, case: Case | None) -> str:
-    """Return the id of the case of a trace; without one, what the trace says."""
+    """Return the id of a trace's case; without a case, the trace's own value."""
     return case.id if case is not None else trace.case or trace.id
 
 
 class Chosen(Judged):
     """Judges only things that are ``wanted``, by the ids of their trace and their own.
 
-    Every sample is asked for, so that it shows how far the judge agrees with itself.
+    All samples are taken, to show how far the judge agrees with itself.
     """
 
     __slots__ = ("wanted",)
     every_sample: ClassVar[bool] = True
 
     def __init__(self, evaluator: Judged, wanted: Set[Key], more: Mapping[str, Any]) -> None:
-        """Take an evaluator, and options that replace some of its own."""
+        """Take an evaluator, and options that override some of its own."""
         options = {**msgspec.to_builtins(evaluator.options), **more}
         super().__init__(evaluator.shape, evaluator.name, options)
         self.wanted = wanted
@@ -251,24 +251,24 @@ class Chosen(Judged):
         return self.__class__(self, self.wanted, override)
 
     def subjects(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Subject]:
-        """Return what is wanted of a trace."""
+        """Return the wanted subjects of a trace."""
         every = super().subjects(trace, case, context)
         return [one for one in every if (trace.id, one.id) in self.wanted]
 
 
 def chosen(evaluator: Judged, wanted: Set[Key], samples: int | None = None) -> Chosen:
-    """Return it so that the judge itself is asked about what is wanted, one thing at a time."""
+    """Return a copy that asks the judge itself about the wanted things, one at a time."""
     more = {} if samples is None else {"samples": samples}
     return Chosen(evaluator, wanted, {"cascade": False, "report": "each", **more})
 
 
 def with_model(evaluator: Chosen, model: str) -> Chosen:
-    """Return it so that another model is asked."""
+    """Return a copy that uses another model."""
     return evaluator.with_options({"judge": {**evaluator.options.judge, "model": model}})
 
 
 def with_reversed_order(evaluator: Chosen) -> Chosen:
-    """Return it with its labels, and what it is shown, in reverse order."""
+    """Return a copy with its labels and material in reverse order."""
     rubric = evaluator.rubric
     answer: dict[str, Any] = msgspec.to_builtins(rubric.answer)
     for part in ("choices", "scale", "each", "claims"):
@@ -290,7 +290,7 @@ async def ask(
     judge: Judge,
     context: EvalContext,
 ) -> list[JudgedThing]:
-    """Let a judge give its verdicts on everything in some traces that a rubric is about."""
+    """Get a judge's verdicts on all subjects of a rubric in traces."""
     context = msgspec.structs.replace(context, judge=judge)
 
     async def one(trace: Trace, case: Case | None) -> list[JudgedThing]:
@@ -306,7 +306,7 @@ async def ask(
 def shown_of(
     evaluator: Judged, trace: Trace, case: Case | None, context: EvalContext
 ) -> dict[str, Shown]:
-    """Return what a judge is shown of each thing, by its id; places are those in the trace."""
+    """Return what a judge is shown of each thing, by id; places are those in the trace."""
     everything = Judged.subjects(evaluator, trace, case, context)
     places = {subject.id: place for place, subject in enumerate(everything, 1)}
     return {

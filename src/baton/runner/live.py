@@ -1,4 +1,4 @@
-"""Playing the cases of a dataset against a provider, several at once, and where the results go."""
+"""Playing the cases of a dataset against a provider, several at once, and collecting results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OnResult = Callable[[CaseResult], None]
 
 
 def notices_of(provider: Provider) -> list[str]:
-    """Return what every report on this provider has to say."""
+    """Return the notices for every report on this provider."""
     notice = provider.notice if isinstance(provider, ProviderWithNotice) else None
     return [notice] if notice else []
 
@@ -42,8 +42,8 @@ def check_playable(plan: Plan, provider: Provider, dataset: Dataset) -> None:
     """Check before anything runs that a provider can play the cases.
 
     Raises:
-        InputError: options that cases may not override or that are wrong, and cases that need of
-            sessions or of a server what the provider does not have.
+        InputError: options that are wrong or that cases may not override, and cases that need
+            features of sessions or servers that the provider does not have.
     """
     check_overrides(plan, dataset)
     check_sessions(provider, dataset)
@@ -59,7 +59,7 @@ async def evaluate_in_memory(
 ) -> Evaluation:
     """Play and score a dataset, and keep all results, in the order of the dataset.
 
-    ``on_result`` is told each result when it is there.
+    ``on_result`` is called with each result.
     """
     plan = _priced(plan, options)
     check_playable(plan, provider, dataset)
@@ -73,11 +73,11 @@ async def evaluate_in_memory(
 
 
 class RunFolder(NamedTuple):
-    """Where the results of a run go: a new folder below ``root``, or the one that is resumed.
+    """The folder for the results of a run: a new one below ``root``, or a resumed one.
 
-    ``folder`` is the new one where its name matters. ``header`` is what it says of how it was
-    made. ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is
-    resumed: results that are no errors stay, and everything else is played.
+    ``folder`` is the new one if its name matters. ``header`` describes how it was made.
+    ``on_start`` is called with the folder, ``on_result`` with each result. With ``kept`` its folder
+    is resumed: results without errors stay, and everything else is played.
     """
 
     root: Path
@@ -91,7 +91,7 @@ class RunFolder(NamedTuple):
     def open(
         self, planned: int, repeats: int, notices: Sequence[str], **run: Any
     ) -> EvaluationWriter:
-        """Make the folder, or open it again; ``run`` is how it is played, where that changed."""
+        """Create or reopen the folder; ``run`` is how it is played, if that changed."""
         told = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
         header = {**self.header, **run, "planned": planned, "notices": told}
         writer = EvaluationWriter(
@@ -110,9 +110,9 @@ class RunFolder(NamedTuple):
 async def evaluate_to_folder(
     plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, to: RunFolder
 ) -> Path:
-    """Play and score a dataset, writing each result as it comes; return the folder.
+    """Play and score a dataset, writing each result at once; return the folder.
 
-    What is there when it is interrupted is complete and says so.
+    If interrupted, the folder is consistent and says so.
     """
     plan = _priced(plan, options)
     check_playable(plan, provider, dataset)
@@ -131,21 +131,21 @@ async def evaluate_to_folder(
 
 
 def finished_slots(kept: Kept | None) -> set[Slot]:
-    """Return what needs not be played again: all that is there, but errors."""
+    """Return what need not be played again: all existing results without errors."""
     if kept is None:
         return set()
     return {Slot(row.position, row.repeat) for row in kept.rows() if row.status != "error"}
 
 
 def _priced(plan: Plan, options: RunOptions) -> Plan:
-    """Have costs worked out where there is a limit to them."""
+    """Have costs computed if they are limited."""
     if options.max_agent_cost is None or plan.prices is not None:
         return plan
     return msgspec.structs.replace(plan, prices={})
 
 
 class _Announced:
-    """Announces each result once it is written."""
+    """Announces each result after it is written."""
 
     def __init__(self, results: Results, on_result: OnResult) -> None:
         self._results = results
@@ -166,11 +166,11 @@ async def play_all(
     grace: float = GRACE,
     done: Container[Slot] = (),
 ) -> Outcome:
-    """Play every case and hand each result over as it comes; the provider has to be entered.
+    """Play every case and pass on each result at once; the provider has to be entered.
 
-    A case that cannot be played is an error result, and the others go on. All first repeats
-    come before all second ones, and before what is played again. What is ``done`` is left out.
-    A call that is cancelled has ``grace`` seconds to clean up.
+    A case that cannot be played is an error result, and the others continue. All first repeats come
+    before all second ones, and before retries. What is ``done`` is left out. A cancelled call has
+    ``grace`` seconds to clean up.
     """
     watch = Watch(results, options)
     throttle = Throttle(options.concurrency)
@@ -200,20 +200,20 @@ async def play_all(
 
 
 def slots(dataset: Dataset, options: RunOptions) -> Iterator[Slot]:
-    """Yield all that is to be played, the first repeats before the second ones."""
+    """Yield everything to play, the first repeats before the second ones."""
     pairs = itertools.product(range(options.repeat), range(len(dataset)))
     return (Slot(position, repeat) for repeat, position in pairs)
 
 
 class Outcome(NamedTuple):
-    """What a report has to say of a run; one that ``stopped`` was not meant to play the rest."""
+    """Notes on a run for the report; one that ``stopped`` was not meant to play the rest."""
 
     notes: Sequence[str] = ()
     stopped: bool = False
 
 
 class _Run(NamedTuple):
-    """What the workers of one evaluation share."""
+    """The shared state of the workers of one evaluation."""
 
     player: Player
     watch: Watch
@@ -222,7 +222,7 @@ class _Run(NamedTuple):
 
 
 async def _play(run: _Run, todo: Iterator[Slot]) -> None:
-    """Play what is to do, by several workers, until all is done or somebody wants to stop."""
+    """Play all slots with several workers, until all are done or a stop is requested."""
     first = next(todo, None)
     if first is None:
         return
@@ -244,15 +244,15 @@ async def _play(run: _Run, todo: Iterator[Slot]) -> None:
 
 
 async def _through(workers: Sequence[asyncio.Task[None]], background: Background) -> None:
-    # Unlike `gather` it leaves the workers alone when it is cancelled: each is cancelled
-    # once, as a second time would break off its clean-up.
+    # Unlike `gather` it does not cancel the workers when it is cancelled: each must be cancelled
+    # only once, as a second time would interrupt its clean-up.
     await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
     if not any(worker.done() and worker.exception() for worker in workers):
         await background.wait()
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait for one of several; raises what it does."""
+    """Wait for the first of several; raises its exception."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -293,13 +293,15 @@ class First(NamedTuple):
 
 
 _ROUNDS = 5
-"""How often what a server has no time for is played again, at most."""
+"""How often a case is retried at most if a server is busy."""
 _IN_VAIN = 10
-"""After so many cases in a row that a server refuses again, it is not busy but broken."""
+"""The number of retried cases in a row that a server refuses, after which it is not busy but
+broken.
+"""
 
 
 class Watch:
-    """Passes results on, and keeps an eye on them."""
+    """Passes results on, and watches them."""
 
     def __init__(self, results: Results, wanted: RunOptions) -> None:
         self.stopped = asyncio.Event()
@@ -312,7 +314,7 @@ class Watch:
         self._errors: list[Slot] = []
         self._busy: set[Slot] = set()
         self._waiting: dict[Slot, str] = {}
-        self._refused_again: int | None = None  # in a row; None before anything is asked again
+        self._refused_again: int | None = None  # in a row; None before any retry
         self._again = 0
         self._asked_again = 0
         self._refused: set[Slot] = set()
@@ -320,7 +322,7 @@ class Watch:
         self._unpriced = 0
 
     def note_busy(self, slot: Slot) -> None:
-        """Note, before its result is there, that a server had no time for a case."""
+        """Record, before its result, that a server was busy for a case."""
         self._busy.add(slot)
 
     def add(self, result: CaseResult) -> None:
@@ -349,7 +351,7 @@ class Watch:
             self.stopped.set()
 
     def errors(self) -> list[Slot]:
-        """Return what is to be played again now; nothing when that was done often enough."""
+        """Return what to retry now; nothing after the maximum number of retries."""
         if self.stopped.is_set():
             return []
         again, self._errors = sorted(self._errors, key=_in_order), []
@@ -358,7 +360,7 @@ class Watch:
         return again
 
     def may_ask_again(self) -> bool:
-        """Tell whether a server should be asked again for what it had no time for."""
+        """Tell whether refused cases should be retried."""
         if self.in_vain:
             self._rounds = 0
         if self._waiting and not self._rounds:
@@ -366,7 +368,7 @@ class Watch:
         return bool(self._waiting and self._rounds) and not self.stopped.is_set()
 
     def busy(self) -> Iterator[Slot]:
-        """Yield what a server had no time for, to be played again."""
+        """Yield the refused cases for a retry."""
         self._rounds -= 1
         self._refused_again = 0
         waiting, self._waiting = sorted(self._waiting, key=_in_order), {}
@@ -376,11 +378,11 @@ class Watch:
 
     @property
     def in_vain(self) -> bool:
-        """Whether a server refuses all that it is asked again."""
+        """Whether a server refuses all retries."""
         return (self._refused_again or 0) >= _IN_VAIN
 
     def count(self, trace: Trace | None) -> None:
-        """Add up what a case cost, where that is known."""
+        """Add the cost of a case, if known."""
         usage = trace.usage if trace is not None else None
         if usage is not None and usage.cost_usd is not None:
             self._cost += usage.cost_usd
@@ -388,7 +390,7 @@ class Watch:
             self._unpriced += 1
 
     def refuse(self, slot: Slot) -> str | None:
-        """Say why a case cannot be played any more, when all is spent."""
+        """Say why a case cannot be played any more, when the budget is spent."""
         limit = self._wanted.max_agent_cost
         if limit is None or self._cost < limit:
             return None
@@ -398,7 +400,7 @@ class Watch:
         )
 
     def notes(self) -> list[str]:
-        """Say for a report what was done beside playing each case once."""
+        """Return notes for a report about retries and skipped cases."""
         texts = []
         if self._again:
             errors = f"{counted(self._again, 'error')} {'was' if self._again == 1 else 'were'}"
@@ -422,20 +424,20 @@ def _in_order(slot: Slot) -> tuple[int, int]:
 
 
 _PAUSE = 1.0
-"""Seconds that nothing starts after a 429 that names no time."""
+"""Seconds without new cases after a 429 that states no time."""
 _STEP = 0.5
-"""How many more may be in play for each case that no server complained of."""
+"""How much the limit grows for each case without a complaint of a server."""
 
 
 class Throttle:
     """Lets up to ``most`` cases be in play; entered for each.
 
-    Whenever a server asks for patience nothing is sent for as long as it says, and only half as
-    many may be in play after that. Cases that are played without complaint make it more again.
+    When a server is overloaded, nothing is sent for as long as it asks, and the limit is halved.
+    Cases without complaints raise it again.
     """
 
     def __init__(self, most: int) -> None:
-        """Start with as many as there may be."""
+        """Start with the maximum."""
         self.most = most
         self.complaints = 0
         self.lowest = most
@@ -446,7 +448,7 @@ class Throttle:
 
     @property
     def limit(self) -> int:
-        """How many may be in play now."""
+        """The current limit of cases in play."""
         return max(1, int(self._limit))
 
     async def __aenter__(self) -> Self:
@@ -463,7 +465,7 @@ class Throttle:
             await self._changed.wait()
 
     async def enter_again(self) -> None:
-        """Let others have their turn, and wait for the next one; for a case that is in play."""
+        """Give up the turn of a case in play, and wait for the next one."""
         self._in_play -= 1
         self._changed.set()
         try:
@@ -479,13 +481,13 @@ class Throttle:
         self._changed.set()
 
     def slow(self, seconds: float | None) -> None:
-        """Hear of a complaint; those that come during one pause are of the same trouble."""
+        """Handle a complaint; those during one pause have the same cause."""
         self.complaints += 1
         now = loop_time()
         if now >= self._until:
             self._limit = max(1.0, min(self._limit, float(self._in_play)) / 2)
             self.lowest = min(self.lowest, self.limit)
-        # Who asks for longer is given up by its own case; it does not hold up all others.
+        # A longer wait is an error of its own case, and does not delay all others.
         pause = _PAUSE if seconds is None or seconds > LONGEST_WAIT else seconds
         self._until = max(self._until, now + pause)
 
@@ -495,7 +497,7 @@ class Throttle:
             await asyncio.sleep(left)
 
     def notes(self) -> list[str]:
-        """Say for a report that it took longer, if it did."""
+        """Return a note for the report if it slowed down."""
         if not self.complaints:
             return []
         times = f"{counted(self.complaints, 'time')} (429, 503)"

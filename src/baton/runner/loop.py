@@ -1,4 +1,4 @@
-"""Running a coroutine to its end, also beside code of the user's own that never ends."""
+"""Running a coroutine to its end, even if user code never ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from baton.model import Terminated
 
 GRACE = 5.0
-"""Seconds that what is cancelled has to clean up; what goes on after them is left alone."""
+"""Seconds that cancelled tasks have to clean up; after that they are abandoned."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,7 +22,7 @@ _left_alone: set[asyncio.Task[Any]] = set()
 
 
 def run(main: Coroutine[Any, Any, T], *, grace: float = GRACE) -> T:
-    """Do what ``asyncio.run`` does, but wait neither for tasks nor for threads that never end."""
+    """Like ``asyncio.run``, without waiting for tasks or threads that never end."""
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(DaemonThreads())
         try:
@@ -35,9 +35,9 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 
 
 def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, and cancel what runs on SIGTERM or SIGHUP, so that it can clean up.
+    """Run to the end; on SIGTERM or SIGHUP cancel running tasks, so that they can clean up.
 
-    A signal that is ignored (SIGHUP, by ``nohup``) stays so.
+    A signal that is ignored (SIGHUP, by ``nohup``) stays ignored.
 
     Raises:
         Terminated: one of these came.
@@ -54,8 +54,8 @@ def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
             if task is not None and len(came) == 1:
                 task.cancel()
 
-        # asyncio raises these where it cannot listen: Windows has no such signals, and only the
-        # main thread gets any. They then end the process as they do any other.
+        # asyncio raises these if it cannot handle signals: Windows has no such signals, and only
+        # the main thread gets any. They then end the process as usual.
         with suppress(NotImplementedError, RuntimeError):
             for each, handler in before.items():
                 if handler is not signal.SIG_IGN:
@@ -76,7 +76,7 @@ def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
 
 
 def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; in a thread of its own where this one runs an event loop already."""
+    """Run to the end; in a separate thread if this one already runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -109,7 +109,7 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def entered(resource: object) -> AsyncIterator[None]:
-    """Open what a provider or a judge holds, where it has something to open."""
+    """Enter a provider or a judge, if it is a context manager."""
     if isinstance(resource, AbstractAsyncContextManager):
         async with resource:
             yield
@@ -118,7 +118,7 @@ async def entered(resource: object) -> AsyncIterator[None]:
 
 
 async def stop(task: asyncio.Task[Any], grace: float) -> None:
-    """Cancel a task and wait for its end; after the grace it is left alone."""
+    """Cancel a task and wait for its end; after the grace period it is abandoned."""
     task.cancel()
     await asyncio.wait([task], timeout=grace)
     if not task.done():
@@ -126,7 +126,7 @@ async def stop(task: asyncio.Task[Any], grace: float) -> None:
 
 
 def leave_alone(task: asyncio.Task[Any]) -> None:
-    """Let a task go on until its loop is closed; ``asyncio.run`` does not wait for it either."""
+    """Let a task continue until its loop is closed; ``asyncio.run`` does not wait for it either."""
     asyncio.tasks._unregister_task(task)  # documented, for those who extend asyncio
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be pending
     _left_alone.add(task)
@@ -144,7 +144,7 @@ async def _end_tasks(grace: float) -> None:
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """Gives each call a thread that does not keep the process alive."""
+    """Runs each call in a daemon thread."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Start a thread for the call."""

@@ -1,6 +1,6 @@
-"""Waiting for the scores of many cases at once, in memory that does not grow with them.
+"""Waiting for the scores of many cases at once, in bounded memory.
 
-Recorded cases are handed over in the order of their traces, played ones as each is done.
+Recorded cases are passed on in the order of their traces, played ones as they finish.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ Scored = CaseResult | Unfinished
 
 
 class _Place(NamedTuple):
-    """A case in its place: there already, or a task that gets it."""
+    """A case in its place: finished, or a task that will finish it."""
 
     result: CaseResult | asyncio.Task[CaseResult]
     unfinished: Unfinished | None = None
 
     @property
     def there(self) -> bool:
-        """Tell whether nothing has to be waited for."""
+        """Tell whether the result is available."""
         return isinstance(self.result, CaseResult) or self.result.done()
 
     @property
     def whole(self) -> bool:
-        """Tell whether nothing went wrong with it."""
+        """Tell whether it has no exception."""
         if isinstance(self.result, CaseResult):
             return True
         task = self.result
         return task.done() and not task.cancelled() and task.exception() is None
 
     def take(self) -> CaseResult:
-        """Return what is there; raises what its task did."""
+        """Return the result; raises its task's exception."""
         result = self.result
         return result if isinstance(result, CaseResult) else result.result()
 
 
 def finish_all(plan: Plan, scored: Iterator[Scored], results: Results) -> None:
-    """Hand over results in the order of their traces, in an event loop made for that."""
+    """Pass on results in the order of their traces, in a new event loop."""
     run_anywhere(_finish_all(plan, scored, results))
 
 
 async def _finish_all(plan: Plan, scored: Iterator[Scored], results: Results) -> None:
-    """Wait for up to ``plan.window`` cases at once; reading goes on meanwhile."""
+    """Wait for up to ``plan.window`` cases at once; reading continues meanwhile."""
     line: deque[_Place] = deque()
     async with entered(plan.context.judge):
         try:
@@ -67,7 +67,7 @@ async def _finish_all(plan: Plan, scored: Iterator[Scored], results: Results) ->
             while line:
                 await _hand_over(line, results)
         finally:
-            # The cases that are done are kept; for the others nothing more is asked.
+            # Finished cases are kept; the others are abandoned.
             tasks = [place.result for place in line if isinstance(place.result, asyncio.Task)]
             for task in tasks:
                 task.cancel()
@@ -89,11 +89,11 @@ async def _hand_over(line: deque[_Place], results: Results) -> None:
 
 
 Complete = Callable[[CaseResult | Exception], CaseResult]
-"""Puts to a result what is known of how its case was played; or makes one of what was raised."""
+"""Adds the data of the play to a result; or makes a result from an exception."""
 
 
 class Background:
-    """Finishes up to ``most`` cases at once, and hands each over as it is done."""
+    """Finishes up to ``most`` cases at once, and passes each on as it finishes."""
 
     def __init__(self, results: Results, most: int) -> None:
         self._results = results
@@ -102,7 +102,7 @@ class Background:
         self._fault: BaseException | None = None
 
     async def add(self, unfinished: Unfinished, complete: Complete) -> None:
-        """Finish a case in the background; raises what handing an earlier one over did."""
+        """Finish a case in the background; raises an exception from passing on an earlier one."""
         try:
             await self._slots.acquire()
             if self._fault is not None:
@@ -115,14 +115,14 @@ class Background:
         task.add_done_callback(self._ended)
 
     async def wait(self) -> None:
-        """Wait for all that were added; raises what handing one over did."""
+        """Wait for all added cases; raises an exception from passing one on."""
         while self._tasks:
             await asyncio.wait(self._tasks)
         if self._fault is not None:
             raise self._fault
 
     async def stop(self) -> None:
-        """Let go of what is not finished."""
+        """Abandon unfinished cases."""
         left = dict(self._tasks)
         for task in left:
             task.cancel()

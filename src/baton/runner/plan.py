@@ -1,4 +1,4 @@
-"""What an evaluation is going to do, all of it checked before anything runs."""
+"""The plan of an evaluation, completely checked before anything runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class MeanRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The mean of the evaluators' values has to reach ``mean``."""
+    """The mean of the evaluators' values must reach ``mean``."""
 
     mean: Share
 
@@ -60,7 +60,7 @@ PassRule = Literal["all"] | MeanRule
 
 
 class Verdict(NamedTuple):
-    """The status of a case, and the mean where that decided."""
+    """The status of a case, and the mean if it decided."""
 
     status: Status
     mean: float | None = None
@@ -98,7 +98,7 @@ def read_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:
 
 
 def broken_turn(trace: Trace) -> str | None:
-    """Say what broke the first turn that did not end; such a case cannot be judged."""
+    """Say what broke the first incomplete turn; such a case cannot be judged."""
     for number, turn in enumerate(trace.turns, 1):
         trouble = broken(turn)
         if trouble is not None:
@@ -110,10 +110,10 @@ DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)
 
 
 class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An evaluator as a config asks for it.
+    """An evaluator as requested by a config.
 
-    ``name`` tells two of one type apart; ``optional`` lets it score nothing without making the
-    evaluation an error.
+    ``name`` distinguishes two of the same type; if ``optional``, it may score nothing without an
+    error of the evaluation.
     """
 
     type: str
@@ -124,16 +124,16 @@ class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 AnyEvaluator = Mapping[str, Any] | EvaluatorSpec | Evaluator | str | Callable[..., Any]
-"""How a program may ask for an evaluator: plain data, a spec, an object, a name or a function."""
+"""How a program may request an evaluator: plain data, a spec, an object, a name or a function."""
 Specs = Iterable[AnyEvaluator]
-"""A name may have a threshold beside it: `result_used:0.8`."""
+"""A name may have a threshold: `result_used:0.8`."""
 
 
 class DataSpec(EvaluatorSpec, kw_only=True):
-    """An evaluator that a file of data asks for, such as an experiment of Strands.
+    """An evaluator that a data file requests, such as an experiment of Strands.
 
-    It travels with who asked: whatever makes a plan of it takes names of the registry alone, and
-    refuses options that name code, addresses or folders.
+    It keeps its origin: a plan accepts only names of the registry, and refuses options that name
+    code, addresses or folders.
     """
 
 
@@ -150,11 +150,11 @@ PROVEN_BY_RECORD = tuple(
         "announced_dispatch",
     )
 )
-"""What is proven from the record alone: no case has to say what should happen."""
+"""Evaluators that use the record alone: no case has to state expectations."""
 
 
 class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
-    """An evaluator that will run, and the names under which a case may override its options."""
+    """An evaluator that will run, and its names for overriding options in a case."""
 
     evaluator: Evaluator
     optional: bool = False
@@ -173,10 +173,10 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
         return self.evaluator.with_options(self.override_in(case.evaluators))
 
     def override_in(self, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Collect the options meant for this evaluator.
+        """Collect the options for this evaluator.
 
         Raises:
-            InputError: a case may not set one of them: it names code, an address or a folder.
+            InputError: a case must not set one of them: it names code, an address or a folder.
         """
         collected: dict[str, Any] = {}
         for name in self.override_names:
@@ -191,13 +191,12 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Evaluators and what they share.
+    """Evaluators and their shared data.
 
-    ``files`` has those of cases whose file is scored by criteria of its own.
-    ``prices`` of ``None`` leave costs as the source told them. ``by_agent`` are the evaluators
-    whose scores are summed up by agent, ``redaction`` says what is taken out of traces before they
-    are judged and kept, ``provenance`` is what is judged as far as it is known before, ``window``
-    is for how many cases judges may be at work.
+    ``files`` has the evaluators of files with separate criteria. ``prices`` of ``None`` leave costs
+    as in the source. ``by_agent`` are the evaluators whose scores are summed up by agent,
+    ``redaction`` says what to redact in traces before they are judged and stored, ``provenance`` is
+    what is known before the start, ``window`` is the number of cases that may wait for judges.
     """
 
     evaluators: tuple[PlannedEvaluator, ...]
@@ -213,7 +212,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 64
 
     def evaluators_for(self, where: Location | None) -> tuple[PlannedEvaluator, ...]:
-        """Return the evaluators of a case that stands ``where``."""
+        """Return the evaluators of a case by its place."""
         return self.evaluators if where is None else self.files.get(where.file, self.evaluators)
 
     @property
@@ -223,7 +222,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def every_evaluator(self) -> list[PlannedEvaluator]:
-        """The evaluators of every file, also those that share a name."""
+        """The evaluators of every file, including duplicates of names."""
         groups = [*self.files.values()] if self.files else [self.evaluators]
         return [planned for group in groups for planned in group]
 
@@ -248,16 +247,16 @@ def make_plan(
     own_code: bool = True,
     rubrics: Sequence[Entry] = (),
 ) -> Plan:
-    """Build the evaluators asked for: specs (``{"type": ..., "config": {...}}``), names, objects.
+    """Build the requested evaluators: specs (``{"type": ..., "config": {...}}``), names, objects.
 
-    Costs are worked out when there are ``prices``, or an evaluator needs them. A type of the form
-    ``module:name`` is the user's own, looked for in ``folder`` (here by default); without
-    ``own_code`` nothing of the user's is imported, and what needs it scores nothing. ``rubrics``
-    are those of the user; a type may also be the file of one (``polite.yaml``). What a
+    Costs are computed if there are ``prices``, or an evaluator needs them. A type of the form
+    ``module:name`` is the user's own, searched in ``folder`` (by default the current one); without
+    ``own_code`` no user code is imported, and evaluators that need it score nothing. ``rubrics``
+    are the user's; a type may also be the file of one (``polite.yaml``). Names in a
     :class:`DataSpec` names has to be in the registry.
 
     Raises:
-        InputError: unknown evaluators, options or values, with the nearest names; all of them.
+        InputError: lists all unknown evaluators, options or values, with similar names.
     """
     planned: list[PlannedEvaluator] = []
     problems: list[Problem] = []
@@ -291,7 +290,7 @@ def make_plan(
 
 
 def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
-    """Return what cases state that no evaluator of the plan looks at, by name."""
+    """Return what cases state and no evaluator of the plan checks, by name."""
     checked: set[str] = set()
     for planned in plan.all_evaluators.values():
         names = traits_of(planned.evaluator).checks
@@ -304,11 +303,11 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
 def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False) -> None:
     """Check the options that cases override.
 
-    ``also_unasked`` looks at options of evaluators that the plan does not have, as far as a case
-    may set them at all.
+    ``also_unasked`` also checks options of evaluators that are not in the plan, as far as a case
+    may set them.
 
     Raises:
-        InputError: every option that is wrong, or that a case may not set.
+        InputError: lists every option that is wrong, or that a case must not set.
     """
     if not dataset.overrides:
         return
@@ -323,7 +322,7 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
                 problems.append(_of_case(where, case_id, Problem(message=message)))
             elif also_unasked and not any(name in p.override_names for p in every):
                 try:
-                    # One of ours that is not asked for: its options are checked, too.
+                    # A built-in one that is not in the plan: its options are checked, too.
                     entry = next((each for each in all_evaluators() if name in each.names), None)
                     if entry is not None:
                         ours = entry.asked_as(name).renamed(options[name])
@@ -346,14 +345,14 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
 
 
 def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
-    """Return the settings of a judge that an evaluator has of its own; one a model it asks."""
+    """Return an evaluator's own settings of a judge: one per model that it calls."""
     return [each for each in traits_of(evaluator).judge_options if each]
 
 
 def with_threshold(name: str) -> tuple[str, float | None]:
-    """Split `NAME:0.8`: an evaluator, and its threshold where one is given.
+    """Split `NAME:0.8` into an evaluator and its threshold, if given.
 
-    What follows the colon of code (`module:name`) is never a number.
+    For code (`module:name`) the part after the colon is never a number.
     """
     plain, _, number = name.rpartition(":")
     return (plain, float(number)) if plain and _NUMBER.fullmatch(number) else (name, None)
@@ -384,7 +383,7 @@ def _plan_one(
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     first, colon, _ = spec.type.partition(":")
     if colon and first in known_evaluator_names():
-        # Such as `response:strict`: a threshold is all that a name may have beside it.
+        # Such as `response:strict`: a name can only have a threshold.
         has_module = (folder / f"{first}.py").is_file() or (folder / first).is_dir()
         if not has_module:
             advice = f"write a threshold as `{first}:0.8`, other options of it in a config"
@@ -410,7 +409,7 @@ def _plan_one(
     options = _located(options, folder)
     try:
         if entry.runs_code and not own_code:
-            # It runs code of the user's own, which stays unloaded; its options are checked.
+            # It runs user code, which is not loaded; its options are checked.
             name = spec.name or spec.type
             return PlannedEvaluator(
                 evaluator=NotLoaded(
@@ -446,7 +445,7 @@ _NOT_BY: Mapping[Origin, str] = {
 
 
 def _raise_refused(refused: Sequence[str], at: str, origin: Origin) -> None:
-    """Raise InputError for options that data may not set, if there are any; they stand ``at``."""
+    """Raise InputError if there are options that data must not set; ``at`` is their place."""
     if refused:
         raise InputError(
             Problem(path=f"{at}.{option}", message=_NOT_BY[origin]) for option in refused
@@ -467,10 +466,10 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a dataset is played: each case ``repeat`` times, ``concurrency`` of them at once.
 
-    ``timeout`` is in seconds, for one case; ``None`` waits for ever. What is an error is played
-    ``retry_errors`` times more, and what a server refused with 429 or 503 as long as that helps;
-    ``None`` plays only the latter again, 0 nothing. ``fail_fast`` stops at the first case that
-    fails or errs; from ``max_agent_cost`` (USD, of the agents, in one run of the command) on the
+    ``timeout`` is in seconds, for one case; ``None`` waits for ever. Cases with errors are retried
+    ``retry_errors`` times, and cases that a server refused with 429 or 503 as long as that helps;
+    ``None`` retries only the latter, 0 nothing. ``fail_fast`` stops at the first case that fails or
+    has an error; when the agents have cost ``max_agent_cost`` (USD, in one run of the command), the
     remaining cases are errors.
     """
 
@@ -483,12 +482,12 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return options of a rubric with the files that they name as seen from a folder."""
+    """Return options of a rubric with their files resolved from a folder."""
     found = dict(config)
     for name in ("examples", "distilled"):
         given = config.get(name)
         if isinstance(given, Mapping) and isinstance(given.get("file"), str):
             found[name] = {**given, "file": str(folder / given["file"])}
-    if isinstance(config.get("options"), Mapping):  # of a panel: those of its rubric
+    if isinstance(config.get("options"), Mapping):  # for a panel: those of its rubric
         found["options"] = _located(config["options"], folder)
     return found

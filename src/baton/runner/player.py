@@ -1,4 +1,4 @@
-"""Playing one case: calling the provider, and putting what came of it into a result."""
+"""Playing one case: calling the provider, and making a result."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from .scoring import Unfinished, start_scoring
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One playing of one case."""
+    """One play of one case."""
 
     position: int
     repeat: int
 
 
 class Played(NamedTuple):
-    """What came of a case, and what was wrong with it; at least one of them.
+    """The trace of a play, and its problem; at least one of them.
 
-    What ``cut_short`` a case is its reason, whatever that left of its last turn. ``busy``: a server
-    refused it, and may take it later.
+    If a case was ``cut_short``, that is its reason, whatever its last turn looks like. ``busy``: a
+    server refused it, and may accept it later.
     """
 
     trace: Trace | None
@@ -55,9 +55,9 @@ class Played(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The result of a case, or what has to be waited for, and what completes it.
+    """The result of a case, or its unfinished scores with a function to complete it.
 
-    ``busy``: a server refused it, and may take it later.
+    ``busy``: a server refused it, and may accept it later.
     """
 
     scored: CaseResult | Unfinished
@@ -66,7 +66,7 @@ class Attempt(NamedTuple):
 
 
 class Player:
-    """Plays one case at a time for each of its callers, and words whatever goes wrong."""
+    """Plays one case at a time for each caller, and turns errors into messages."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class Player:
         judge = plan.context.judge
         self._imagining: Callable[[], AbstractContextManager[None]] = nullcontext
         if judge is not None:
-            from .imagined import imagining_by  # not loaded where nobody is asked
+            from .imagined import imagining_by  # not loaded if no model is called
 
             self._imagining = partial(imagining_by, judge)
 
     async def prepare(self) -> None:
-        """Have the provider ready for a call that follows at once."""
+        """Prepare the provider for the next call."""
         if isinstance(self._provider, ConfiguredProvider):
             await self._provider.prepare()
 
@@ -103,7 +103,7 @@ class Player:
             case = self._dataset.cases[slot.position]
             result.where, result.tags = case.where, case.tags
         except (OSError, InputError):
-            pass  # where it stood can be read no more
+            pass  # its file can no longer be read
         return result
 
     async def play(self, slot: Slot) -> Attempt:
@@ -131,7 +131,7 @@ class Player:
             played = Played(None, f"the case can be read no more: {error}")
             case_id = self._dataset.ids[slot.position]
             return _unplayed(case_id, played), None, played
-        # The provider is called in a task of its own, which it may cancel as it likes.
+        # The provider is called in a separate task, which it may cancel.
         task = asyncio.ensure_future(self._ask(case))
         try:
             await asyncio.wait([task], timeout=self._timeout)
@@ -174,7 +174,7 @@ class Player:
             return Played(_trace_of(error), _raised(error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
             return Played(None, _raised(error), busy=tell_of(error))
-        # Providers of Baton's own have checked what came back.
+        # Baton's own providers have checked the result.
         if not isinstance(answer, Trace):
             return Played(None, f"the provider returned {type(answer).__name__}, not a Trace")
         if self._is_ours:
@@ -197,7 +197,7 @@ def _unplayed(case_id: str, played: Played) -> CaseResult:
 
 
 def _with_problem(scored: CaseResult | Exception, case_id: str, played: Played) -> CaseResult:
-    """Put what was wrong with a case to its result."""
+    """Add the problem of a case to its result."""
     if isinstance(scored, Exception):
         message = _encodable(f"the trace cannot be scored: {named(scored)}")
         return CaseResult(case_id=case_id, status="error", error=played.problem or message)
@@ -222,7 +222,7 @@ def _raised(error: BaseException) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Replace lone surrogates, as file names may hold them: they cannot be written."""
+    """Replace lone surrogates, which file names may contain: they cannot be written."""
     return text.encode(errors="replace").decode()
 
 
@@ -234,9 +234,9 @@ _WORDS: dict[Need, str] = {
 
 
 def check_sessions(provider: Provider, dataset: Dataset) -> None:
-    """Raise InputError for cases that a provider cannot play as they are meant.
+    """Raise InputError for cases that a provider cannot play as intended.
 
-    A function of the user's own gets whole cases, and sees to all of it itself.
+    A user's function that gets whole cases handles everything itself.
     """
     if not isinstance(provider, ConfiguredProvider):
         return
@@ -261,7 +261,7 @@ def check_sessions(provider: Provider, dataset: Dataset) -> None:
 def one_at_a_time(
     provider: Provider, dataset: Dataset, options: RunOptions
 ) -> tuple[RunOptions, list[str]]:
-    """Play no other case while one restarts the server; return a note where that slows down."""
+    """Play no other case while one restarts the server; return a note if that slows down."""
     restarts = isinstance(provider, ConfiguredProvider) and provider.options.restart is not None
     if not restarts or options.concurrency == 1 or dataset.first_with("restart") is None:
         return options, []

@@ -1,4 +1,4 @@
-"""What model requests cost, where the source does not tell: from a config, else genai-prices."""
+"""Costs of model requests if the source does not record them: from a config, else genai-prices."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def fill_costs(trace: Trace, prices: Prices, default_model: str | None = None) -
 
     A run with tokens and no cost is priced by its model: the recorded one, else that of the
     agent's definition, else ``default_model``. The name is looked up in ``prices`` as it
-    stands, then without its provider, then without its date or version, then in genai-prices
-    where that is installed. The trace costs the sum; tokens that no run tells of count when all
-    runs use one model. What the source tells of costs stays; what was computed before is
-    computed again where there is a price. :func:`unpriced` names the models that have none.
+    is, then without its provider, then without its date or version, then in genai-prices if
+    installed. The trace's cost is the total; tokens that belong to no run count if all runs use the
+    same model. Recorded costs stay; computed costs are computed again if there is a price.
+    :func:`unpriced` names the models that have none.
     """
     before = trace.usage
     if before is not None:
@@ -50,13 +50,13 @@ def fill_costs(trace: Trace, prices: Prices, default_model: str | None = None) -
 def read_prices(
     pricing: Mapping[str, Mapping[str, float]], path: str = "custom_pricing"
 ) -> dict[str, ModelPrice]:
-    """Read prices of models, plain data; ``path`` is what they stand under.
+    """Read prices of models from plain data; ``path`` is their place.
 
     A price is ``input`` and ``output`` in USD for a million tokens, as in the
     ``custom_pricing`` of judge-llm.
 
     Raises:
-        InputError: a price that is missing, negative or unknown; all of them.
+        InputError: lists all prices that are missing, negative or unknown.
     """
     if not isinstance(pricing, Mapping):
         message = f"expected a mapping of models to prices, got {pricing!r}"
@@ -88,14 +88,14 @@ def _priced_run(
 
 
 def _as_told(usage: Usage) -> Usage:
-    """Leave out a cost that was computed, as prices may be others now."""
+    """Leave out a computed cost, as prices may have changed."""
     if usage.cost_from != "prices":
         return usage
     return msgspec.structs.replace(usage, cost_usd=None, cost_from=None)
 
 
 def _priced_total(trace: Trace, prices: Prices, default: str | None) -> Usage | None:
-    """Sum up the runs, and price what none of them tells of."""
+    """Sum up the runs, and price tokens that belong to none of them."""
     total, rest = total_usage(trace), unassigned_usage(trace)
     if total is None or total.cost_usd is not None or rest is None:
         return total
@@ -114,9 +114,9 @@ def _priced_total(trace: Trace, prices: Prices, default: str | None) -> Usage | 
 
 
 def _priced(usage: Usage, model: str | None, prices: Prices, at: float | None) -> Usage:
-    """Return the usage with a cost, where its tokens are told and its model has a price.
+    """Return the usage with a cost, if its tokens are recorded and its model has a price.
 
-    The cost of usage that tells only one of input and output is a lower bound.
+    If only input or output tokens are recorded, the cost is a lower bound.
     """
     cost = cost_of(usage, model, prices, at) if token_count(usage) and model else None
     if cost is None:

@@ -1,4 +1,4 @@
-"""Scoring recorded traces: every trace meets its case, and every planned case is reported once."""
+"""Scoring recorded traces: match traces with cases, and report every planned case once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .scoring import Unfinished, start_scoring
 
 
 class Match(NamedTuple):
-    """The place of a trace's case; or, without one, why there is none."""
+    """The place of a trace's case; or why there is none."""
 
     position: int | None
     problem: str | None = None
@@ -41,7 +41,7 @@ class Match(NamedTuple):
 def find_case(trace: Trace, dataset: Dataset, redaction: Redaction = ON) -> Match:
     """Find the case of a trace: by its case id, its own id, else its first user message.
 
-    The message of a trace that was redacted before meets that of a case as it would be redacted.
+    The message of a redacted trace is compared with the case's message after redaction.
     """
     by = ""
     for case_id in (trace.case, trace.id):
@@ -63,7 +63,7 @@ def find_case(trace: Trace, dataset: Dataset, redaction: Redaction = ON) -> Matc
 def kept_traces(
     keep_case: Callable[[Case], bool], dataset: Dataset | None, redaction: Redaction
 ) -> Callable[[Trace], bool]:
-    """Return what tells the traces of cases that are kept; without cases, by the traces' ids."""
+    """Return a test for the traces of selected cases; without cases, by the traces' ids."""
     if dataset is None:
         return lambda trace: keep_case(Case(id=trace.case or trace.id, turns=[]))
     places = {place for place, case in enumerate(dataset) if keep_case(case)}
@@ -71,7 +71,7 @@ def kept_traces(
 
 
 def none_chosen(traces: int) -> InputError:
-    """Return the error that no trace was chosen of so many."""
+    """Return the error that none of the traces was selected."""
     return InputError(f"none of {counted(traces, 'trace')} is among those that are chosen")
 
 
@@ -88,7 +88,7 @@ def _by_first_input(trace: Trace, dataset: Dataset, redaction: Redaction) -> tup
     places = dataset.by_input(message)
     if not places and is_redacted(message):
         places = dataset.by_redacted_input(message, redaction.text)
-    redacted = redaction.text(message)  # before it is shortened: half a key is not known as one
+    redacted = redaction.text(message)  # before truncation: a partial key is not recognised
     quoted = redacted if len(redacted) <= 60 else f"{redacted[:57]}..."
     if places:
         return places, f"the first message “{quoted}”"
@@ -105,12 +105,12 @@ def _by_first_input(trace: Trace, dataset: Dataset, redaction: Redaction) -> tup
 def score_recorded(
     plan: Plan, traces: Iterable[Trace], dataset: Dataset | None
 ) -> Iterator[CaseResult | Unfinished]:
-    """Score recorded traces as they are read; what has to wait comes unfinished.
+    """Score recorded traces as they are read; cases with pending scores are yielded unfinished.
 
-    With a dataset, each trace is scored against its case. A case that no trace meets, a trace
-    that meets no case or several, and two traces that meet one case are errors, each in a
-    result of its own; a later result of a case takes the place of an earlier one. Traces of an
-    evaluation say which repeat of their case they are.
+    With a dataset, each trace is scored against its case. A case without a trace, a trace with no
+    case or several, and two traces of one case are errors, each in a separate result; a later
+    result of a case replaces an earlier one. Traces of an evaluation state the repeat of their
+    case.
     """
     merge = Merge(dataset)
     for trace in traces:
@@ -125,9 +125,9 @@ def score_recorded(
 
 
 def score_one(plan: Plan, trace: Trace, dataset: Dataset | None) -> CaseResult | Unfinished:
-    """Score one of many traces, where nobody knows of the others: that is left to a :class:`Merge`.
+    """Score one of many traces independently; a :class:`Merge` combines the results.
 
-    The position is that of the case; -1 without a dataset, and where no case or several are met.
+    The position is that of the case; -1 without a dataset, and if no case or several match.
     """
     match = Match(None) if dataset is None else find_case(trace, dataset, plan.redaction)
     repeat = repeat_of(trace) if match.position is not None else 0
@@ -138,7 +138,7 @@ def score_one(plan: Plan, trace: Trace, dataset: Dataset | None) -> CaseResult |
 def _scored(
     plan: Plan, trace: Trace, dataset: Dataset | None, match: Match, position: int, repeat: int
 ) -> CaseResult | Unfinished:
-    """Score a trace against the case that it met; without a dataset by itself."""
+    """Score a trace against its case; without a dataset alone."""
     if dataset is not None and match.position is None:
         trace = plan.redaction.trace(trace)
         return error_result(trace.case or trace.id, position, match.problem or "", trace)
@@ -147,7 +147,7 @@ def _scored(
         plan, case = _for_dispatch(plan, trace, case, case.dispatch)
     scored = start_scoring(plan, trace, case, position)
     scored.repeat = repeat
-    # Cases have a hash of their own; of recordings alone this is the version of the set.
+    # Cases have their own hash; for recordings without cases this is the version of the set.
     scored.content = content_version(trace) if dataset is None else None
     return scored
 
@@ -155,9 +155,9 @@ def _scored(
 def _for_dispatch(
     plan: Plan, trace: Trace, case: Case, dispatch: DispatchCase
 ) -> tuple[Plan, Case]:
-    """Ask about the dispatch of a case alone, in a trace that holds it and what was around it.
+    """Score only the dispatch of a case, in a trace with its surroundings.
 
-    What the case expects is about the turn of the dispatch; others expect nothing.
+    The case's expectations apply to the turn of the dispatch; other turns expect nothing.
     """
     at = dispatch.at or WRITTEN_OUT
     for place, turn in enumerate(trace.turns):
@@ -175,24 +175,25 @@ def _for_dispatch(
 
 
 class Placed(NamedTuple):
-    """Where a trace stands in an evaluation; its case may have met another one (``problem``)."""
+    """The place of a trace in an evaluation; its case may already have a trace (``problem``)."""
 
     position: int
     problem: str | None = None
 
 
 class _Met(NamedTuple):
-    """A trace that met a case: its id, where it is not the case's, and where it was read from."""
+    """A trace with a case: its id, if different from the case's, and its source."""
 
     trace_id: str | None
     location: str | None
 
 
 class Merge:
-    """Brings traces and cases together: every planned case and every trace is reported once.
+    """Matches traces and cases: every planned case and every trace is reported once.
 
-    It sees all traces in their order, whoever scores them. Cases keep the places of the dataset;
-    traces that meet none come after them. Small for very many cases, as few are repeated.
+    It gets all traces in their order, wherever they are scored. Cases keep the places of the
+    dataset; traces without a case come after them. It is small for very many cases, as few are
+    repeated.
     """
 
     def __init__(self, dataset: Dataset | None) -> None:
@@ -206,9 +207,9 @@ class Merge:
     def place(
         self, position: int | None, repeat: int, trace_id: str, location: str | None
     ) -> Placed:
-        """Note a trace and the place of its case (``None`` for no case); return its own place.
+        """Record a trace and the place of its case (``None`` for no case); return its own place.
 
-        A second trace of one case and repeat is a problem, and is not noted.
+        A second trace of one case and repeat is a problem, and is not recorded.
         """
         if position is None or self._dataset is None:
             self._without_case += 1
@@ -229,13 +230,13 @@ class Merge:
         return Placed(position)
 
     def second(self, placed: Placed, repeat: int, trace: Trace) -> CaseResult:
-        """Return the error of a case that a second trace met."""
+        """Return the error of a case with a second trace."""
         return self._error(placed.position, repeat, placed.problem or "", trace)
 
     def unmet(self) -> Iterator[CaseResult]:
-        """Yield an error for each case and repeat that no trace met."""
-        # One trace that says it is repeat 2,000,000,000 does not make as many missing: beyond
-        # 100, no more repeats are expected than traces were met; of others, only those met.
+        """Yield an error for each case and repeat without a trace."""
+        # One trace that claims to be repeat 2,000,000,000 must not make that many missing: beyond
+        # 100, no more repeats are expected than there are traces.
         expected = max(100, len(self._later) + 1)
         met_repeats = {repeat for _, repeat in self._later}
         repeats = range(1, self._repeats) if self._repeats <= expected else sorted(met_repeats)
@@ -264,7 +265,7 @@ class Merge:
 def error_result(
     case_id: str, position: int, problem: str, trace: Trace | None, case: Case | None = None
 ) -> CaseResult:
-    """Return the result of what cannot be scored."""
+    """Return the result of a trace or case that cannot be scored."""
     return CaseResult(
         case_id=case_id,
         position=position,
@@ -277,13 +278,13 @@ def error_result(
 
 
 def collect(plan: Plan, scored: Iterator[CaseResult | Unfinished], results: Results) -> None:
-    """Hand over results in the order of their traces.
+    """Pass on results in the order of their traces.
 
-    An event loop is made when the first case has to wait for a score, and not before.
+    An event loop is only created when a case has to wait for a score.
     """
     for each in scored:
         if isinstance(each, Unfinished):
-            # Most evaluations wait for nothing, and do without asyncio.
+            # Most evaluations never wait, and need no asyncio.
             from .pending_scores import finish_all
 
             finish_all(plan, itertools.chain([each], scored), results)
@@ -318,15 +319,15 @@ def score_to_folder(
 ) -> Path:
     """Score traces as they are read and write each result at once; return the folder.
 
-    With ``folder`` it is that one, and it keeps the traces, as with ``keep_traces``. ``on_start``
-    is told the folder.
+    With ``folder`` it is that one, and it stores the traces, as with ``keep_traces``. ``on_start``
+    is called with the folder.
 
-    ``input_problems`` are filled by whoever yields the traces while they are read; any makes
-    the evaluation an error. ``repeats`` is how often cases were played at the most.
+    ``input_problems`` are filled by the generator of traces while reading; any problem makes the
+    evaluation an error. ``repeats`` is the maximum number of plays of a case.
     """
     if dataset is not None:
         check_overrides(plan, dataset)
-    # The first trace is read before a folder is made, so that bad input leaves none behind.
+    # The first trace is read before the folder is created, so that bad input leaves none behind.
     rest = iter(traces)
     read = itertools.chain(list(itertools.islice(rest, 1)), rest)
     writer = EvaluationWriter(

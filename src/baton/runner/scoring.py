@@ -1,4 +1,4 @@
-"""Scoring one trace: its scores, what they say of single agents, and what the case took."""
+"""Scoring one trace: its scores, their values by agent, and the case's counters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .prices import fill_costs
 
 
 class _Verdict(NamedTuple):
-    """A verdict on one thing: a score, or a part of one that sums several up."""
+    """A verdict on one thing: a score, or a part of a score that sums several up."""
 
     agent: str | None
     status: Status
@@ -54,9 +54,9 @@ class _Verdict(NamedTuple):
 
 
 def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
-    """Sum up the scores of the plan's ``by_agent`` evaluators, one sum an evaluator and agent.
+    """Sum up the scores of the plan's ``by_agent`` evaluators, by evaluator and agent.
 
-    The agent is the one that was set to work, as its score tells (``to``, else ``agent``).
+    The agent is the receiver according to the score (``to``, else ``agent``).
     """
     sums: dict[tuple[str, str | None], AgentScores] = {}
 
@@ -76,7 +76,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
             total = sum_of(score.evaluator, one.agent)
             total.count(one.status, one.value)
             if one.value is not None:
-                # The worst verdict of the case is kept.
+                # Keep the worst verdict of the case.
                 value = one.value or 0.0
                 worse = not total.worst or (
                     value > (total.worst[0].value or 0.0)
@@ -96,7 +96,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
 
 
 def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
-    """Sum up the values of all other evaluators, as far as they are about one agent."""
+    """Sum up the values of all other evaluators that are about one agent."""
     sums: dict[tuple[str, str], tuple[float, int]] = {}
     for score in scores:
         agent = _agent(score.details)
@@ -109,7 +109,7 @@ def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
 
 
 def _verdicts(score: Score) -> Iterator[_Verdict]:
-    """Yield the parts of a score that sums several up; of any other, the score itself."""
+    """Yield the parts of a score that sums several up; otherwise the score itself."""
     parts = score.details.get("units")
     shaped = isinstance(parts, list) and all(
         isinstance(part, Mapping) and part.get("status") in STATUSES for part in parts
@@ -125,7 +125,7 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
 
 
 def distilled_uses(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
-    """Yield what a distilled judge did, for a score or for those that it sums up."""
+    """Yield the uses of a distilled judge, for a score or for those that it sums up."""
     parts = details.get("units")
     for part in parts if isinstance(parts, list) else [details]:
         said = part.get("distilled") if isinstance(part, Mapping) else None
@@ -148,12 +148,12 @@ def _agent(details: Mapping[str, Any]) -> str | None:
 def efficiency_of(trace: Trace) -> Efficiency:
     """Count dispatches, tool calls, model calls, tokens and seconds of a trace.
 
-    What is known in part is a lower bound, and says so; what is not known at all is ``None``.
+    Partly known counters are marked as lower bounds; unknown ones are ``None``.
     """
     efficiency = Efficiency()
     turns = trace.turns
     runs = [run for turn in turns for run in turn.runs]
-    # A turn that goes on, or runs that were not recorded, may hold more than what is counted here.
+    # An unfinished turn, or unrecorded runs, may have more than what is counted here.
     ended = all(turn.status != "incomplete" for turn in turns)
     all_runs = ended and _all_known(trace, turns, "runs")
     made = calls = 0
@@ -199,7 +199,7 @@ _SPENT: tuple[tuple[str, Callable[[Usage], int | None]], ...] = (
 
 
 def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field: str) -> bool:
-    """Tell whether a list is known of all objects; those that name the same are asked once."""
+    """Tell whether a list is known for all objects; equal `unknown` lists are checked once."""
     distinct = {tuple(one.unknown): one for one in objects}
     return all(known(trace, one, field) for one in distinct.values())
 
@@ -226,7 +226,7 @@ _LEFT_OUT = (
 
 
 class _Waiting(NamedTuple):
-    """Scores of one evaluator that are still to come."""
+    """Pending scores of one evaluator."""
 
     planned: PlannedEvaluator
     evaluator: Evaluator
@@ -234,14 +234,14 @@ class _Waiting(NamedTuple):
 
 
 class _Raw(NamedTuple):
-    """A trace and its case before secrets were taken out of them."""
+    """A trace and its case before redaction."""
 
     trace: Trace
     case: Case | None
 
 
 class Unfinished:
-    """A case some of whose scores are still to come."""
+    """A case with pending scores."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class Unfinished:
 
     async def finish(self) -> CaseResult:
         """Wait for all scores, those of several evaluators at the same time."""
-        import asyncio  # not needed where nothing is waited for
+        import asyncio  # not needed without pending scores
 
         try:
             waiting = [_awaited(part) for part in self._parts if isinstance(part, _Waiting)]
@@ -275,7 +275,7 @@ class Unfinished:
         return result
 
     def close(self) -> None:
-        """Let go of what was not asked yet."""
+        """Abandon pending scores."""
         for part in self._parts:
             if isinstance(part, _Waiting) and inspect.iscoroutine(part.answer):
                 if inspect.getcoroutinestate(part.answer) == inspect.CORO_CREATED:
@@ -285,10 +285,10 @@ class Unfinished:
 def start_scoring(
     plan: Plan, trace: Trace, case: Case | None, position: int
 ) -> CaseResult | Unfinished:
-    """Score one trace with every evaluator of the plan, as far as none has to wait.
+    """Score one trace with every evaluator of the plan, without waiting for pending scores.
 
-    A turn that broke makes the case an error, whatever could be scored anyway. From here on
-    trace and case are redacted: judges see them so, and results hold them so.
+    A broken turn makes the case an error, even if some scores exist. From here on trace and case
+    are redacted, for judges and in results.
     """
     as_recorded = _Raw(trace, case)
     trace, case = plan.redaction.trace_and_case(trace, case)
@@ -339,11 +339,11 @@ def _result(
 
 
 _PLACED = 3
-"""Of each score so many objects that it is about are named, and as many that prove it."""
+"""The most subjects, and the most pieces of evidence, that are named for each score."""
 
 
 def _places(plan: Plan, trace: Trace, scores: Sequence[Score]) -> dict[str, Placed]:
-    """Say whose the objects are that failed scores are about, and the first that prove them."""
+    """Return the agents of the subjects of failed scores, and of their first evidence."""
     wanted: set[str] = set()
     for score in scores:
         if score.status in ("failed", "error"):
@@ -370,7 +370,7 @@ def _places(plan: Plan, trace: Trace, scores: Sequence[Score]) -> dict[str, Plac
 def _evaluate(
     planned: PlannedEvaluator, evaluator: Evaluator, trace: Trace, case: Case | None, plan: Plan
 ) -> list[Score] | _Waiting:
-    """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
+    """Run one evaluator; an exception becomes an error, never a score and never a gap."""
     try:
         answer = evaluator.evaluate(trace, case, plan.context)
         if type(answer) is not list and isinstance(answer, Awaitable):
@@ -383,11 +383,11 @@ def _evaluate(
 def _as_without_redaction(
     plan: Plan, planned: PlannedEvaluator, scores: list[Score], raw: _Raw
 ) -> list[Score]:
-    """Return the verdicts that the evaluator comes to without redaction, and no secret.
+    """Return the evaluator's verdicts without redaction, but without any secret.
 
-    Most are the same. They differ where a case speaks of a part of a secret: the answer must not
-    hold `sk-live`, and the answer with a tag in it does not. The words of such a verdict quote
-    what was redacted, so they are left out.
+    Most are the same. They differ if a case mentions a part of a secret: the answer must not
+    contain `sk-live`, and the redacted answer does not. The reason of such a verdict quotes the
+    secret, so it is left out.
     """
     evaluator = planned.for_case(raw.case)
     unredacted = _evaluate(planned, evaluator, raw.trace, raw.case, plan)
@@ -428,7 +428,7 @@ def _renamed(planned: PlannedEvaluator, scores: list[Score]) -> list[Score]:
 
 
 def _error(planned: PlannedEvaluator, evaluator: Evaluator, error: BaseException) -> Score:
-    """Word what an evaluator raised; the trouble of a judge keeps its kind."""
+    """Return the message for an evaluator's exception; a judge's error keeps its kind."""
     kind = error.kind if isinstance(error, JudgeError) else None
     if not isinstance(error, BatonError):
         show_traceback(error)

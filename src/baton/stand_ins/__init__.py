@@ -1,6 +1,6 @@
-"""What answers in place of tools and agents while a case is played.
+"""Stand-ins for tools and agents while a case is played.
 
-A framework's own module asks :func:`current` before each call of a tool or an agent, and lets
+The module of a framework calls :func:`current` before each call of a tool or an agent, and lets
 :meth:`Play.tool` decide whether it runs.
 """
 

@@ -1,4 +1,4 @@
-"""Where a stand-in's answer comes from: recordings, written answers, a JSON Schema."""
+"""Sources of a stand-in's answer: recordings, written answers, a JSON Schema."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOCKED = {"status": "success", "data": "mock_response"}
 
 
 class NoAnswer(Exception):  # noqa: N818 - says what happened
-    """Nothing answers a call; the text says why."""
+    """There is no answer for a call; the text says why."""
 
 
 class Answer(NamedTuple):
-    """What a call gets: a result, or the error it ends in.
+    """The answer to a call: a result, or an error.
 
-    ``by`` says what answered; ``None`` is the real thing. It comes after ``seconds``.
+    ``by`` says what answered; ``None`` is the real tool. It comes after ``seconds``.
     """
 
     result: Any = None
@@ -34,10 +34,10 @@ class Answer(NamedTuple):
 class Recordings:
     """Answers of a recorded run.
 
-    The same call (name and input) gets what it got then, several of them one after the other, and
-    from then on the last. A call that was not made like this gets the next answer of that tool
-    which is not used yet: a model may write `{"id": "17"}` where it wrote `{"id": 17}` before. Its
-    answer is marked ``replay in order``, as it was given to other arguments.
+    The same call (name and input) gets its recorded answer; several answers are used in order, and
+    then the last one is repeated. A call with other input gets the next unused answer of that tool:
+    a model may write `{"id": "17"}` instead of `{"id": 17}`. That answer is marked ``replay in
+    order``, as it belongs to other arguments.
     """
 
     def __init__(self, recorded: Sequence[RecordedAnswer]) -> None:
@@ -45,7 +45,7 @@ class Recordings:
         self._used: set[int] = set()
 
     def answer(self, kind: str, name: str, agent: str | None, input: Any) -> Answer:
-        """Return what was recorded for a call; raises NoAnswer."""
+        """Return the recorded answer for a call; raises NoAnswer."""
         places = [
             place
             for place, each in enumerate(self._recorded)
@@ -64,9 +64,9 @@ class Recordings:
         return self._take(fresh, "replay in order")
 
     def made_before(self, name: str, input: Any) -> Answer | None:
-        """Return the answer to a dispatch that was made before the one that play ends at.
+        """Return the answer to a dispatch that was made before the case's dispatch.
 
-        Only to the same agent with the same prompt: any other is what play was begun for.
+        Only to the same agent with the same prompt: any other dispatch is the decision to test.
         """
         wanted = comparable(input)
         for place, each in enumerate(self._recorded):
@@ -82,7 +82,7 @@ class Recordings:
 
 
 def fixture_for(answers: Sequence[Fixture], input: Any, number: int) -> Answer | None:
-    """Return the first written answer that is for the n-th call, with this input."""
+    """Return the first written answer that matches the n-th call with this input."""
     for each in answers:
         calls = [each.call] if isinstance(each.call, int) else each.call
         if (calls is None or number in calls) and _fits(each.when, input):
@@ -93,7 +93,7 @@ def fixture_for(answers: Sequence[Fixture], input: Any, number: int) -> Answer |
 def from_schema(schema: dict[str, Any]) -> Any:
     """Make the plainest value of a JSON Schema: its example or default, or a value of its type.
 
-    Objects have their required properties, or all where none is required; lists have one item.
+    Objects have their required properties, or all if none is required; lists have one item.
     """
     return _made(schema, schema, 0)
 
@@ -103,7 +103,7 @@ def _may_be(recorded: str | None, asked: str | None) -> bool:
 
 
 def comparable(value: Any) -> bytes:
-    """Write a value so that equal ones are equal: objects whatever the order of their keys."""
+    """Return a comparable form of a value, independent of the order of keys."""
     try:
         return msgspec.json.encode(value, order="deterministic", enc_hook=repr)
     except (TypeError, ValueError, RecursionError):

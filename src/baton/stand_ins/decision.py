@@ -1,7 +1,7 @@
-"""The record of a decision: what an agent did up to its dispatch, by what passed the stand-ins.
+"""The record of a decision: what an agent did up to its dispatch, from the calls to stand-ins.
 
-Play ends before the receiver is set to work, so that the spans or events of a framework may not
-show the dispatch at all.
+The play ends before the receiver starts, so a framework's spans or events may not show the dispatch
+at all.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
 
     Args:
         case: the dispatch case.
-        play: what passed the stand-ins.
-        played: what the framework's own record says: the source, the usage, and the answer where
-            the agent handed nothing on.
+        play: the calls to stand-ins.
+        played: the framework's own record: the source, the usage, and the answer if the agent made
+            no dispatch.
 
     Raises:
         ProviderError: the case names no sender.
@@ -51,12 +51,12 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
     )
     turn = Turn(id="turn1", input=case.turns[0].input, runs=[run])
     answers = {id(given.asked): given for given in play.given}
-    # A tool that ran, and asked an agent in its body, passed here twice: its call is the dispatch.
+    # A tool that ran, and called an agent in its body, is here twice: its call is the dispatch.
     inputs = {(each.name, each.id): each.input for each in play.asked if each.kind == "tool"}
     made = {(each.tool, each.id) for each in play.asked if each.kind == "agent" and each.id}
     for number, asked in enumerate(play.asked, 1):
         if asked.kind == "agent" and id(asked) in answers:
-            continue  # it was made before the moment of the case, and answered as then
+            continue  # it was made before the moment of the case, and got the recorded answer
         if asked.kind == "agent":
             ran = inputs.get((asked.tool or "", asked.id)) if asked.id is not None else None
             arguments = ran if asked.arguments is None else asked.arguments
@@ -127,7 +127,7 @@ def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:
         run.steps.append(call)
     else:
         dispatch.unknown.append("call")
-    if asked.dispatch != "sequence":  # the program sets the next agent to work, and not this one
+    if asked.dispatch != "sequence":  # the program starts the next agent, not this one
         run.steps.append(HandedOff(id=f"sent{number}", dispatch=dispatch.id))
 
 

@@ -1,4 +1,4 @@
-"""Marking in a record what a stand-in answered, so that nobody takes it for the real thing."""
+"""Marks the answers of stand-ins in a record, so that they are not mistaken for real ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mark(trace: Trace, given: Sequence[Given]) -> None:
         if each.answer.refused:
             found.status, found.refused_by = "refused", "policy"
         elif each.answer.error is not None and found.status == "ok":
-            # Some frameworks tell their model of an error as of any other result.
+            # Some frameworks give their model an error like any other result.
             found.status, found.error = "failed", each.answer.error
     if unplaced:
         trace.attributes[UNPLACED] = unplaced
@@ -67,7 +67,7 @@ def _dispatch_of(dispatches: Sequence[Dispatch], given: Given) -> Dispatch | Non
 
 
 def _as_dispatch(given: Given) -> Given | None:
-    """Return a call of a tool that hands work on as the dispatch that it is."""
+    """Convert a tool call that hands work on to a dispatch."""
     asked = given.asked
     if asked.kind == "agent":
         return given
@@ -78,7 +78,7 @@ def _as_dispatch(given: Given) -> Given | None:
 
 
 def _by_program(trace: Trace, given: Given) -> Dispatch | None:
-    """Make the dispatch to an agent that its program, or a graph, would have set to work."""
+    """Make the dispatch to an agent that the program, or a graph, would have started."""
     asked = given.asked
     runs = [(turn, run) for turn in trace.turns for run in turn.runs]
     own = [each for each in runs if each[1].agent == asked.agent]
@@ -103,9 +103,9 @@ def _by_program(trace: Trace, given: Given) -> Dispatch | None:
 
 
 def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
-    """Make the dispatch of a function tool that hands work on, and whose function did not run.
+    """Make the dispatch of a function tool that hands work on, but did not run.
 
-    Its source shows a call of a tool, as nothing of the receiver happened.
+    Its source shows a tool call, as the receiver did not run.
     """
     asked = given.asked
     made = [
@@ -138,7 +138,7 @@ def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
         unknown=["context", "description", "group", "tools_allowed", "tools_source"],
     )
     turn.dispatches.append(dispatch)
-    # The answer is held on the dispatch, and so is an error.
+    # The answer is stored on the dispatch, and so is an error.
     call.dispatch, call.result, call.status, call.error = dispatch.id, None, "ok", None
     place = run.steps.index(call) + 1
     sent = HandedOff(id=f"{call.id}-sent", dispatch=dispatch.id, at=call.at)

@@ -1,4 +1,4 @@
-"""Names that stand-ins are for, compared with those that there are."""
+"""Compares the names in stand-ins with the existing ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from baton.model import ProviderError, nearest
 from baton.model.stand_ins import StandIns
 
 _MISSPELT = 0.8
-"""How alike a name has to be to be a misspelt one: `pay_bak` is, `pay_in` for `pay_out` is not."""
+"""The least similarity of a misspelt name: `pay_bak` is, `pay_in` for `pay_out` is not."""
 
 
 def check_names(
@@ -16,12 +16,12 @@ def check_names(
 ) -> None:
     """Raise ProviderError for a misspelt name: `pay_bak` mocked would let `pay_back` pay.
 
-    Not all names are known everywhere, as those of an MCP server: only one that is much like a
-    known one is refused, and not where that one has a stand-in of its own.
+    Not all names are always known, such as those of an MCP server: only a name that is very similar
+    to a known one is refused, unless the known one has its own stand-in.
 
     Args:
         ins: the stand-ins of a case.
-        tools: tells the names of tools that are known; asked where the case names one.
+        tools: returns the known names of tools; called if the case names one.
         agents: the same for agents.
     """
     own = [*ins.tools, *(tool for each in ins.agents.values() for tool in each.tools)]
@@ -37,9 +37,9 @@ def check_names(
 
 
 def _meant(name: str, known: set[str]) -> Iterator[str]:
-    """Yield the name that was probably meant.
+    """Yield the name that was probably intended.
 
-    `pay` is `mcp__shop__pay`. What the names of one server have in common makes them not alike:
+    `pay` is `mcp__shop__pay`. The common prefix of a server's names does not make them similar:
     `mcp__shop__pay_in` is not `mcp__shop__pay_out`.
     """
     yield from sorted(each for each in known if each.endswith(f"__{name}"))
@@ -53,6 +53,6 @@ def _meant(name: str, known: set[str]) -> Iterator[str]:
 
 
 def _alike(name: str, known: Iterable[str]) -> list[str]:
-    """Return what has the same letters (`pya` and `pay`), else what is alike."""
+    """Return names with the same letters (`pya` and `pay`), else similar ones."""
     same = sorted(each for each in known if sorted(each) == sorted(name))
     return same or nearest(name, known, 1, _MISSPELT)

@@ -1,4 +1,4 @@
-"""What passed the stand-ins of a play, as data: for agents that play in another process."""
+"""The calls to a play's stand-ins as data, for agents that run in another process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .play import Asked, Given, Play
 
 
 class GivenTo(NamedTuple):
-    """What was answered, by the place of the call in ``asked``."""
+    """An answer, with the index of the call in ``asked``."""
 
     place: int
     answer: Answer
@@ -19,7 +19,7 @@ class GivenTo(NamedTuple):
 
 
 class Passed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """All that passed: see the attributes of :class:`Play`."""
+    """All calls and answers: see the attributes of :class:`Play`."""
 
     asked: list[Asked] = msgspec.field(default_factory=list)
     given: list[GivenTo] = msgspec.field(default_factory=list)
@@ -28,7 +28,7 @@ class Passed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def passed(play: Play) -> Any:
-    """Return what passed as plain data; what is not JSON is written as text."""
+    """Return calls and answers as plain data; values that are not JSON become text."""
     places = {id(asked): place for place, asked in enumerate(play.asked)}
     whole = Passed(
         asked=play.asked,
@@ -40,7 +40,7 @@ def passed(play: Play) -> Any:
 
 
 def take(play: Play, told: Passed) -> None:
-    """Make a play that of what passed elsewhere; raises IndexError for what contradicts itself."""
+    """Copy another process's calls and answers to a play; raises IndexError for contradictions."""
     play.asked = list(told.asked)
     play.given = [Given(play.asked[each.place], each.answer, each.by) for each in told.given]
     play.refused, play.decided = list(told.refused), told.decided

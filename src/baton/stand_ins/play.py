@@ -1,11 +1,11 @@
-"""One playing of a case: every call of a tool or an agent passes here, and may be answered here.
+"""One play of a case: every call of a tool or an agent goes through here, and may be answered.
 
     with playing(case) as play:
         ...                       # the program runs; its framework asks `current()` for each call
     play.mark(trace)              # what was made up is marked in the record
 
-A program may run tools in threads of its own, without the context of the case. While a single case
-is in play they still belong to it; with several, nobody can tell, and nothing is run.
+A program may run tools in its own threads, without the context of the case. While a single case is
+in play they belong to it; with several cases that is unknown, and nothing is run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from .answers import MOCKED, Answer, NoAnswer, Recordings, fixture_for, from_sch
 from .faults import after, instead, seconds_of
 
 _SIBLINGS = 0.05
-"""Seconds for other calls of the same model response to be seen: some frameworks make them side by
-side, and a fan-out to three agents is one decision."""
+"""Seconds to wait for other calls of the same model response: some frameworks make them in
+parallel, and a fan-out to three agents is one decision.
+"""
 _NOT_SET = ("", "dummy_key")
-"""What an environment variable of credentials holds where nobody has any."""
+"""The value of an environment variable for missing credentials."""
 
 
 class StandInError(Exception):
-    """The error that a tool ends in, where its stand-in says so; ``answer`` is what says so."""
+    """The error of a tool from its stand-in; ``answer`` is the stand-in's answer."""
 
     def __init__(self, text: str, answer: Answer | None = None) -> None:
         super().__init__(text)
@@ -44,7 +45,7 @@ class StandInError(Exception):
 
     @property
     def was_told(self) -> bool:
-        """Whether it is what a model was told, in a recorded run or by a refusal: no exception."""
+        """Whether it is an error message for the model, recorded or from a refusal; no exception."""
         answer = self.answer
         return answer is not None and (answer.refused or (answer.by or "").startswith("replay"))
 
@@ -52,10 +53,9 @@ class StandInError(Exception):
 class Asked(NamedTuple):
     """A call: of a tool with its arguments, or of an agent with its prompt.
 
-    ``agent`` is who calls, where that is known. ``schema`` is the JSON Schema of a result, where
-    the tool states one. Of an agent, ``dispatch`` is how work passes to it, and ``tool`` the tool
-    by which it is called, with its ``arguments``. Of a tool, ``to`` is the agent that it hands
-    work to.
+    ``agent`` is the caller, if known. ``schema`` is the JSON Schema of a result, if the tool states
+    one. For an agent, ``dispatch`` is the kind of dispatch, and ``tool`` the tool that calls it,
+    with its ``arguments``. For a tool, ``to`` is the agent that it hands work to.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Asked(NamedTuple):
 
 
 class Decided(asyncio.CancelledError):
-    """Ends a play at the dispatch that it was played for; frameworks clean up as when cancelled."""
+    """Ends a play at the case's dispatch; frameworks clean up as when cancelled."""
 
 
 class Given(NamedTuple):
-    """What was answered in place of a call, and ``by`` what."""
+    """The answer to a call, and ``by`` what it was given."""
 
     asked: Asked
     answer: Answer
@@ -83,7 +83,7 @@ class Given(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A call that was made before in the same play, and what came of it."""
+    """An earlier call of the same play, and its result."""
 
     name: str
     input: Any
@@ -92,9 +92,9 @@ class Earlier(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A call that an LLM is to answer: what it is told.
+    """A call for an LLM to answer, with its prompt data.
 
-    ``schema`` is the JSON Schema of a result, ``about`` what the world holds, ``earlier`` are the
+    ``schema`` is the JSON Schema of a result, ``about`` describes the world, ``earlier`` are the
     calls of the play so far.
     """
 
@@ -105,11 +105,11 @@ class Wanted(NamedTuple):
 
 
 Imagine = Callable[[Wanted], Awaitable[Answer]]
-"""Has an LLM answer a call; raises BatonError where it gives no answer."""
+"""Lets an LLM answer a call; raises BatonError if it gives no answer."""
 
 
 class Held(NamedTuple):
-    """The n-th call, and what happens with it: an answer, or (``None``) the real thing."""
+    """The n-th call, and its answer, or ``None`` for the real tool."""
 
     asked: Asked
     number: int
@@ -119,12 +119,12 @@ class Held(NamedTuple):
 
 
 class Play:
-    """The stand-ins of one playing of a case, and what they answered.
+    """The stand-ins of one play of a case, and their answers.
 
     Attributes:
-        asked: all calls that passed here, in order.
-        given: what was answered here, in order.
-        refused: calls that had to be refused: nothing answers them, and they may not run.
+        asked: all calls, in order.
+        given: all answers, in order.
+        refused: refused calls: they have no answer, and may not run.
         stops: whether play ends at the first dispatch.
         decided: whether it ended there.
     """
@@ -147,29 +147,29 @@ class Play:
         self._last: dict[tuple[str, str], Any] = {}
         self._imagining = imagining
         self._earlier: list[Earlier] = []
-        # Programs run tools side by side in threads: each takes a number and an answer of its own.
+        # Programs run tools in parallel threads: each call takes its own number and answer.
         self._taking = threading.Lock()
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to stand in for: every call runs as it is."""
+        """Whether there are no stand-ins: every call runs normally."""
         return not self.stops and self.stand_ins == StandIns()
 
     def stands_in_for(self, agent: str) -> bool:
-        """Tell whether something stands in for an agent: play ends there, or it is answered for.
+        """Tell whether an agent has a stand-in, or the play ends there.
 
-        Faults count: they happen to the answer of the real agent.
+        Faults count: they change the answer of the real agent.
         """
         asked = Asked(agent, kind="agent")
         spec = self._spec(asked)
         return self.stops or not self.runs(asked) or (spec is not None and bool(spec.faults))
 
     def runs(self, asked: Asked) -> bool:
-        """Tell whether a call runs as it is, as no stand-in answers it; faults may happen to it."""
+        """Tell whether a call runs normally, without a stand-in; faults may change its answer."""
         return self._mode(asked, self._spec(asked)) in (None, "live")
 
     def refuse_elsewhere(self, asked: Asked, where: str) -> None:
-        """Refuse a tool that a stand-in cannot answer, as it runs ``where``, unless it may run.
+        """Refuse a tool that a stand-in cannot answer because it runs ``where``, unless it may run.
 
         Raises:
             ProviderError: a stand-in would have to answer for it.
@@ -179,26 +179,26 @@ class Play:
             raise self._refuse(asked, f"it runs {where}, where no stand-in can answer", "")
 
     async def tool(self, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the result of a call: a stand-in's, or that of ``run``.
+        """Return the result of a call, from a stand-in or from ``run``.
 
         Raises:
             StandInError: the stand-in says that the tool ends in an error.
-            ProviderError: nothing answers the call, and the tool may not run.
-            Decided: the call is the dispatch that play ends at.
+            ProviderError: the call has no answer, and the tool may not run.
+            Decided: the call is the dispatch at which the play ends.
         """
         held = await self.before(asked)
         answer = held.answer
         return self.after(held, Answer(await run(), by=None) if answer is None else answer)
 
     async def before(self, asked: Asked) -> Held:
-        """Say what answers a call, for a framework that runs its tools by itself.
+        """Return the answer to a call, for a framework that runs its tools itself.
 
-        Where that is nothing (``answer`` is ``None``), it runs the tool, and gives the result to
-        :meth:`after`; else it gives the answer.
+        If ``answer`` is ``None``, the framework runs the tool, and passes the result to
+        :meth:`after`; else it returns the answer.
 
         Raises:
-            ProviderError: nothing answers the call, and the tool may not run.
-            Decided: the call is the dispatch that play ends at.
+            ProviderError: the call has no answer, and the tool may not run.
+            Decided: the call is the dispatch at which the play ends.
         """
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
@@ -218,11 +218,11 @@ class Play:
         return held
 
     def after(self, held: Held, answer: Answer) -> Any:
-        """Return the result of a call, changed where faults say so; raises StandInError."""
+        """Return the result of a call after faults; raises StandInError."""
         return self._ended(held.asked, held, answer)
 
     def tool_now(self, asked: Asked, run: Callable[[], Any]) -> Any:
-        """Do what :meth:`tool` does for a program that does not await; raises the same."""
+        """Like :meth:`tool`, for synchronous programs; raises the same."""
         self.asked.append(asked)
         if self.stops and asked.kind == "agent":
             if (earlier := self._made_before(asked)) is not None:
@@ -262,15 +262,15 @@ class Play:
         return Wanted(asked, schema, self.stand_ins.about, tuple(self._earlier))
 
     def check(self, trace: Trace | None = None) -> None:
-        """Raise ProviderError when a call had to be refused: the case was not played as meant."""
+        """Raise ProviderError if a call was refused: the case was not played as intended."""
         if self.refused:
             raise ProviderError("; ".join(dict.fromkeys(self.refused)), trace)
 
     def mark(self, trace: Trace) -> None:
         """Mark in the record which calls and dispatches were answered by a stand-in.
 
-        Calls are found by their id, else by name, caller and arguments, in order. What is not
-        found is named in ``attributes["stand-ins not in the record"]``.
+        Calls are found by their id, else by name, caller and arguments, in order. Those that are
+        not found are named in ``attributes["stand-ins not in the record"]``.
         """
         from .marks import mark
 
@@ -281,7 +281,7 @@ class Play:
             return self._recordings.made_before(asked.name, asked.input)
 
     def _decide(self, asked: Asked) -> Held:
-        """Say what is to happen with a call; raises ProviderError for one that is refused."""
+        """Decide a call; raises ProviderError if it is refused."""
         with self._taking:
             return self._take(asked)
 
@@ -328,7 +328,7 @@ class Play:
         except NoAnswer:
             if asked.to is None:
                 raise
-            # The record has the call of such a tool as a dispatch.
+            # In the record, the call of such a tool is a dispatch.
             return self._recordings.answer("agent", asked.to, None, asked.input)
 
     def _spec(self, asked: Asked) -> StandIn | None:
@@ -340,7 +340,7 @@ class Play:
         return own.get(asked.name) or tools.get(asked.name) or own.get("*") or tools.get("*")
 
     def _mode(self, asked: Asked, spec: StandIn | None) -> str | None:
-        """Say where the answer comes from; agents are live unless something answers for them."""
+        """Return the mode; agents are live unless something answers for them."""
         if asked.kind == "tool" and asked.name in self.stand_ins.live:
             return "live"
         mode = spec.mode if spec is not None else None
@@ -354,7 +354,7 @@ class Play:
         return mode
 
     def _ended(self, asked: Asked, decided: Held, answer: Answer) -> Any:
-        """Put the faults into an answer, note what was made up, and return or raise it."""
+        """Apply faults to an answer, record it if it was made up, and return or raise it."""
         spec = self._spec(asked)
         key = (asked.kind, asked.name)
         faults = spec.faults if spec is not None else []
@@ -388,7 +388,7 @@ class Play:
 
 
 class Imagining:
-    """What asks an LLM to answer for tools; ``close`` ends what was opened in an event loop."""
+    """Lets an LLM answer for tools; ``close`` closes what was opened in an event loop."""
 
     def __init__(self, imagine: Imagine, close: Callable[[], Awaitable[None]]) -> None:
         self.imagine = imagine
@@ -396,19 +396,19 @@ class Imagining:
         self._loop = asyncio.get_running_loop()
 
     def wait_for(self, wanted: Wanted) -> Answer:
-        """Return the answer, for a function that does not await."""
+        """Return the answer, for a synchronous function."""
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             here = None
         if here is not self._loop:
             return self.begin(wanted).result()
-        # The loop itself waits here: asking goes on in one of its own.
+        # The loop itself waits here: the call runs in a separate loop.
         with ThreadPoolExecutor(1) as aside:
             return aside.submit(asyncio.run, self._aside(wanted)).result()
 
     def begin(self, wanted: Wanted) -> Future[Answer]:
-        """Ask for an answer from another thread, which may wait for it."""
+        """Request an answer from another thread, which may wait for it."""
         return asyncio.run_coroutine_threadsafe(self._ask(wanted), self._loop)
 
     async def _ask(self, wanted: Wanted) -> Answer:
@@ -426,9 +426,9 @@ _IMAGINING: ContextVar[Imagining | None] = ContextVar("baton_imagining", default
 
 @contextmanager
 def imagining(imagine: Imagine, close: Callable[[], Awaitable[None]]) -> Iterator[None]:
-    """Have an LLM answer where stand-ins say so, in plays that begin within the block.
+    """Let an LLM answer if stand-ins say so, in plays that start inside the block.
 
-    ``close`` ends what ``imagine`` opened in an event loop.
+    ``close`` closes what ``imagine`` opened in an event loop.
     """
     token = _IMAGINING.set(Imagining(imagine, close))
     try:
@@ -438,7 +438,7 @@ def imagining(imagine: Imagine, close: Callable[[], Awaitable[None]]) -> Iterato
 
 
 def who_imagines() -> Imagining | None:
-    """Return what asks an LLM here; ``None`` where nothing does."""
+    """Return the current `Imagining`; ``None`` if there is none."""
     return _IMAGINING.get()
 
 
@@ -461,16 +461,16 @@ def playing(case: Case) -> Iterator[Play]:
     try:
         yield play
     finally:
-        # By identity: two plays without stand-ins are not the same one.
+        # By identity: two plays without stand-ins are equal, but not the same.
         _IN_PLAY[:] = [each for each in _IN_PLAY if each is not play]
         _PLAY.reset(token)
 
 
 def current() -> Play | None:
-    """Return the play that a call belongs to; ``None`` where none has stand-ins.
+    """Return the play of a call; ``None`` if none has stand-ins.
 
     Raises:
-        ProviderError: several cases are in play, and the call carries the context of none.
+        ProviderError: several cases are in play, and the call has the context of none.
     """
     play = _PLAY.get()
     if play is not None:

@@ -1,4 +1,4 @@
-"""Recording a program that `baton record` starts: set up before its first line runs."""
+"""Sets up the recording of a program that `baton record` starts, before its first line runs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from baton.plugins import is_installed
 FILE = "BATON_RECORD_FILE"
 """The environment variable that names the file to record into."""
 SERVER = "BATON_RECORD_SERVER"
-"""That which names the server to send to, in place of a file."""
+"""The variable that names the server to send to, instead of a file."""
 PROJECT = "BATON_RECORD_PROJECT"
-"""That which names the project there."""
+"""The variable that names the project there."""
 NOTES = "BATON_RECORD_NOTES"
-"""That of the file in which each process of the program notes what records it."""
+"""The variable of the file in which each process of the program writes what records it."""
 SITE = Path(__file__).parent / "site"
-"""The folder with the `sitecustomize` that Python imports first, when it is in PYTHONPATH."""
+"""The folder with the `sitecustomize` that Python imports first if it is in PYTHONPATH."""
 
 
 def start() -> None:
-    """Record this process, as the environment says; does nothing where it says nothing."""
+    """Record this process according to the environment; does nothing without its variables."""
     file, server = os.environ.get(FILE), os.environ.get(SERVER)
     if not file and not server:
         return
@@ -58,7 +58,7 @@ def start() -> None:
 
 
 def _answered(status: int, reason: str) -> None:
-    """Note whether the server took something, and why it did not."""
+    """Record whether the server accepted data, and if not, why."""
     if status < 300:
         _note(sent=True)
     elif status not in _AGAIN:
@@ -66,17 +66,17 @@ def _answered(status: int, reason: str) -> None:
 
 
 _AGAIN = (429, 502, 503, 504)
-"""What exporters repeat."""
+"""Messages that exporters repeat."""
 
 
 def _note_unrecorded() -> None:
-    """Note the frameworks that the program has imported, and those that nothing recorded."""
+    """Record the frameworks that the program has imported, and those without a recorder."""
     from baton.providers.instrument.frameworks import CLAUDE, frameworks_in, unrecorded
 
     used = frameworks_in(list(sys.modules))
     for each in used:
         _note(used=each.name)
-    # What passes between a program and Claude is heard without an instrumentor.
+    # Messages between a program and Claude are recorded without an instrumentor.
     for name, package in unrecorded(each for each in used if each.module != CLAUDE).items():
         _note(unrecorded=name, package=package)
 

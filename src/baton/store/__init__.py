@@ -1,4 +1,4 @@
-"""Evaluation folders: written while an evaluation runs, read by everything that reports."""
+"""Evaluation folders: written while an evaluation runs, and read by reports."""
 
 from baton.formats.evaluation_folder import Header, IndexRow
 

@@ -17,10 +17,10 @@ FOLDER = Path(".baton/calibrations")
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a calibration: ``n`` labelled items with a verdict, and how they compare.
+    """A stored calibration: ``n`` labelled items with a verdict, and their comparison.
 
-    ``lacking`` says why it is no evidence. ``labels`` are the files of the labels,
-    ``timings`` when it was made.
+    ``lacking`` says why it is not sufficient. ``labels`` are the files of the labels, ``timings``
+    its time.
     """
 
     rubric: str
@@ -37,8 +37,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
     """Write a calibration in place of an earlier one; return its file.
 
-    An earlier one that says more stays (:func:`better_calibration`). Deleting the file lets any
-    other take its place.
+    An earlier one with more evidence stays (:func:`better_calibration`), unless its file is
+    deleted.
 
     Raises:
         InputError: it cannot be written.
@@ -59,10 +59,10 @@ def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
 
 
 def better_calibration(calibration: Calibration, root: Path = FOLDER) -> Calibration | None:
-    """Return the earlier calibration of the same rubric, version and model, if it says more.
+    """Return an earlier calibration of the same rubric, version and model with more evidence.
 
-    That is one that is evidence where this one is not, or one of more labels. One that cannot be
-    read says nothing: making it again is what its error asks for.
+    That is one that is sufficient while this one is not, or one with more labels. An unreadable one
+    is ignored: its error message asks to make it again.
     """
     try:
         earlier = kept_calibration(calibration.rubric, calibration.version, calibration.model, root)
@@ -77,7 +77,7 @@ def better_calibration(calibration: Calibration, root: Path = FOLDER) -> Calibra
 def kept_calibration(
     rubric: str, version: str, model: str, root: Path = FOLDER
 ) -> Calibration | None:
-    """Return the calibration of just this rubric, version and model; ``None``: there is none."""
+    """Return the calibration of exactly this rubric, version and model, if there is one."""
     file = _file(root, rubric, version, model)
     try:
         calibration = msgspec.json.decode(file.read_bytes(), type=Calibration)
@@ -94,7 +94,7 @@ def kept_calibration(
 
 
 def kept_calibrations(rubric: str, root: Path = FOLDER) -> list[Calibration]:
-    """Return all calibrations of a rubric, the newest first; those that can't be read are not."""
+    """Return all readable calibrations of a rubric, the newest first."""
     calibrations = []
     for file in sorted((root / _slug(rubric)).glob("*.json")):
         try:
@@ -105,7 +105,7 @@ def kept_calibrations(rubric: str, root: Path = FOLDER) -> list[Calibration]:
 
 
 def _file(root: Path, rubric: str, version: str, model: str) -> Path:
-    # The digest keeps names apart that look alike as file names: `a/b` and `a-b`.
+    # The digest distinguishes names with the same file name: `a/b` and `a-b`.
     digest = sha256(f"{rubric}\n{version}\n{model}".encode()).hexdigest()[:8]
     return root / _slug(rubric) / f"{_slug(version)}-{_slug(model)}-{digest}.json"
 

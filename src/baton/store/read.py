@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _ENCODER = msgspec.json.Encoder()
 _TRACES = msgspec.json.Decoder(Trace)
 _NAMED = 3
-"""How many recordings a message names; it counts the others."""
+"""The most recordings that a message names; it counts the others."""
 
 
 class FoundTrace(NamedTuple):
@@ -60,19 +60,19 @@ class FoundTrace(NamedTuple):
 
 
 class Reportable(Protocol):
-    """What reports need of an evaluation, be it in a folder or in memory.
+    """The interface of an evaluation for reports, in a folder or in memory.
 
-    Results come by position and repeat. ``rows`` are the results in short, which is all that counts
-    and gates need. ``folder`` is ``None`` for one that is in no folder.
+    Results are sorted by position and repeat. ``rows`` are the short results, which are enough for
+    counts and gates. ``folder`` is ``None`` for an evaluation in memory.
     """
 
     @property
     def header(self) -> Header:
-        """What is known of the evaluation as a whole."""
+        """The data of the whole evaluation."""
 
     @property
     def folder(self) -> Path | None:
-        """Where it is stored."""
+        """Its folder."""
 
     def __len__(self) -> int:
         """Count the results."""
@@ -81,21 +81,21 @@ class Reportable(Protocol):
         """Yield the results."""
 
     def rows(self) -> Iterator[IndexRow]:
-        """Yield the results in short."""
+        """Yield the short results."""
 
     def result(self, row: IndexRow) -> CaseResult:
         """Return the result of a row."""
 
     def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
-        """Yield each result with its trace, wherever that is."""
+        """Yield each result with its trace, wherever it is stored."""
 
 
 class StoredEvaluation:
-    """An evaluation folder; results come by position and repeat, and are read one at a time.
+    """An evaluation folder; results are sorted by position and repeat, and read one at a time.
 
-    The counts of one that was ended by force, still runs, or is damaged are those of what is
-    there. ``traces`` and ``agents`` are the recordings and definitions that the user named for it
-    now (see :func:`recordings_of`).
+    If it was killed, still runs, or is damaged, the counts are those of the existing results.
+    ``traces`` and ``agents`` are the recordings and definitions that the user named for it now (see
+    :func:`recordings_of`).
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class StoredEvaluation:
     def result_with_trace(self, row: IndexRow) -> tuple[CaseResult, FoundTrace]:
         """Return the result of one row with its trace.
 
-        All recorded traces are read again for the first one, and kept in a temporary file for those
-        that come after it, until a file of them changes.
+        For the first result all recorded traces are read again, and kept in a temporary file for
+        later ones, until one of their files changes.
         """
         with open_regular(self.folder / BODIES) as bodies:
             body = self._body(bodies, row)
@@ -198,7 +198,7 @@ class StoredEvaluation:
         return _result(row, body, trace_or_why.trace), trace_or_why
 
     def _kept_trace(self, body: Body) -> FoundTrace:
-        """Return the trace that a body holds, when it is one that reports can draw."""
+        """Return the trace of a body, if it is one that reports can draw."""
         text = bytes(body.trace)
         if not text:
             return FoundTrace(None)
@@ -227,7 +227,7 @@ class StoredEvaluation:
 
 
 def _result(row: IndexRow, body: Body, trace: Trace | None) -> CaseResult:
-    """Put the two halves of a result together."""
+    """Join the two parts of a result."""
     return CaseResult(
         case_id=row.case_id,
         repeat=row.repeat,
@@ -261,9 +261,9 @@ def read_evaluation(
 ) -> StoredEvaluation:
     """Open an evaluation folder.
 
-    ``redact`` says what is redacted in its results and traces, else the folder does. ``partial``
-    takes a damaged one, too: its status is ``error``, its problems say what is damaged, and it has
-    the results that are not damaged.
+    ``redact`` says what is redacted in its results and traces; by default the folder says it.
+    ``partial`` accepts a damaged one, too: its status is ``error``, its problems say what is
+    damaged, and it has the undamaged results.
 
     Raises:
         InputError: it is not an evaluation folder, or (without ``partial``) is damaged.
@@ -299,11 +299,11 @@ def latest_evaluation(root: Path) -> Path:
 
 
 class Recordings(NamedTuple):
-    """What the traces of an evaluation may be read from, now.
+    """The sources from which the traces of an evaluation may be read.
 
     ``paths`` are files and folders, ``exclude`` datasets among them, ``agents`` definitions.
-    ``refused`` says why places that the folder names are not opened. ``are_elsewhere`` tells
-    whether the folder itself holds no traces.
+    ``refused`` says why paths that the folder names are not opened. ``are_elsewhere``: the folder
+    itself holds no traces.
     """
 
     paths: list[Path]
@@ -314,7 +314,7 @@ class Recordings(NamedTuple):
 
 
 def _marks(paths: Sequence[Path]) -> list[tuple[Path, int, int]]:
-    """Return what changes when one of some files or folders does."""
+    """Return marks that change when a file or folder changes."""
     marks = []
     for path in paths:
         with suppress(OSError):  # it was removed: that is a change, too
@@ -324,10 +324,10 @@ def _marks(paths: Sequence[Path]) -> list[tuple[Path, int, int]]:
 
 
 def recordings_of(evaluation: StoredEvaluation) -> Recordings:
-    """Return where the traces of an evaluation are, as far as the folder can be trusted.
+    """Return the sources of an evaluation's traces, as far as the folder can be trusted.
 
-    A folder is data: what it names is opened only when the user named it on the command line,
-    now or when the evaluation was made here (its seal says that). No file is touched otherwise.
+    A folder is data: files that it names are opened only if the user named them on the command
+    line, now or when the evaluation was made here (shown by its seal). No other file is touched.
     """
     header, named = evaluation.header, evaluation.traces
     datasets = [Path(name) for name in header.dataset if "\0" not in name]
@@ -349,7 +349,7 @@ def recordings_of(evaluation: StoredEvaluation) -> Recordings:
 
 
 def _is_below(path: Path, folders: list[Path]) -> bool:
-    """Tell whether a path is in one of some folders, by its text alone: no file is touched."""
+    """Tell whether a path is in one of some folders, by its text only: no file is touched."""
     words = Path(os.path.abspath(path))  # noqa: PTH100 - resolving would follow links
     return any(words.is_relative_to(os.path.abspath(each)) for each in folders)  # noqa: PTH100
 
@@ -357,14 +357,14 @@ def _is_below(path: Path, folders: list[Path]) -> bool:
 def evaluation_traces(
     evaluation: StoredEvaluation, agents: Agents | None = None
 ) -> Iterator[Trace]:
-    """Yield the traces of an evaluation: those it holds, or of the files it was made of.
+    """Yield the traces of an evaluation: its own, or those of its source files.
 
-    ``agents`` are definitions beside those that are found with the files.
+    ``agents`` are definitions in addition to those found with the files.
 
     Raises:
-        InputError: files it was made of are gone, cannot be read, or were not named by the user.
+        InputError: its source files are missing, cannot be read, or were not named by the user.
     """
-    from baton.readers import iter_traces  # needed for traces alone, and slow to import
+    from baton.readers import iter_traces  # needed only for traces, and slow to import
 
     recordings = recordings_of(evaluation)
     if recordings.refused is not None:
@@ -379,7 +379,7 @@ def evaluation_traces(
 
 
 _MOST_REPEATS = 1 << 31
-"""Numbers from here on are no repeats: an index has no room for them."""
+"""Numbers from here on are not repeats: an index has no room for them."""
 
 
 def repeat_of(trace: Trace) -> int:
@@ -392,12 +392,12 @@ _ANYWHERE = ""
 
 
 class _RecordedAgain:
-    """Recorded traces, read once more.
+    """Recorded traces, read again.
 
     One recording may be spread over several files, so all are read together and kept in a
-    temporary file until this is left or forgotten. A trace is found by its id, its file and its
-    number: the repeat of its case, or without cases the place in which traces were read. Where the
-    user named recordings that were moved, their place does not count.
+    temporary file until this object is closed. A trace is found by its id, its file and its number:
+    the repeat of its case, or without cases the order of reading. If the user named moved
+    recordings, their paths are ignored.
     """
 
     def __init__(self, evaluation: StoredEvaluation) -> None:
@@ -408,7 +408,7 @@ class _RecordedAgain:
         self._were_named = bool(evaluation.traces)
         self._why = "it could not be found again where it was read from"
         if evaluation.header.traces:
-            from baton.readers import iter_traces  # needed for traces alone, and slow to import
+            from baton.readers import iter_traces  # needed only for traces, and slow to import
 
             paths, exclude, agents, refused, _ = recordings_of(evaluation)
             try:

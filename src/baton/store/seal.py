@@ -1,9 +1,9 @@
-"""Seals: they show which evaluations this user made here, and which came from elsewhere.
+"""Seals show which evaluations this user made here, and which are from elsewhere.
 
-An evaluation of recorded traces says where these lie. In a folder that somebody else made, such a
-place may be any private file of the user. So Baton signs the places that were named on the command
-line, with a key that only the user can read (HMAC-SHA256). The signature also covers where the
-folder lies: a copy at another place, or on another machine, is not known any more.
+An evaluation of recorded traces states their paths. In a folder from another person, such a path
+may be any private file of the user. So Baton signs the paths that were named on the command line,
+with a key that only the user can read (HMAC-SHA256). The signature also covers the folder's own
+path: a copy at another place, or on another machine, is not trusted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SIGNED = ("traces", "definitions", "dataset")
 def put_seal(folder: Path, header: Mapping[str, Any]) -> None:
     """Seal a folder whose header names recordings.
 
-    Where no key can be kept (a home that is read-only), it gets no seal: then the recordings have
-    to be named again.
+    If no key can be stored (a read-only home), it gets no seal: then the recordings have to be
+    named again.
     """
     key = _key(make=True) if header.get("traces") else None
     if key is not None:
@@ -39,7 +39,7 @@ def put_seal(folder: Path, header: Mapping[str, Any]) -> None:
 
 
 def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
-    """Tell whether this user made the folder, here, of the places that its header names."""
+    """Tell whether this user made the folder here, with the paths in its header."""
     key = _key(make=False)
     if key is None:
         return False
@@ -47,7 +47,7 @@ def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
         with open_regular(folder / _FILE) as stream:
             seal = stream.read(_LENGTH).strip()
     except (OSError, InputError):
-        return False  # none, or something else in its place: not ours
+        return False  # no seal, or another file in its place: not the user's
     return hmac.compare_digest(_signature(key, folder, header), seal)
 
 
@@ -57,9 +57,9 @@ def _signature(key: bytes, folder: Path, header: Mapping[str, Any]) -> bytes:
 
 
 def _key(*, make: bool) -> bytes | None:
-    """Return the key of this user; it is made when it is first needed."""
+    """Return the key of this user; it is created on first use."""
     stated = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path would take a key out of the folder that one happens to be in.
+    # A relative path would use a key from the current folder.
     if Path(stated).is_absolute():
         file = Path(stated) / "baton" / "key"
     else:
@@ -73,7 +73,7 @@ def _key(*, make: bool) -> bytes | None:
         key = _read(file)
         if key is None and make:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Several that start at once agree on the key of the first.
+            # Several processes that start at once use the key of the first.
             draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(number, "wb") as stream:
@@ -83,7 +83,7 @@ def _key(*, make: bool) -> bytes | None:
             draft.unlink()
             key = _read(file)
     except (OSError, InputError):
-        return None  # no home, or one that cannot be written: nothing is sealed
+        return None  # no home, or a read-only one: nothing is sealed
     return key
 
 

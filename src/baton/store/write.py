@@ -1,4 +1,4 @@
-"""Writing an evaluation folder, and resuming one: the body of a result before its index line."""
+"""Writes an evaluation folder, or resumes one: the body of a result before its index line."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
 
 
 def row_of(result: CaseResult) -> IndexRow:
-    """Return a result in short; the place of its body is filled in when that is written."""
+    """Return a short result; the place of its body is set when the body is written."""
     return IndexRow(
         position=result.position,
         case_id=result.case_id,
@@ -89,7 +89,7 @@ def row_of(result: CaseResult) -> IndexRow:
 
 
 def _body_of(result: CaseResult) -> Body:
-    """Return what the index does not say of a result; a trace is only pointed at."""
+    """Return the parts of a result that are not in the index; a trace is only referenced."""
     recorded, trace = result.recorded, result.trace
     if recorded is None and trace is not None:
         recorded = recorded_of(trace)
@@ -107,18 +107,18 @@ def _body_of(result: CaseResult) -> Body:
 
 
 def recorded_of(trace: Trace) -> Recorded:
-    """Return where a trace was read from."""
+    """Return the source of a trace."""
     source = trace.source
     return Recorded(id=trace.id, format=source.format, location=source.location)
 
 
-# Instructions that hold a date or a user's name differ in each trace. They then stay with it: the
-# header is held in memory, and written anew for each.
+# Instructions with a date or a user's name differ in each trace. They then stay in its body: the
+# header is kept in memory, and rewritten for each new set.
 _MOST_CATALOGS = 100
 
 
 class Encoded(msgspec.Struct, array_like=True):
-    """A result as it is written: its row, whose place is still to be filled in, and its body."""
+    """An encoded result: its row, without the place of the body, and its body."""
 
     row: IndexRow
     body: bytes
@@ -130,10 +130,10 @@ def encoded(result: CaseResult) -> Encoded:
 
 
 class EvaluationWriter:
-    """Writes results as they come; a later one of the same case and repeat replaces the earlier.
+    """Writes results at once; a later one of the same case and repeat replaces an earlier one.
 
-    Clock times stand under ``timings`` and nowhere else. What is written is out of this process
-    at once, a body before its index line: ending it by force loses what is in play and no more.
+    Clock times are only under ``timings``. Data is flushed at once, a body before its index line:
+    killing the process loses only the running cases.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class EvaluationWriter:
         kept: Kept | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Make a new folder below ``root``, or this ``folder``; or resume the one of ``kept``.
+        """Create a folder below ``root``, or this ``folder``; or resume the one of ``kept``.
 
         Raises:
             InputError: that cannot be done.
@@ -197,16 +197,16 @@ class EvaluationWriter:
 
     @property
     def provenance(self) -> Provenance:
-        """What the header says of what is judged."""
+        """The provenance in the header."""
         return msgspec.convert(self._header.get("provenance") or {}, Provenance)
 
     def write(self, result: CaseResult) -> IndexRow | None:
-        """Append one result; return the row that stood for its case and repeat before."""
+        """Append one result; return the earlier row of its case and repeat, if any."""
         body, trace = _body_of(result), result.trace
         if self._keep_traces and trace is not None:
             body.recorded = None
             if trace.agents:
-                # Definitions of agents are kept once, in the header.
+                # Definitions of agents are stored once, in the header.
                 known = trace.agents in self._catalogs
                 if not known and len(self._catalogs) < _MOST_CATALOGS:
                     self._catalogs.append(trace.agents)
@@ -226,12 +226,12 @@ class EvaluationWriter:
         return row
 
     def write_encoded(self, result: Encoded) -> IndexRow:
-        """Append a result that was written elsewhere; return its row."""
+        """Append a result that another process encoded; return its row."""
         self._append(result.row, result.body)
         return result.row
 
     def _append(self, row: IndexRow, text: bytes) -> int | None:
-        """Write a body and its index line; return where the line starts that it replaces."""
+        """Write a body and its index line; return the start of the line that it replaces."""
         masks = knows_secrets()
         if masks:
             text = mask_json(text)
@@ -248,7 +248,7 @@ class EvaluationWriter:
             file = self._index_name
             self._index.write(line)
             self._index.flush()
-        except OSError as error:  # as `naming` does, which would take time here
+        except OSError as error:  # like `naming`, which would be slow here
             error.filename = file
             raise
         self._bodies_size += len(text) + 1
@@ -271,7 +271,7 @@ class EvaluationWriter:
         provenance: Provenance | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        """Close the folder with its verdict; other ``notices`` are added to those of the header."""
+        """Close the folder with its verdict; ``notices`` are added to those of the header."""
         if notices:
             told = [*self._header.get("notices", ()), *notices]
             self._header["notices"] = list(dict.fromkeys(told))
@@ -291,7 +291,7 @@ class EvaluationWriter:
         if gate:
             counts["gate"] = msgspec.to_builtins(gate)
         if status not in UNFINISHED:
-            # The disk has to keep the results before the header says how many there are.
+            # The results have to be on the disk before the header states their number.
             for file, name in ((self._bodies, self._bodies_name), (self._index, self._index_name)):
                 with naming(name):
                     file.flush()
@@ -304,7 +304,7 @@ class EvaluationWriter:
         self.close()
 
     def close(self) -> None:
-        """Close the files; what was written stays."""
+        """Close the files; written data stays."""
         try:
             with naming(self._bodies_name):
                 self._bodies.close()
@@ -327,9 +327,9 @@ class EvaluationWriter:
 
 
 def mark_interrupted(folder: Path) -> None:
-    """Note in a folder that nobody writes it any more, where it says that it is written.
+    """Mark a folder as interrupted if its header says that it is being written.
 
-    For whoever knows that the process was killed: it could not note that by itself.
+    For callers that know that the process was killed, and could not do this itself.
 
     Raises:
         InputError: the folder holds no evaluation, or its header is damaged.
@@ -367,11 +367,11 @@ IN_USE = "another process writes this evaluation: wait for its end, or end it"
 
 
 class Kept(NamedTuple):
-    """What a resumed folder holds.
+    """The content of a resumed folder.
 
     ``lines`` has the place of the last index line of each case and repeat, ``digest`` is that of
-    all lines and ``rows`` their number. ``started`` (ISO 8601) and ``seconds`` are the times of
-    what was done before. ``lost`` says what was damaged: those cases are played again.
+    all lines and ``rows`` their number. ``started`` (ISO 8601) and ``seconds`` are the earlier
+    run's times. ``lost`` says what was damaged: those cases are played again.
     """
 
     folder: Path
@@ -393,13 +393,13 @@ class Kept(NamedTuple):
 
 
 def keep(folder: Path) -> Kept:
-    """Truncate what a crash left incomplete, and return what is complete.
+    """Truncate incomplete data after a crash, and return the complete data.
 
-    An index line counts when it ends and its body is there in full; nothing after the first
-    that does not is kept.
+    An index line counts if it is complete and its body is, too; everything after the first
+    incomplete one is removed.
 
     Raises:
-        InputError: no evaluation folder, or one that another process is writing.
+        InputError: no evaluation folder, or another process is writing it.
     """
     header = read_header(folder, Header)
     if header.version != VERSION:
@@ -435,7 +435,7 @@ def keep(folder: Path) -> Kept:
 
 
 def _lines(folder: Path) -> tuple[Lines, _Hash, int]:
-    """Read the index that is left, of which every line is complete."""
+    """Read the remaining index, in which every line is complete."""
     lines, digest, start, count = Lines(), hashlib.sha256(), 0, 0
     with open_regular(folder / INDEX) as index:
         for line in index:

@@ -1,1 +1,1 @@
-"""Where the work of an evaluation is done: in this process, in several, or on a cluster."""
+"""Backends of an evaluation: this process, several processes, or a cluster."""

@@ -1,4 +1,4 @@
-"""Evaluations whose work is done by a backend; their folders are those of a local run."""
+"""Evaluations on a backend; their folders equal those of a local run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from baton.store import EvaluationWriter
 from .protocol import Backend, Job, Outcome, Play, Recipe
 
 RETRIES = 3
-"""How often a job is handed out again after its worker was lost."""
+"""How often a job is retried after its worker was lost."""
 AHEAD = 8
-"""How many times its room a backend may be ahead of the oldest job that is not done."""
+"""How far, in multiples of its room, a backend may be ahead of the oldest unfinished job."""
 
 _OUTCOMES = msgspec.json.Decoder(Outcome)
 J = TypeVar("J")
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 def read_outcome(text: bytes) -> Outcome:
-    """Read what came of a job; raises InputError where its worker cannot work."""
+    """Read the outcome of a job; raises InputError if its worker cannot work."""
     outcome = _OUTCOMES.decode(text)
     if outcome.fault is not None:
         raise InputError(f"a worker cannot work: {outcome.fault}")
@@ -49,7 +49,7 @@ def read_outcome(text: bytes) -> Outcome:
 
 
 class Finished(NamedTuple, Generic[J, R]):
-    """A job that is done, or (``lost`` says how) given up; exactly one of both."""
+    """A finished job, or one that was given up (``lost`` says why); exactly one of both."""
 
     number: int
     job: J
@@ -65,13 +65,13 @@ class _Out(NamedTuple, Generic[J]):
 def finished(
     backend: Backend, jobs: Iterable[J], read: Callable[[bytes], R]
 ) -> Iterator[Finished[J, R]]:
-    """Yield each job once, in the order they come to an end.
+    """Yield each job once, in the order of completion.
 
-    Jobs are made when there is room for them, and go out as JSON; ``read`` decodes outcomes. One
-    whose worker is lost is handed out again; an outcome that comes a second time is dropped.
+    Jobs are created when there is room for them, and sent as JSON; ``read`` decodes outcomes. If a
+    worker is lost, its job is retried; a second outcome of a job is dropped.
 
     Raises:
-        InputError: a worker cannot work: it lacks files, or has another version of Baton.
+        InputError: a worker cannot work: files are missing, or it has another version of Baton.
     """
     out: dict[int, _Out[J]] = {}
     source = enumerate(jobs)
@@ -102,7 +102,7 @@ def finished(
 
 
 def in_order(done: Iterable[Finished[J, R]]) -> Iterator[Finished[J, R]]:
-    """Yield finished jobs by number; those that come early wait, bounded by ``AHEAD``."""
+    """Yield finished jobs by number; early ones wait, bounded by ``AHEAD``."""
     early: dict[int, Finished[J, R]] = {}
     expected = 0
     for each in done:
@@ -125,10 +125,10 @@ def evaluate_on(
     to: RunFolder,
     variant: int = 0,
 ) -> Path:
-    """Let workers play and score a dataset, write each result as it comes; return the folder.
+    """Let workers play and score a dataset, write each result at once; return the folder.
 
-    ``provider`` is asked what it can do, and is not called here. A case whose worker was lost
-    again and again is an error. What is there when it is interrupted is complete and says so.
+    ``provider`` is only checked for its abilities here, and not called. A case whose worker was
+    lost repeatedly is an error. If interrupted, the folder is consistent and says so.
     """
     check_overrides(plan, dataset)
     check_sessions(provider, dataset)
@@ -188,10 +188,10 @@ def score_on(
 ) -> Path | None:
     """Let workers read and score traces, and write the results in the traces' order.
 
-    Returns the folder; ``None``, and no folder is made, when no trace was read. Without a dataset,
-    that none of those that were read is chosen raises InputError. Order and content
-    of the results are those of one process. ``input_problems`` take what was wrong with files,
-    also those of whoever yields the shards, and what was not scored as its worker was lost.
+    Returns the folder; ``None``, without creating one, if no trace was read. Without a dataset, it
+    raises InputError if none of the read traces is selected. Order and content of the results are
+    those of one process. ``input_problems`` collects problems of files, also from the generator of
+    shards, and shards that were not scored because their worker was lost.
     """
     if dataset is not None:
         check_overrides(plan, dataset)
@@ -224,7 +224,7 @@ def score_on(
             for text in outcome.notes:
                 on_note(text)
             left_out += outcome.left_out
-            # Cases that are left and met no trace are errors, also where no trace was chosen.
+            # Remaining cases without a trace are errors, also if no trace was selected.
             begins = outcome.scored or outcome.broken or (left_out and dataset is not None)
             if results is None and begins:
                 writer = EvaluationWriter(root, name, header=header, repeats=repeats)

@@ -22,7 +22,7 @@ _GRACE = 5.0
 
 
 class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``workers`` are processes; with one of them the work is done in this process."""
+    """``workers`` are processes; with one worker the work is done in this process."""
 
     type: str = "local"
     workers: Workers = 1
@@ -34,12 +34,12 @@ class _Busy(NamedTuple):
 
 
 class Local(Waiting):
-    """Processes that get jobs through pipes, as JSON, one job at a time each."""
+    """Processes that get jobs as JSON through pipes, each one job at a time."""
 
     options_type: ClassVar[type[LocalOptions]] = LocalOptions
 
     def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobDoer]) -> None:
-        """``worker`` makes one in each process. Raises InputError for wrong options."""
+        """``worker`` creates one in each process. Raises InputError for wrong options."""
         self._workers = checked(dict(options), LocalOptions).workers
         super().__init__()
         self.room = 2 * self._workers
@@ -59,14 +59,14 @@ class Local(Waiting):
         for connection in (*self._idle, *self._busy):
             connection.close()
         for process in (*self._idle.values(), *(busy.process for busy in self._busy.values())):
-            # What is at work would only write to a pipe that is closed.
+            # Running jobs would only write to a closed pipe.
             process.join(_GRACE if process in self._idle.values() else 0)
             if process.is_alive():
                 process.kill()
                 process.join(_GRACE)
 
     def take(self) -> Done:
-        """Wait for any job; a worker that is gone is replaced."""
+        """Wait for any job; a dead worker is replaced."""
         if self._here is not None:
             number, job = self._waiting.popleft()
             return Done(number, self._here.do(job))
@@ -103,13 +103,14 @@ class Local(Waiting):
             try:
                 connection.send_bytes(job)
             except OSError:
-                continue  # it is gone: whoever waits for its answer learns that
+                continue  # it is dead: `take` reports that
 
 
 def _serve(connection: Connection, make_worker: Callable[[], JobDoer]) -> None:
-    """Do jobs until nobody has any more; what agents print is no part of a report."""
+    """Do jobs until there are no more; what agents print is not part of a report."""
     os.dup2(2, 1)
-    if hasattr(signal, "SIGHUP"):  # a terminal that closes tells all; who drives ends this
+    # a closing terminal signals all processes; the parent ends this one
+    if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with safe_output():
         worker = make_worker()

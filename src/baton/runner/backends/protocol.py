@@ -1,4 +1,4 @@
-"""What a backend is: it takes jobs and gives outcomes, both as JSON."""
+"""The interface of backends: they take jobs and return outcomes, both as JSON."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from baton.store import Encoded
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a worker sets itself up: what the command line said, and nothing that was made of it.
+    """How a worker sets itself up: only the command line's options, nothing derived from them.
 
-    Paths start in ``folder``, also on other machines. ``baton`` is the version that a worker has
-    to have. ``judge`` are the flags of the judge; keys come from the environment of the worker.
-    ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
-    ones of the dataset to take (without a dataset, ids of traces), ``run`` tells the time-out and
-    how often errors are played again.
-    ``trusted`` are files that may name code, though nobody named them, each with its sha256.
-    ``redact`` is what is taken out of traces. ``texts`` are components that are changed.
-    ``live_tools`` really run where stand-ins answer for others.
+    Paths are relative to ``folder``, also on other machines. ``baton`` is the version that a worker
+    must have. ``judge`` are the flags of the judge; API keys come from the environment of the
+    worker. ``provider`` is the spec of an agent that was named without a config, ``cases`` are the
+    only ones of the dataset to take (without a dataset, ids of traces), ``run`` has the time-out
+    and how often errors are retried. ``trusted`` are found files that may name code, each with its
+    sha256. ``redact`` is what to redact in traces. ``texts`` are changed components. ``live_tools``
+    really run while stand-ins answer for other tools.
     """
 
     baton: str
@@ -50,7 +49,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):
-    """One playing of one case: its place in the dataset, its id, its repeat from 0.
+    """One play of one case: its place in the dataset, its id, its repeat from 0.
 
     ``variant`` is which of the config's providers plays it, from 0.
     """
@@ -62,7 +61,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker is asked to do: to ``play`` a case, or to score a ``shard`` of traces."""
+    """A job for a worker: to ``play`` a case, or to score a ``shard`` of traces."""
 
     recipe: Recipe
     play: Play | None = None
@@ -70,7 +69,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ScoredTrace(msgspec.Struct, array_like=True):
-    """The result of a recorded trace as the folder holds it, and what its trace is called.
+    """The encoded result of a recorded trace, and the name of its trace.
 
     ``has_case`` says whether a case was found: without one, the position in its row means nothing.
     """
@@ -83,13 +82,13 @@ class ScoredTrace(msgspec.Struct, array_like=True):
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What came of a job: the ``results`` of a case that was played, or of a shard what was scored.
+    """The outcome of a job: the ``results`` of a played case, or the scored traces of a shard.
 
-    ``scored`` stands in the order of the traces, and ``left_out`` counts those that were not
-    chosen. ``agents`` has the definitions in them, each
-    once, and ``reasons`` why evaluators scored nothing, the first of each. ``problems`` are of
-    files, their lines counted from where the shard starts; it has ``lines`` of them. A shard that
-    Baton itself failed on is ``broken``. A ``fault`` is of the worker: no job can be done there.
+    ``scored`` is in the order of the traces, and ``left_out`` counts unselected ones. ``agents``
+    has their definitions without duplicates, and ``reasons`` why evaluators scored nothing, the
+    first of each. ``problems`` are those of files, with lines counted from the start of the shard,
+    which has ``lines`` lines. If Baton itself failed on a shard, it is ``broken``. A ``fault`` is
+    the worker's: it can do no job.
     """
 
     results: list[CaseResult] = msgspec.field(default_factory=list)
@@ -105,7 +104,7 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Done(NamedTuple):
-    """A job that a worker is through with; without an ``outcome`` the worker was ``lost``."""
+    """A job that a worker has finished; without an ``outcome`` the worker was ``lost``."""
 
     number: int
     outcome: bytes | None
@@ -113,11 +112,11 @@ class Done(NamedTuple):
 
 
 class Backend(Protocol):
-    """Hands jobs to workers, as JSON, and their outcomes back, as JSON.
+    """Sends jobs to workers as JSON, and returns their outcomes as JSON.
 
     A worker gives the text of a job to ``baton.session.worker.Worker.do``, keeps that
-    object for further jobs, and hands back what it returns. Jobs that were lost are submitted
-    again by the caller, who also sees to it that no more than ``room`` are out at a time.
+    object for further jobs, and sends back its result. The caller resubmits lost jobs, and makes
+    sure that no more than ``room`` are running at a time.
     """
 
     room: int
@@ -126,27 +125,27 @@ class Backend(Protocol):
         """Start the workers; raises InputError when that cannot be done."""
 
     def __exit__(self, *_: object) -> None:
-        """End the workers; what is still out is dropped."""
+        """End the workers; running jobs are dropped."""
 
     def submit(self, number: int, job: bytes) -> None:
-        """Hand out a job; does not wait."""
+        """Submit a job; does not wait."""
 
     def take(self) -> Done:
-        """Wait for any of the jobs that are out."""
+        """Wait for any of the running jobs."""
 
 
 class JobDoer(Protocol):
-    """What a worker does jobs with, one after the other."""
+    """Does jobs in a worker, one after the other."""
 
     def do(self, text: bytes, /) -> bytes:
-        """Do a job (JSON); return its outcome (JSON). What cannot be done is in there."""
+        """Do a job (JSON); return its outcome (JSON), which includes errors."""
 
     def close(self) -> None:
-        """Let go of what is held for further jobs."""
+        """Release resources that are kept for further jobs."""
 
 
 class Waiting(ABC):
-    """A backend whose jobs wait here, in their order, until a worker is free."""
+    """A backend that queues jobs until a worker is free."""
 
     room = 1
 
@@ -154,10 +153,10 @@ class Waiting(ABC):
         self._waiting: deque[tuple[int, bytes]] = deque()
 
     def submit(self, number: int, job: bytes) -> None:
-        """Hand out a job; it waits until a worker is free."""
+        """Queue a job until a worker is free."""
         self._waiting.append((number, job))
         self.hand_out()
 
     @abstractmethod
     def hand_out(self) -> None:
-        """Give jobs that wait to workers that are free."""
+        """Give queued jobs to free workers."""

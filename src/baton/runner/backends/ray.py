@@ -19,13 +19,13 @@ from .protocol import Done, JobDoer, Waiting
 _GRACE = 5.0
 _PATIENCE = 10.0
 _STORE = 100 << 20
-"""Bytes of shared memory of a cluster that is made for one run: jobs and outcomes are small."""
+"""Bytes of shared memory of a cluster for one run: jobs and outcomes are small."""
 
 
 class RayOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``address`` of a cluster (``auto``, ``ray://host:10001``); one is made here without.
+    """``address`` of a cluster (``auto``, ``ray://host:10001``); a local one is started without it.
 
-    ``workers`` are actors, one for each CPU without it; each takes ``cpus``.
+    ``workers`` are actors, by default one per CPU; each takes ``cpus``.
     """
 
     type: str = "ray"
@@ -35,10 +35,10 @@ class RayOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Ray(Waiting):
-    """Actors that do one job at a time each, and are started again where they are lost.
+    """Actors that do one job at a time each, and are restarted if they are lost.
 
-    An actor gets a job when it has answered that it is there: what Ray has no place for, or has
-    not started again yet, holds nothing up.
+    An actor gets a job after it has reported that it is ready: actors that Ray cannot place, or has
+    not restarted yet, block nothing.
     """
 
     options_type: ClassVar[type[RayOptions]] = RayOptions
@@ -51,7 +51,7 @@ class Ray(Waiting):
         """
         self._options = checked(dict(options), RayOptions)
         try:
-            # It asks for nothing beyond this machine that the user did not name.
+            # It contacts no other machine that the user did not name.
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             import ray
         except ImportError:
@@ -140,7 +140,7 @@ class Ray(Waiting):
         self._waking[actor.ready.remote()] = actor
 
     def hand_out(self) -> None:
-        """Give jobs to actors that are free."""
+        """Give jobs to free actors."""
         while self._idle and self._waiting:
             actor = self._idle.popleft()
             number, job = self._waiting.popleft()
@@ -162,12 +162,12 @@ class RayWorker:
         return self._worker.do(job)
 
     def close(self) -> None:
-        """Let go of agents and judges."""
+        """Release agents and judges."""
         self._worker.close()
 
 
 def _reach(address: str) -> None:
-    """Raise InputError where nobody listens: Ray itself would go on trying."""
+    """Raise InputError if nothing listens: Ray itself would keep trying."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return

@@ -1,4 +1,4 @@
-"""Finds a backend by its name, and makes one of what a config says."""
+"""Finds a backend by its name, and builds one from a config."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .protocol import Backend, JobDoer
 
 @cache
 def backend_entries() -> tuple[Entry, ...]:
-    """Return all backends. Most runs use none of them, so they are imported here."""
+    """Return all backends. They are imported here because most runs use none."""
     from .local import Local
     from .ray import Ray
 
@@ -36,10 +36,10 @@ def backend_entry(name: str) -> Entry:
 
 
 def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
+    """Check ``ray`` or ``{"type": "ray", ...}`` without starting the backend.
 
     Raises:
-        InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
+        InputError: an unknown backend, with a similar name, or wrong options of a built-in one.
     """
     spec = {"type": stated} if isinstance(stated, str) else dict(stated)
     kind = spec.get("type")
@@ -55,10 +55,10 @@ def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], JobDoer]) -> Backend:
-    """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
+    """Build a backend; the user's own (``module:name``) is searched in ``folder``.
 
-    That is called with all options but the type, and returns a :class:`Backend`; ``worker`` makes
-    what does the jobs of the others.
+    The user's own is called with all options except the type, and returns a :class:`Backend`;
+    ``worker`` creates the workers of built-in ones.
 
     Raises:
         InputError: it cannot be built.

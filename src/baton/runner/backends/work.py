@@ -1,4 +1,4 @@
-"""What a worker does with a job."""
+"""How a worker does a job."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _JOBS = msgspec.json.Decoder(Job)
 
 
 class Setup(NamedTuple):
-    """What a recipe comes to; plan and provider are those of a variant, from 0.
+    """A loaded recipe; plan and provider are those of a variant, from 0.
 
-    ``keep`` tells the recorded traces to score, where only some cases are.
+    ``keep`` selects the recorded traces to score, if only some cases are scored.
     """
 
     plan: Callable[[int], Plan]
@@ -38,14 +38,13 @@ class Setup(NamedTuple):
 
 
 class JobWorker:
-    """Does jobs one after the other, and keeps what it is set up with for the next.
+    """Does jobs one after the other, and keeps its setup for the next.
 
-    Not for several threads. What agents hold is opened with the first case and closed by
-    ``close``.
+    Not thread-safe. The agents' resources are opened with the first case and closed by ``close``.
     """
 
     def __init__(self, set_up: Callable[[Recipe], Setup]) -> None:
-        """``set_up`` loads what a recipe names; it may raise InputError."""
+        """``set_up`` loads a recipe; it may raise InputError."""
         self._load = set_up
         self._recipe: Recipe | None = None
         self._setup: Setup | None = None
@@ -74,7 +73,7 @@ class JobWorker:
         except (InputError, OSError, msgspec.DecodeError) as error:
             outcome = Outcome(fault=str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours leaves the other jobs alone
-            # Baton has a fault with this job: an error, and never a failure.
+            # A bug in Baton for this job: an error, and never a failure.
             said = f"internal error: {exception_line(error)}"
             if job.shard is not None:
                 message = f"{said}; --jobs 1 --debug shows the traceback"
@@ -122,7 +121,7 @@ class JobWorker:
 
 
 class _Host:
-    """A task that a provider and a judge are entered and left in, as some of them ask for."""
+    """A task in which a provider and a judge are entered and exited: some require the same task."""
 
     def __init__(self, provider: Provider, plan: Plan) -> None:
         self.provider, self.plan = provider, plan
@@ -155,11 +154,11 @@ class _Kept:
         self.kept.append(result)
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
-        """Take notes; those of one case are not kept."""
+        """Add notes; those of one case are not kept."""
 
 
 def _score(setup: Setup, shard: Shard) -> Outcome:
-    """Score the traces of a shard; of each trace goes back what the folder holds of it."""
+    """Score the traces of a shard; return the encoded results for the folder."""
     outcome = Outcome()
     reader = ShardReader(
         shard,
@@ -183,7 +182,7 @@ def _score(setup: Setup, shard: Shard) -> Outcome:
 
 
 class _Encoding:
-    """Writes results as the folder will hold them, so that no trace goes between processes."""
+    """Encodes results as in the folder, so that no trace is sent between processes."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome

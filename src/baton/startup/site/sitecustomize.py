@@ -1,4 +1,4 @@
-"""What Python imports before a program that `baton record` starts."""
+"""Python imports this before a program that `baton record` starts."""
 
 import importlib.util
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def _next_one() -> None:
-    """Import the `sitecustomize` that this one stands before, if there is one."""
+    """Import the `sitecustomize` that this one shadows, if there is one."""
     here = str(Path(__file__).parent)
     sys.path[:] = [path for path in sys.path if path != here]
     own = sys.modules.pop("sitecustomize")
