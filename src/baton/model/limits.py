@@ -31,15 +31,15 @@ JSON_DEPTH = Limit(
     "json depth",
     "levels of lists and objects in a JSON file, line, or text that holds JSON",
     200,
-    "Python stops at 1,000 nested calls, and what compares, converts and writes a value takes up "
-    "to three for each level. The deepest real recording in our tests has 39 levels.",
+    "Python stops at 1,000 nested calls, and comparing, converting and writing a value take up "
+    "to three per level. The deepest real recording in our tests has 39 levels.",
 )
 RECORD_DEPTH = Limit(
     "record depth",
     "levels in Baton's own records and evaluation folders",
     JSON_DEPTH.value + 20,
     "A record wraps the values of a recording in turns, runs and steps, which take up to 12 "
-    "levels. What Baton wrote it has to be able to read.",
+    "levels. Baton has to be able to read what it wrote.",
 )
 YAML_DEPTH = Limit(
     "yaml depth",
@@ -74,16 +74,16 @@ SPAN_FILE_BYTES = Limit(
     "span file bytes",
     "bytes of a file of OpenTelemetry spans",
     32 << 30,
-    "Such a file is read span by span, and takes little memory. A sparse file of a terabyte takes "
-    "no room on the disk, and hours to look through.",
+    "Such a file is read span by span, and takes little memory. A sparse file of a terabyte "
+    "takes no space on the disk, but hours to read.",
     "BATON_MAX_SPAN_FILE_BYTES",
 )
 PIPE_BYTES = Limit(
     "pipe bytes",
     "bytes that are read from a pipe or from standard input",
     4 << 30,
-    "A pipe has no size that could be checked first: what comes out of it is copied to a "
-    "temporary file, and an endless one would fill the disk.",
+    "A pipe has no size that could be checked first: its data is copied to a temporary file, "
+    "and an endless one would fill the disk.",
     "BATON_MAX_PIPE_BYTES",
 )
 PIPE_SECONDS = Limit(
@@ -103,16 +103,16 @@ FAULTS = Limit(
 )
 NAME_LENGTH = Limit(
     "name length",
-    "characters of a name for which a similar one is looked for",
+    "characters of a name for which a similar one is searched",
     100,
-    "Comparing two texts takes time with the product of their lengths, and a key of a megabyte "
-    "is not a misspelling.",
+    "The time to compare two texts grows with the product of their lengths, and a key of a "
+    "megabyte is not a misspelling.",
 )
 PATTERN_LENGTH = Limit(
     "pattern length",
     "characters of a regular expression",
     10_000,
-    "Compiling takes time with the length. Long alternatives of words are a few hundred.",
+    "The time to compile grows with the length. Long alternatives of words are a few hundred.",
 )
 PATTERN_SIZE = Limit(
     "pattern size",
@@ -130,17 +130,17 @@ PATTERN_MILLISECONDS = Limit(
 
 FINDING_WORK = Limit(
     "finding work",
-    "texts of one trace that are compared to find what was carried along and what was used",
+    "texts of one trace that are compared to find what was passed on and what was used",
     5_000_000,
-    "Each dispatch is held against all that its caller said and got, so that one caller with "
+    "Each dispatch is compared with everything that its caller said and got, so one caller with "
     "5,000 dispatches needs 150,000,000 comparisons. Beyond the limit the verdict is `skipped`; "
     "800 dispatches of one caller, or 100,000 of many, stay below it.",
 )
 FINDING_TEXT = Limit(
     "finding text",
-    "characters of different texts of one trace in which numbers, names and words are looked for",
+    "characters of different texts of one trace that are searched for numbers, names and words",
     10_000_000,
-    "Reading a text takes a second for each million characters. 100 MB in one trace took 300 "
+    "Reading a text takes a second per million characters. 100 MB in one trace took 300 "
     "seconds; a conversation that fills a context window of a million tokens twice stays below "
     "it. Beyond it the verdict is `skipped`.",
 )
