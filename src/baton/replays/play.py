@@ -187,7 +187,7 @@ class Moments:
 
     @property
     def of_work(self) -> set[str]:
-        """Evaluators, by name, of single dispatches, runs or calls: without these they are silent."""
+        """Evaluators, by name, of single dispatches, runs or calls: silent without any."""
         planned = self.plan.all_evaluators
         return {name for name, each in planned.items() if each.evaluator.unit in _WORK}
 

@@ -45,7 +45,7 @@ class StandInError(Exception):
 
     @property
     def was_told(self) -> bool:
-        """Whether it is an error message for the model, recorded or from a refusal; no exception."""
+        """Whether it is an error message for the model (recorded, or a refusal); no exception."""
         answer = self.answer
         return answer is not None and (answer.refused or (answer.by or "").startswith("replay"))
 
