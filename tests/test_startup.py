@@ -79,6 +79,7 @@ def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> Non
             assert not own or not any(isinstance(v, str) for v in struct.__annotations__.values())
 
 
+@pytest.mark.heavy
 def test_rouge_loads_the_stemmer_of_nltk_and_not_all_of_it() -> None:
     code = (
         "from baton.evaluators.matching.texts import rouge1\n"

@@ -150,7 +150,13 @@ def test_eval_plays_the_cases_that_an_expression_fits(baton: Run, desk: Path) ->
     assert ids(outcome) == ["c000"]
 
 
-@pytest.mark.parametrize("workers", [["--jobs", "2"], ["--backend", "local", "--workers", "1"]])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        ["--jobs", "2"],
+        pytest.param(["--backend", "local", "--workers", "1"], marks=pytest.mark.heavy),
+    ],
+)
 def test_workers_score_the_cases_that_are_chosen(
     baton: Run, desk: Path, workers: list[str]
 ) -> None:

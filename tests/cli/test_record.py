@@ -54,6 +54,7 @@ def shape(file: Path) -> Any:
     return plain(msgspec.to_builtins(trace))
 
 
+@pytest.mark.heavy
 def test_the_record_is_the_one_of_instrumentation_by_hand(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     by_hand = (

@@ -91,7 +91,11 @@ def test_a_changed_case_is_played_alone_and_changed_agents_play_all(
 
 
 @pytest.mark.parametrize(
-    "options", [["-c", "own.yaml", "-k", "two"], ["desk.py:answer", "-c", "own.yaml", "-k", "two"]]
+    "options",
+    [
+        ["desk.py:answer", "-c", "own.yaml", "-k", "two"],
+        pytest.param(["-c", "own.yaml", "-k", "two"], marks=pytest.mark.heavy),
+    ],
 )
 def test_a_config_that_is_named_and_the_cases_that_are_chosen_are_watched(
     until: Until, tmp_path: Path

@@ -69,6 +69,7 @@ def test_an_evaluator_is_one_file(copy: Copy) -> None:
     assert "whether answers are short" in copy.run("list", "short_answers").stdout
 
 
+@pytest.mark.heavy
 def test_a_rubric_is_one_file(copy: Copy) -> None:
     copy.add(*how_to_add("A rubric"))
     code = (

@@ -86,6 +86,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.heavy
 def test_a_file_put_into_the_package_is_an_evaluator(folder: Path) -> None:
     scored = run(folder, "-m", "baton", "score", "run.json", "--dataset", "cases.yaml",
                  "-e", "short_answers", "--out", "out")  # fmt: skip

@@ -176,7 +176,7 @@ def test_a_dispatch_that_is_decided_again_counts_once() -> None:
     assert not store.decide(policy, sent(3)).allowed
 
 
-@pytest.mark.parametrize("answered", [True, False])
+@pytest.mark.parametrize("answered", [True, pytest.param(False, marks=pytest.mark.heavy)])
 def test_20_000_dispatches_of_one_request_are_decided_in_seconds(answered: bool) -> None:
     store, policy = Store(), limit(max_depth=3)
     began = time.process_time()

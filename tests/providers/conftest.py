@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from importlib.metadata import entry_points
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -18,6 +17,7 @@ from baton.model import Case, ProviderError, Session, Trace
 from baton.providers.adk_http import AdkHttp
 from baton.providers.adk_options import AdkHttpOptions
 from baton.providers.base import CaseCancelled, Hooks, Surroundings
+from baton.providers.instrument.frameworks import installed_instrumentors
 from baton.providers.registry import make_provider
 from baton.testing import build
 
@@ -28,7 +28,7 @@ __all__ = ["CaseCancelled", "Hooks", "Surroundings", "make_provider"]
 @pytest.fixture
 def only_own_instrumentors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the instrumentors off that happen to be installed where the tests run."""
-    names = {entry.name for entry in entry_points(group="opentelemetry_instrumentor")}
+    names = {entry.name for entry in installed_instrumentors()}
     monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", ",".join(sorted(names)))
 
 

@@ -185,7 +185,12 @@ def test_a_program_that_cannot_be_loaded_is_told_before_any_case(
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("sent", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.heavy),
+        (signal.SIGKILL, -9),
+    ],
 )
 def test_nothing_outlives_an_evaluation_that_is_broken_off(
     tmp_path: Path, sent: signal.Signals, code: int

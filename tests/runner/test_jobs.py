@@ -84,7 +84,7 @@ def test_a_process_that_dies_is_told_and_no_case_passes_for_it(
     assert ("passed" in statuses.values()) == (size < 100_000)
 
 
-@pytest.mark.parametrize("more", [("-d", "cases.jsonl"), ()])
+@pytest.mark.parametrize("more", [("-d", "cases.jsonl"), pytest.param((), marks=pytest.mark.heavy)])
 def test_several_processes_write_what_one_does(
     baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:

@@ -164,8 +164,15 @@ def test_what_nohup_started_goes_on(start: Start, folder: Path) -> None:
     assert "terminated" not in err
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("sent", "jobs"),
+    [
+        (signal.SIGTERM, "1"),
+        (signal.SIGHUP, "2"),
+        pytest.param(signal.SIGHUP, "1", marks=pytest.mark.heavy),
+        pytest.param(signal.SIGTERM, "2", marks=pytest.mark.heavy),
+    ],
+)
 def test_score_ends_with_its_processes_and_keeps_what_it_scored(
     start: Start, folder: Path, sent: signal.Signals, jobs: str
 ) -> None:
@@ -183,7 +190,9 @@ def test_score_ends_with_its_processes_and_keeps_what_it_scored(
         assert status_of(place) == "interrupted"
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)]
+)
 def test_watch_ends_with_the_evaluation_it_runs(
     start: Start, folder: Path, sent: signal.Signals
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import Baton
 from tests.processes import run_baton
 
 import baton
@@ -47,7 +48,7 @@ YAML = {
 @pytest.mark.parametrize("name", YAML)
 @pytest.mark.parametrize("verb", ["check", "config", "agents", "definition"])
 def test_hostile_yaml_is_one_clear_message_wherever_yaml_is_read(
-    name: str, verb: str, tmp_path: Path
+    name: str, verb: str, tmp_path: Path, baton: Baton
 ) -> None:
     text, said = YAML[name]
     file = tmp_path / "hostile.yaml"
@@ -66,11 +67,15 @@ def test_hostile_yaml_is_one_clear_message_wherever_yaml_is_read(
         assert load_catalog(tmp_path)["a"].instructions == "Work."
         return
     began = time.monotonic()
-    result = run_baton(*given)
-    assert result.returncode == 2, result.stderr
-    assert "hostile.yaml" in result.stderr
-    assert said in result.stderr
-    assert "Traceback" not in result.stderr
+    if verb == "check":  # in a process of its own, which recursion might end
+        result = run_baton(*given)
+        code, err = result.returncode, result.stderr
+    else:
+        code, _, err = baton(*given)
+    assert code == 2, err
+    assert "hostile.yaml" in err
+    assert said in err
+    assert "Traceback" not in err
     assert time.monotonic() - began < SECONDS
 
 
@@ -113,7 +118,7 @@ def _event(arguments: Any) -> bytes:
 @pytest.mark.parametrize("levels", [150, 185, 330, 500, 900, 5_000])
 @pytest.mark.parametrize("verb", ["draft", "show", "score", "check"])
 def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
-    levels: int, verb: str, tmp_path: Path
+    levels: int, verb: str, tmp_path: Path, baton: Baton
 ) -> None:
     file = tmp_path / "deep.session.json"
     limit = sys.getrecursionlimit()
@@ -123,14 +128,18 @@ def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
     finally:
         sys.setrecursionlimit(limit)
     out: list[str | Path] = ["--out", tmp_path / "out"] if verb == "score" else []
-    result = run_baton(verb, file, *out)
-    assert "Traceback" not in result.stderr
-    if levels < 200:
-        assert "nested" not in result.stderr
-        assert result.returncode in (0, 3), result.stderr
+    if verb == "score":  # in a process of its own, which recursion might end
+        result = run_baton(verb, file, *out)
+        code, err = result.returncode, result.stderr
     else:
-        assert result.returncode == 2, result.stderr
-        assert f"nested too deeply: more than {JSON_DEPTH.value} levels" in result.stderr
+        code, _, err = baton(verb, file)
+    assert "Traceback" not in err
+    if levels < 200:
+        assert "nested" not in err
+        assert code in (0, 3), err
+    else:
+        assert code == 2, err
+        assert f"nested too deeply: more than {JSON_DEPTH.value} levels" in err
 
 
 def test_what_baton_wrote_of_a_deep_value_it_reads_again(tmp_path: Path) -> None:

@@ -42,7 +42,13 @@ def _score(tmp_path: Path, case: str, said: str, evaluator: str) -> Any:
     return result
 
 
-@pytest.mark.parametrize("pattern", SLOW)
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a|aa)+$",
+        *(pytest.param(each, marks=pytest.mark.heavy) for each in SLOW if each != "(a|aa)+$"),
+    ],
+)
 def test_a_pattern_of_a_case_is_an_error_when_it_takes_too_long(
     pattern: str, tmp_path: Path
 ) -> None:

@@ -10,9 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from tests.processes import NO_OTHER_PLUGINS
 
 import baton as api
 from baton.cli import main
@@ -325,12 +326,15 @@ def test_pytest_asks_too_and_its_ini_file_answers(run: Run, tmp_path: Path) -> N
     ini = "[pytest]\nbaton = true\nbaton_agent = bot.py:reply\n"
     (tmp_path / "pytest.ini").write_text(ini)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    command += ["-p", "baton.pytest_plugin"]
+    alone = {**os.environ, **NO_OTHER_PLUGINS}
+    how: dict[str, Any] = {"capture_output": True, "text": True, "env": alone}
+    done = subprocess.run(command, check=False, cwd=tmp_path, **how)
     assert done.returncode == 2, done.stdout
     assert "baton_trust" in done.stdout
     assert not ran()
     (tmp_path / "pytest.ini").write_text(f"{ini}baton_trust = sets .\n")
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(command, check=False, cwd=tmp_path, **how)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
 

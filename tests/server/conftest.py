@@ -11,6 +11,7 @@ import pytest
 from baton.server.store import Store, open_store
 
 from .postgres import Postgres, running
+from .stores import new_store
 
 Opening = Callable[[Path | str], Store]
 
@@ -18,7 +19,7 @@ Opening = Callable[[Path | str], Store]
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store of SQLite."""
-    opened = open_store(tmp_path / "server")
+    opened = new_store(tmp_path / "server")
     yield opened
     opened.close()
 
@@ -26,8 +27,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def opening() -> Iterator[Opening]:
     """Opens stores that are closed when the test ends, also where it fails."""
+
+    def open_one(where: Path | str) -> Store:
+        if isinstance(where, Path) and not where.exists():
+            opened = new_store(where)
+        else:
+            opened = open_store(where)
+        return stack.enter_context(closing(opened))
+
     with ExitStack() as stack:
-        yield lambda where: stack.enter_context(closing(open_store(where)))
+        yield open_one
 
 
 @pytest.fixture(scope="session")

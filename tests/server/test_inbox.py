@@ -12,12 +12,14 @@ import pytest
 
 from baton.server.database import Unavailable
 from baton.server.inbox import Entry, GroupCommit, Inbox, entry_of
-from baton.server.store import Store, open_store
+from baton.server.store import Store
+
+from .stores import new_store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path / "server")
+    opened = new_store(tmp_path / "server")
     yield opened
     opened.close()
 

@@ -56,6 +56,7 @@ def test_every_input_is_opened_once_and_the_index_is_read_once(tmp_path: Path, f
     assert counts["index.jsonl"] == 1
 
 
+@pytest.mark.heavy
 def test_few_functions_lie_between_the_verb_and_the_evaluator() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.house"],

@@ -45,6 +45,7 @@ def by_dispatch(scores: list[Score]) -> dict[tuple[str, str], Score]:
     return {(s.evaluator, s.subject[0]): s for s in scores if len(s.subject) == 1}
 
 
+@pytest.mark.heavy
 def test_a_drafted_dispatch_gets_the_verdict_that_the_recording_gets(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     told: list[str] = []

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.server.stores import new_store
 
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 
 from .serving import web
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store of SQLite; `tests/server/seeding.py` puts rows into it."""
-    opened = open_store(tmp_path / "server")
+    opened = new_store(tmp_path / "server")
     yield opened
     opened.close()
 

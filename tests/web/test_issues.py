@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from sqlalchemy import update
+from tests.server.stores import new_store
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
@@ -17,7 +18,7 @@ from baton.feed.progress import Fix, Investigation, Quote, Rating, Statement
 from baton.replays.new_text import NewText
 from baton.server.access import create_key
 from baton.server.schema import issue_proof
-from baton.server.store import Store, open_store
+from baton.server.store import Store
 
 from .asking import Visitor, ask
 from .serving import web
@@ -142,7 +143,7 @@ def test_what_a_model_found_is_shown_as_text_with_its_quotes_and_marks(day: Stor
 @pytest.fixture
 def sets(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A server with a folder for datasets and the failures of a day."""
-    store = open_store(tmp_path / "server")
+    store = new_store(tmp_path / "server")
     arrive(store, a_day())
     folder = tmp_path / "cases"
     folder.mkdir()

@@ -161,6 +161,7 @@ def test_limits_that_workers_cannot_keep_are_refused(baton: Baton) -> None:
     assert "--fail-fast" in outcome.err
 
 
+@pytest.mark.heavy
 def test_a_case_that_kills_every_worker_is_an_error_and_the_others_go_on(folder: Path) -> None:
     (folder / "shop_agent.py").write_text(
         AGENT.replace('raise RuntimeError("no model")', "import os; os.kill(os.getpid(), 9)")

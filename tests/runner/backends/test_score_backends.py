@@ -213,6 +213,7 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
     assert [row["case_id"] for row in rows] == [trace(n).id for n in range(40)]
 
 
+@pytest.mark.heavy
 def test_traces_that_kill_every_worker_are_said_and_never_a_pass(tmp_path: Path) -> None:
     code, rows, header = killed(tmp_path, ALWAYS="1")
     assert code == 3

@@ -72,6 +72,7 @@ def test_a_command_beside_it_finds_it_by_its_environment(script: Path) -> None:
     assert done.stderr == "1 request to the scripted LLM, at most 1 at once\n"
 
 
+@pytest.mark.heavy
 def test_every_sdk_is_pointed_to_it(script: Path) -> None:
     script.write_text("default: {answer: fine}")
     asks = (

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import httpx2
 import msgspec
+import pytest
 from msgspec.structs import fields
 from tests.processes import NO_OTHER_PLUGINS
 
@@ -32,6 +33,7 @@ def ask(llm: LlmServer, text: str, **more: Any) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
+@pytest.mark.heavy
 def test_the_first_examples_are_tests_that_pass(tmp_path: Path) -> None:
     bleed = Path("examples", "claude", "scope_bleed")
     shutil.copytree(ROOT / bleed, tmp_path / bleed)

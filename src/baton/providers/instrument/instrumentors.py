@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from baton.model import InputError, suggestion
 from baton.plugins import is_installed
 
-from .frameworks import FRAMEWORKS, GROUP, is_sdk_of_openai
+from .frameworks import FRAMEWORKS, installed_instrumentors, is_sdk_of_openai
 
 Wanted = Literal["auto"] | list[str]
 _OPTIONS = {
@@ -102,7 +102,7 @@ def record_langchain(note: Callable[[str], None]) -> None:
 
 def is_recorded_or_refused(name: str) -> bool:
     """Tell whether an instrumentor of this name is installed, or the environment refuses one."""
-    return name in {entry.name for entry in entry_points(group=GROUP)} | _refused()
+    return name in {entry.name for entry in installed_instrumentors()} | _refused()
 
 
 def _refused() -> set[str]:
@@ -214,7 +214,7 @@ class _Loader(Loader):
 
 def _chosen(wanted: Wanted) -> list[EntryPoint]:
     """Choose one instrumentor for each name: several of one library would record it twice."""
-    installed = sorted(entry_points(group=GROUP), key=_rank)
+    installed = sorted(installed_instrumentors(), key=_rank)
     if wanted == "auto":
         names = {entry.name for entry in installed} - _refused()
         return [_first(installed, name) for name in sorted(names)]
