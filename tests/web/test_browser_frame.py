@@ -62,7 +62,7 @@ def test_what_somebody_wrote_into_a_page_fetches_and_runs_nothing(
         )
         for text in ("src", "innerHTML"):  # nothing but htmx makes elements and scripts of text
             set_to = (
-                f"""() => document.createElement("script").{text} = "/static/x/theme.js?other" """
+                f"""() => document.createElement("script").{text} = "/static/x/app.js?other" """
             )
             with pytest.raises(Error, match="requires 'Trusted"):
                 page.evaluate(set_to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -60,6 +61,24 @@ def test_the_list_has_ones_own_first_and_what_is_wrong_with_them(
     assert "never reached" in visitor.get("/rubrics/broken").text
     assert visitor.get("/rubrics/nothing").status == 404
     assert visitor.get("/rubrics/..%2f..%2fetc%2fpasswd").status == 404
+
+
+def test_the_list_is_filtered_by_what_it_shows(visitor: Visitor, folder: Path) -> None:
+    (folder / "broken.yaml").write_text(TEXT.replace("threshold: 1", "threshold: 7"))
+
+    def names(query: str) -> list[str]:
+        rows = (
+            visitor.get(f"/rubrics?{query}").text.partition("<tbody>")[2].partition("</tbody>")[0]
+        )
+        return re.findall(r"<b>(\w+)</b>", rows)
+
+    assert names("in=own") == ["polite", "broken"]
+    assert names("in=broken") == ["broken"]
+    assert names("text=POLITE") == ["polite"]
+    assert "polite" not in names("unit=turn")
+    assert set(names("unit=dispatch&in=rules")) <= set(names("unit=dispatch")) < set(names(""))
+    assert "No rubric matches this filter." in visitor.get("/rubrics?text=nothing+here").text
+    assert visitor.get("/rubrics?unit=odd").status == 400
 
 
 def test_a_rubric_is_saved_with_its_version_counted_up(visitor: Visitor, folder: Path) -> None:

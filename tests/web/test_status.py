@@ -78,6 +78,34 @@ def test_rules_show_what_of_their_budget_is_spent(store: Store, tmp_path: Path) 
     assert "2026-01-01" in page
 
 
+def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -> None:
+    add_problem(store, "holds no trace")
+    add_problem(store, "is cut in the middle")
+    rules = [{"name": name, "evaluators": ["dispatch_scope"]} for name in ("kept", "other")]
+    file = tmp_path / "server.yaml"
+    file.write_text(json.dumps({"rules": rules}))
+    with web(store, file=file) as address:
+        page = ask(address + "/status?text=Holds+trace").text
+        assert "holds no trace" in page
+        assert "is cut" not in page
+        assert ">kept</a>" not in page
+        assert page.count("None of them matches this filter.") == 1  # of the rules
+        page = ask(address + "/status?text=kept").text
+        assert ">kept</a>" in page
+        assert ">other</a>" not in page
+        assert "Everything that arrived could be read." not in page
+        fine = ask(address + "/status?state=fine").text
+        assert ">kept</a>" in fine
+        assert "holds no trace" not in fine
+        assert '<option value="fine" selected>' in fine
+        part = re.search(r'hx-get="(/parts/status/queues[^"]*)"', fine)
+        assert part is not None
+        assert "To read" in ask(address + part[1].replace("&amp;", "&")).text
+        assert "To read" not in ask(address + "/parts/status/queues?state=attention").text
+        wrong = ask(address + "/status?state=odd")
+        assert (wrong.status, "is one of attention, waiting, fine" in wrong.text) == (400, True)
+
+
 def test_rescores_and_rules_that_are_not_there_are_shown(store: Store, tmp_path: Path) -> None:
     stated = {"rules": [{"name": "kept", "evaluators": ["dispatch_scope"]}]}
     record = trace(turn("hi", run("desk", output="ok"), output="ok"), id="c1")

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from baton.reports.html.scripts import one_script
+from baton.reports.html.scripts import light_script, one_script
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -73,6 +73,9 @@ class Assets:
         self.address = f"/static/{self._version}"
         self._named = {_HTMX}  # the scripts and sheets that pages name
         self._made: dict[str, _File] = {}
+        # It sets the colours before anything is drawn: a request for it would hold up each page.
+        theme = light_script(self._files.pop("theme.js").body.decode())
+        self.theme = Markup(theme)  # noqa: S704 - a file of Baton
 
     def path(self, name: str) -> str:
         """Return the address of a file; raises KeyError where there is none."""
@@ -136,7 +139,7 @@ class Assets:
             entry = name.removeprefix(_LINKED)
             if entry not in self._files or not entry.endswith(".js"):
                 return None
-            text = one_script(entry, lambda each: self._files[each].body.decode())
+            text = light_script(one_script(entry, lambda each: self._files[each].body.decode()))
             body, type_ = text.encode(), _TYPES[".js"]
         else:
             parts = name.split(_AND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
@@ -194,6 +194,49 @@ def server_command(visit: Visit, listing: Listing, verb: str, limit: int) -> str
         at = datetime.fromtimestamp(term.bounds[0][0].number, UTC)
         given.append(f"since={at.strftime('%Y-%m-%dT%H:%MZ')}")
     return f'baton {verb} "{place}?{"&".join([*given, f"limit={limit}"])}"'
+
+
+class Choice(NamedTuple):
+    """What a list that is held whole may be chosen by: the parameter, and its values in words."""
+
+    name: str
+    label: str
+    values: Mapping[str, str]
+
+
+class Whole(NamedTuple):
+    """What was asked of lists that a page has whole: words, and a value of each choice."""
+
+    path: str
+    words: str
+    choices: Sequence[Choice]
+    chosen: Mapping[str, str]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all was asked for."""
+        return not self.words and not any(self.chosen.values())
+
+    def has_words(self, *shown: object) -> bool:
+        """Tell whether what a row shows has all of the words, in capitals or not."""
+        text = " ".join(str(each) for each in shown if each is not None).casefold()
+        return all(word in text for word in self.words.casefold().split())
+
+
+def read_whole(visit: Visit, path: str, *choices: Choice) -> Whole:
+    """Read what was asked of lists that a page has whole: ``text``, and a value of each choice.
+
+    Raises:
+        InputError: there is no such value.
+    """
+    chosen = {}
+    for choice in choices:
+        value = visit.query(choice.name) or ""
+        if value not in ("", *choice.values):
+            known = ", ".join(choice.values)
+            raise InputError(f"`{choice.name}` is one of {known}, not `{value[:50]}`")
+        chosen[choice.name] = value
+    return Whole(path, (visit.query("text") or "").strip()[:200], choices, chosen)
 
 
 def views(visit: Visit, path: str) -> list[tuple[SavedView, str]]:

@@ -53,6 +53,7 @@ def environment(assets: Assets) -> Environment:
         plain_script=_with_nonce(assets.plain_script),
         htmx=_with_nonce(assets.htmx),
         part=_with_nonce(_part),
+        theme=assets.theme,
         MOST=MOST,
     )
     made.filters.update(

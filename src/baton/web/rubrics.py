@@ -37,6 +37,7 @@ from baton.server.trials import (
 )
 from baton.session.server_rows import Trial, TrialAnswer
 
+from . import lists
 from .datasets import need_run
 from .frame import NavItem, View, Visit, Web
 
@@ -103,8 +104,13 @@ def _list(visit: Visit) -> View:
     rows = [row(each.name, each.rubric, True, each.problems) for each in own]
     rows += [row(name, rubric, False) for name, rubric in shipped().items()]
     rows.sort(key=_usefulness)
+    units = {each.unit: each.unit.replace("_", " ") for row in rows if (each := row.rubric)}
+    wanted = lists.read_whole(
+        visit, NAV.path, lists.Choice("unit", "unit", dict(sorted(units.items()))), _WHERE
+    )
     context = {
-        "rows": rows,
+        "rows": [row for row in rows if _is_asked(row, wanted)],
+        "asked": wanted,
         "folder": settings.rubrics,
         "shown_folder": settings.rubrics if visit.may("run") else None,
         "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
@@ -112,6 +118,37 @@ def _list(visit: Visit) -> View:
         "path_of": lambda name: visit.link(_path(name)),
     }
     return View("rubrics.html", context, "Rubrics")
+
+
+_WHERE = lists.Choice(
+    "in",
+    "use",
+    {
+        "own": "own",
+        "rules": "in rules",
+        "judged": "with verdicts",
+        "labelled": "with labels",
+        "broken": "with an error",
+    },
+)
+
+
+def _is_asked(row: _Row, asked: lists.Whole) -> bool:
+    rubric = row.rubric
+    uses = {
+        "own": row.own,
+        "rules": row.in_rules,
+        "judged": bool(row.passed + row.failed),
+        "labelled": bool(row.labels),
+        "broken": rubric is None,
+        "": True,
+    }
+    shown: list[object] = [row.name, *row.problems]
+    if rubric is not None:
+        shown += [rubric.summary, rubric.unit, f"version {rubric.version}", _answer_of(rubric)]
+    unit = asked.chosen["unit"]
+    is_unit = not unit or (rubric is not None and rubric.unit == unit)
+    return is_unit and uses[asked.chosen["in"]] and asked.has_words(*shown)
 
 
 def _usefulness(row: _Row) -> tuple[bool, bool, bool, bool, str]:

@@ -1,17 +1,6 @@
-// Rubrics: the list by words, and an editor that says what is not saved.
+// Rubrics: an editor that says what is not saved.
 
 import { addKey } from "./app.js";
-
-const names = document.querySelector("[data-names]");
-if (names) {
-  names.addEventListener("input", () => {
-    const words = names.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of document.querySelectorAll("[data-words]")) {
-      const text = row.dataset.words.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
-    }
-  });
-}
 
 const editor = document.getElementById("editor");
 if (editor) {
