@@ -51,6 +51,10 @@ ROWS: dict[str, tuple[str, str]] = {
     "llama-index": ("LlamaIndex", "OpenInference"),
     "semantic-kernel": ("Semantic Kernel", "its own spans"),
     "haystack": ("Haystack", "`opentelemetry-haystack`"),
+    "openinference-added": (
+        "pydantic-ai, Strands, Google ADK",
+        "OpenInference, added to their own spans",
+    ),
     "mlflow": ("several", "MLflow tracing"),
     "a2a": ("A2A", "`a2a-sdk`, with spans of HTTP and of the agents"),
     "a2a-alone": ("A2A", "`a2a-sdk` alone"),

@@ -13,6 +13,7 @@ from .spans import (
     Piece,
     agent,
     call,
+    chain,
     model,
     only,
     read,
@@ -235,3 +236,79 @@ def test_a_prompt_of_a_model_that_no_named_agent_asked_is_given_to_nobody() -> N
     trace = _read(agent("a", model("ok"), tool("digest", asked)))
     assert "digest" not in trace.agents
     assert trace.agents["a"].instructions is None
+
+
+def _both(one: Piece, kind: str, scope: str, **more: Any) -> Piece:
+    """A span with OpenInference's attributes beside those of OpenTelemetry's convention."""
+    return using(one, scope, **{"openinference.span.kind": kind, **more})
+
+
+def test_what_a_processor_adds_to_a_span_replaces_nothing_that_the_framework_wrote() -> None:
+    """OpenInference's processor names each agent of Strands by one id of a graph."""
+    spoken = {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "a copy",
+    }
+    asked = _both(model("Hi.", hears="Hello"), "LLM", "strands.telemetry.tracer", **spoken)
+    turn = read(
+        _both(agent("desk", asked), "AGENT", "strands.telemetry.tracer", **{"graph.node.id": "x"})
+    )
+    assert [(run.agent, run.output) for run in turn.runs] == [("desk", Content(text="Hi."))]
+
+
+def test_what_a_processor_has_taken_from_a_span_is_read_where_it_went() -> None:
+    told = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Hello",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Hi.",
+        "llm.tools.0.tool.name": "look_up",
+        "llm.tools.0.tool.json_schema": '{"type": "object", "properties": {}}',
+    }
+    turn = read(agent("desk", _both(model(), "LLM", "strands.telemetry.tracer", **told)))
+    assert turn.input == Content(text="Hello")
+    assert turn.output == Content(text="Hi.")
+    assert turn.runs[0].tools_offered == ["look_up"]
+
+
+def test_of_two_conventions_the_scope_tells_which_one_came_first() -> None:
+    """OpenInference's own instrumentations can write OpenTelemetry's names as well."""
+    scope = "openinference.instrumentation.openai_agents"
+    told = {"agent.name": "Desk", "input.value": "Hello", "output.value": "Hi."}
+    turn = read(_both(agent("desk", model("Hi.")), "AGENT", scope, **told))
+    assert chain(turn) == ["Desk"]
+
+
+@pytest.mark.parametrize("kind", [None, "AGENT"])
+def test_an_agent_that_only_the_name_of_its_span_names_has_that_name(kind: str | None) -> None:
+    one = agent(None, model("Hi."))
+    one.name = "invoke_agent Überprüfer 2"
+    one.attributes |= {} if kind is None else {"openinference.span.kind": kind}
+    assert chain(read(one)) == ["Überprüfer 2"]
+
+
+def test_a_request_around_the_calls_that_its_answer_does_not_hold_spoke_after_them() -> None:
+    """A client that calls functions by itself writes one span of two requests."""
+    asked = model("It rains.")
+    asked.inside = (tool("look_up", result="rain"),)
+    [run] = read(agent("desk", asked)).runs
+    assert [type(step) for step in run.steps] == [ToolCall, Said]
+
+
+def test_the_envelope_of_a_tools_answer_in_google_adk_is_not_its_result() -> None:
+    told = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "pay",
+        "output.value": json.dumps({"id": "1", "name": "pay", "response": {"result": "Paid."}}),
+    }
+    paid = using(Piece(name="execute_tool pay"), "openinference.instrumentation.google_adk", **told)
+    broke = using(
+        Piece(name="execute_tool pay"),
+        "openinference.instrumentation.google_adk",
+        **told | {"output.value": '{"name": "pay", "response": {"error": "no money"}}'},
+    )
+    done = tools(read(agent("desk", model("Hi."), paid, broke)).runs[0])
+    assert [(one.status, one.result, one.error) for one in done] == [
+        ("ok", Content(text="Paid."), None),
+        ("failed", None, "no money"),
+    ]

@@ -207,6 +207,31 @@ def instructions_text(says: AgentSpan | ModelSpan) -> str | None:
     return found.text if found is not None else None
 
 
+# What another convention on the same span may add. Places in graphs are not among it: ids of one
+# convention are not the names of the other.
+_SHARED: dict[type, tuple[str, ...]] = {
+    AgentSpan: ("name", "heard", "spoken", "instructions", "offered", "reaches", "model", "totals"),
+    ModelSpan: ("agent", "model", "heard", "spoken", "instructions", "offered", "reaches", "usage"),
+    ToolSpan: ("name", "agent", "call", "arguments", "result", "mode", "target", "error"),
+}
+
+
+def complete(says: Reading, other: Reading) -> None:
+    """Give a reading what only another reading of the same span knows."""
+    if type(says) is WorkflowSpan and type(other) is PlainSpan:
+        says.heard = other.heard if says.heard is None else says.heard
+        says.spoken = other.spoken if says.spoken is None else says.spoken
+    if type(says) is not type(other):
+        return
+    for name in _SHARED.get(type(says), ()):
+        if not getattr(says, name):
+            setattr(says, name, getattr(other, name))
+    if type(says) is AgentSpan and type(other) is AgentSpan and other.card is not None:
+        says.card = says.card or AgentCard()
+        says.card.description = says.card.description or other.card.description
+        says.card.tools = other.card.tools if says.card.tools is None else says.card.tools
+
+
 def as_agent(says: Reading, name: str | None) -> AgentSpan:
     """Return a reading as that of an agent."""
     agent = says.agent if isinstance(says, PlainSpan | WorkflowSpan) else None

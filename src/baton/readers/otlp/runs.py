@@ -217,8 +217,11 @@ def find_runs(ordered: list[Node]) -> list[RunSpans]:
     if loose:
         found += _Program(found).runs(sorted(loose, key=_done))
         found.sort(key=_start)
+    last = _spoke_last(ordered)
     for run in found:
         run.owned.sort(key=_done)
+        if last:
+            run.owned.sort(key=lambda node: node.ended if id(node) in last else node.started)
     return _joined(found)
 
 
@@ -229,6 +232,26 @@ def _start(item: Node | RunSpans) -> float:
 def _done(node: Node) -> tuple[float, bool]:
     """Order what was done: of a request and a tool that start together, the request comes first."""
     return node.started, type(node.says) is ToolSpan
+
+
+def _spoke_last(ordered: list[Node]) -> set[int]:
+    """Return the ``id()`` of requests that stand around calls of tools, and spoke after these.
+
+    So it is where one span is written of several requests, and tells only the last: OpenInference
+    does so for Google ADK, and a client that calls functions by itself.
+    """
+    around = {id(n.in_model): n.in_model for n in ordered if type(n.says) is ToolSpan}
+    if len(around) == 1 and None in around.values():
+        return set()
+    with_requests = {id(n.in_model) for n in ordered if type(n.says) is ModelSpan}
+    return {
+        id(node)
+        for node in around.values()
+        if node is not None
+        and id(node) not in with_requests
+        and type(node.says) is ModelSpan
+        and not any(message.calls for message in node.says.spoken_messages())
+    }
 
 
 class _Finder:

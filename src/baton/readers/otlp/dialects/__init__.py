@@ -9,7 +9,14 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    complete,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import MOST_NAMES, usage_of
 
@@ -35,6 +42,11 @@ _CLAIMED: dict[tuple[str, ...], int] = {}
 _MOST_SHAPES = 4096
 """Shapes that are remembered: the files of others are not to fill memory."""
 _NONE = -1
+_BESIDE = [
+    (number, dialect.beside, dialect.read)
+    for number, dialect in enumerate(d for d in DIALECTS if d.claims and d.read)
+    if dialect.beside is not None and dialect.read is not None
+]
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
 
@@ -66,6 +78,9 @@ def read_span(span: Span, names: set[str]) -> Reading:
             says.usage = usage_of(span.attributes, *dialect.tokens)
     elif type(says) is AgentSpan and says.totals is None:
         says.totals = usage_of(span.attributes, *dialect.tokens)
+    for other, beside, read_beside in _BESIDE:
+        if other != number and beside(span):
+            complete(says, read_beside(span))
     names.add(dialect.name)
     if says.framework is not None:
         names.add(says.framework)

@@ -37,6 +37,9 @@ class Dialect:
             calls pass work on, ``usage`` (in ``values``) adds up counts with names of their own.
         refine: Returns a reading of its ``framework``, whichever convention it was read by, with
             what that convention does not know.
+        beside: Tells a span of another convention that has this one's attributes too, as processors
+            write them onto the spans of a framework. Both read it: what the first reading lacks
+            the second one gives. Like ``claims``, it goes by names alone.
         resolve: Settles what one span alone does not tell. It is called for a turn in which the
             dialect has a span, and gets all nodes of it as a tree, parents first, also those of
             other dialects, and the log records of no span. It returns nodes that stand in no
@@ -59,6 +62,7 @@ class Dialect:
     claims: Callable[[Span], bool] | None = None
     read: Callable[[Span], Reading] | None = None
     refine: Callable[[Reading, Span], Reading] | None = None
+    beside: Callable[[Span], bool] | None = None
     resolve: Callable[[list[Node], list[Event]], list[Node]] | None = None
     goes_on: Callable[[list[Span], list[Span]], bool] | None = None
     tokens: tuple[str, ...] = ()

@@ -73,7 +73,8 @@ _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 TOKENS = ("gen_ai.usage.", "llm.usage.", "gen_ai.aggregated_usage.")
 """How names of counts begin: those of the convention, of Traceloop, and of pydantic-ai's agents."""
-_MAF = "agent_framework"
+MICROSOFT = "agent_framework"
+"""The scope of Microsoft's Agent Framework, also on spans without attributes of the convention."""
 # ADK sums up parallel calls in a span called `(merged tools)`, beside a span for each call: it
 # would count them twice.
 _MERGED = "(merged"
@@ -109,7 +110,7 @@ def read(span: Span) -> Reading:
     if type(operation) is not str or not operation:
         operation = _operation(span)
     says: Reading
-    if span.scope == _MAF and operation is None:
+    if span.scope == MICROSOFT and operation is None:
         says = _of_workflow(span)
     elif operation in _AGENTS:
         says = read_agent(span)
@@ -170,7 +171,7 @@ def read_agent(span: Span) -> AgentSpan:
     """Read the span of one agent's work."""
     attributes = span.attributes
     says = AgentSpan(
-        name=_agent(attributes) or _named_agent(span.name),
+        name=_agent(attributes) or _named_agent(span.name) or named_by(span.name),
         run=text(attributes.get("gen_ai.agent.call.id")),
         model=_model(attributes),
         output=content(attributes.get("final_result")),
@@ -229,8 +230,6 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
         fail(says, span)
     if first(attributes, "gen_ai.tool.status", "tool.status") == "error":
         says.failed = True
-    if span.scope == "gcp.vertex.agent":
-        carried.adk_error(says)
     hand_over(says, text(attributes.get("gen_ai.tool.type")), attributes)
     return says
 
@@ -244,6 +243,12 @@ def _named_agent(name: str) -> str | None:
     """Take an agent's name from the name of its span, where older ADKs write it alone."""
     found = _AGENT_RUN.fullmatch(name)
     return found.group(1) if found else None
+
+
+def named_by(span_name: str) -> str | None:
+    """Take an agent's name from ``invoke_agent billing``, as the convention calls its spans."""
+    prefix, _, rest = span_name.partition(" ")
+    return rest.strip() or None if prefix == "invoke_agent" else None
 
 
 def _named_tool(name: str) -> str | None:
@@ -278,7 +283,7 @@ def _of_workflow(span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
-        if node.span.scope != _MAF or type(node.says) is not HandoffSpan:
+        if node.span.scope != MICROSOFT or type(node.says) is not HandoffSpan:
             continue
         executor = node.parent
         agents = executor.children if executor is not None else ()

@@ -8,7 +8,6 @@ from typing import Any
 
 from baton.model import AgentCard, Content
 from baton.readers.otlp.messages import Message, read_message, read_messages
-from baton.readers.otlp.readings import ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, numbered, parsed, shown, text
 from baton.readers.tool_definitions import tool_names
@@ -279,16 +278,3 @@ def _details(event: Event, arguments: Any, result: Any) -> tuple[Any, Any]:
         answer = message.answers[0].result if message.answers else None
         result = answer.plain() if answer is not None else result
     return arguments, result
-
-
-def adk_error(says: ToolSpan) -> None:
-    """Take an error that ADK writes as the tool's result, and unwrap its plain results."""
-    data = says.result.data if says.result is not None else None
-    if not isinstance(data, dict):
-        return
-    # ADK wraps what a tool returns: `{"result": 42}`, and `{"error": "..."}` for one that failed.
-    # With more keys it is the tool's own object.
-    if set(data) == {"error"} and data["error"]:
-        says.failed, says.error, says.result = True, str(data["error"]), None
-    elif set(data) == {"result"}:
-        says.result = Content(text="") if data["result"] == "" else content(data["result"])

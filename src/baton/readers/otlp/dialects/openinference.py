@@ -30,8 +30,8 @@ from baton.readers.otlp.values import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from .base import Dialect, with_attribute
-from .genai import fail
+from .base import Dialect
+from .genai import MICROSOFT, fail, named_by
 from .handover import hand_over
 
 KIND = "openinference.span.kind"
@@ -47,6 +47,27 @@ _CALLING = ("tool_call", "tool_use", "function_call")
 _SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
 # Where the name of the instrumentation is not that of the framework. LangGraph has none of its own.
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
+
+
+def claims(span: Span) -> bool:
+    """Tell a span that was written in this convention, and not only translated into it.
+
+    Processors such as those for pydantic-ai, Strands and Microsoft's Agent Framework add these
+    attributes to spans that the framework wrote in OpenTelemetry's convention. A translation knows
+    less: it has no name of an agent, and of two answers in one message only one.
+    """
+    return KIND in span.attributes and not _translated(span)
+
+
+def _beside(span: Span) -> bool:
+    return KIND in span.attributes and _translated(span)
+
+
+def _translated(span: Span) -> bool:
+    # OpenInference can write both conventions (`OPENINFERENCE_ENABLE_GENAI_SEMCONV`): there the
+    # scope says that its own came first.
+    native = "gen_ai.operation.name" in span.attributes or span.scope == MICROSOFT
+    return native and not span.scope.startswith(_SCOPES)
 
 
 def read(span: Span) -> Reading:
@@ -69,7 +90,9 @@ def read(span: Span) -> Reading:
     elif kind == "TOOL":
         says = _tool(span)
     elif kind == "AGENT":
-        named = text(first(attributes, "agent.name", "graph.node.id", "graph.node.name"))
+        named = text(first(attributes, "agent.name", "gen_ai.agent.name"))
+        named = named or named_by(span.name)
+        named = named or text(first(attributes, "graph.node.id", "graph.node.name"))
         tools = parsed(attributes.get("agent.tools"))
         says = AgentSpan(
             name=named or span.name,
@@ -85,6 +108,8 @@ def read(span: Span) -> Reading:
         fail(says, span)
     elif kind in _CHAINS:
         says = PlainSpan(name=span.name)
+        if _translated(span):
+            says.heard, says.spoken = (_messages(attributes, side) for side in ("input", "output"))
         fail(says, span)
     else:
         says = PlainSpan(lost=f"spans of kind {kind}")
@@ -200,8 +225,13 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
 
 def _definitions(attributes: Mapping[str, Any]) -> Any:
     schemas: Any = []
-    while (schema := attributes.get(f"llm.tools.{len(schemas)}.tool.json_schema")) is not None:
-        schemas.append(schema)
+    while True:
+        prefix = f"llm.tools.{len(schemas)}.tool."
+        schema, name = attributes.get(prefix + "json_schema"), attributes.get(prefix + "name")
+        if schema is None and name is None:
+            break
+        # With the name beside it, the schema may be that of the arguments alone.
+        schemas.append(schema if name is None else {"name": name, "parameters": schema})
     # Instrumentations of some providers leave tools in the parameters of the request only.
     if not schemas:
         asked = parsed(attributes.get("llm.invocation_parameters"))
@@ -229,7 +259,8 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
 DIALECT = Dialect(
     name="openinference",
     rank=40,
-    claims=with_attribute(KIND),
+    claims=claims,
     read=read,
+    beside=_beside,
     prefixes=("openinference.", "llm."),
 )

@@ -1,0 +1,67 @@
+"""Google ADK: what its tools gave back, in its own spans and in those of OpenInference."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from baton.model import Content
+from baton.readers.otlp.readings import ModelSpan, Reading, ToolSpan
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.values import content
+
+from .base import Dialect
+
+# OpenInference records the whole answer as Gemini is sent it:
+# `{"id": "adk-1", "name": "billing", "response": {"result": "Paid."}}`.
+_RESPONSE = "response"
+# The last response of the model, as Gemini gave it, and what a call is called in there.
+_RAW, _CALL = "output.value", "function_call"
+_AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
+
+
+def refine(says: Reading, span: Span) -> Reading:
+    """Read what ADK's tools gave back, and what several requests wrote onto one span."""
+    if type(says) is ModelSpan and _RAW in span.attributes:
+        return _last_of_several(says, span)
+    return _unwrapped(says)
+
+
+def _last_of_several(says: ModelSpan, span: Span) -> Reading:
+    """Part the calls of earlier requests from the last answer, which the raw value is.
+
+    OpenInference writes all requests of an agent onto one span. Each writes over the one before,
+    but for the calls, which the last answer has none of: what is left is one message with both.
+    """
+    if _CALL in str(span.attributes[_RAW]):
+        return says
+    spoken = says.spoken_messages()
+    if len(spoken) != 1 or not spoken[0].calls or not spoken[0].content:
+        return says
+    answer = structs.replace(spoken[0], calls=[])
+    says.spoken = lambda: [structs.replace(spoken[0], content=None), answer]
+    says._spoken = None
+    if says.usage is not None:
+        says.usage.complete = False
+    return says
+
+
+def _unwrapped(says: Reading) -> Reading:
+    """Take an error that is written as a tool's result for what it is, and unwrap plain results."""
+    if type(says) is not ToolSpan or says.result is None:
+        return says
+    data = says.result.data
+    if isinstance(data, dict) and data.get("name") == says.name and set(data) <= _AROUND:
+        data = data.get(_RESPONSE)
+        says.result = content(data) if data is not None else says.result
+    if not isinstance(data, dict):
+        return says
+    # ADK wraps what a tool returns: `{"result": 42}`, and `{"error": "..."}` for one that failed.
+    # With more keys it is the tool's own object.
+    if set(data) == {"error"} and data["error"]:
+        says.failed, says.error, says.result = True, str(data["error"]), None
+    elif set(data) == {"result"}:
+        says.result = Content(text="") if data["result"] == "" else content(data["result"])
+    return says
+
+
+DIALECT = Dialect(name="google-adk", refine=refine)
