@@ -72,7 +72,7 @@ def examples(name: str, default: str) -> list[Example]:
             by ``from``, ``ids`` and ``number``. Its path starts beside the file that asks.
 
     Raises:
-        InputError: the name is not one of examples, or the files have faults.
+        InputError: the name is not one of examples, or the files have errors.
     """
     if not are_examples(name):
         raise InputError(f"`{name}` is one text: ask for it by `baton.prompts.get`")
@@ -93,8 +93,8 @@ def chosen(choice: str | os.PathLike[str] | Iterable[Case], folder: Path = Path(
         folder: where the path of a choice starts.
 
     Raises:
-        InputError: the files have faults, there is no such case, or one that shows nothing: it
-            does not say what should happen.
+        InputError: the files have errors, there is no such case, or one that shows nothing: it does
+            not say what should happen.
     """
     # A program that asks for texts alone is not to load what reads datasets.
     from baton.datasets.examples import as_text, chosen_cases
@@ -222,7 +222,7 @@ _FENCE = re.compile(r"```json\s*(.*?)```", re.DOTALL)
 
 
 def faults_of_change(old: str, new: str, tools: Collection[str] = ()) -> list[str]:
-    """Say what a change of a text breaks; nothing where it may be made.
+    """Say what a change of a text breaks; nothing if it may be made.
 
     Placeholders, the names of tools that the old text tells about, and blocks of JSON that state
     an output's form have to be in the new text as well.

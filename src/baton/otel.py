@@ -6,8 +6,7 @@
 
 `baton record -- python app.py` does the same for a program that has no such line. A line is OTLP as
 JSON, as the file exporter of an OpenTelemetry Collector writes it, so that other tools read it too.
-``send()`` in the place of ``record`` sends to `baton serve`. Needs ``pip install
-'baton-evals[otel]'``.
+``send()`` in place of ``record`` sends to `baton serve`. Needs ``pip install 'baton-evals[otel]'``.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class _ClaudeWriter:
         try:
             resource = self._made_by.merge(Resource(dict(_tagger.attributes)))
             trace_ = conversation_trace(messages, agents)
-            # What goes on in a session that had ended (`resume`) is written by itself: cases are
+            # What continues in a session that had ended (`resume`) is written by itself: cases are
             # found by ids.
             self._counts[trace_.id] += 1
             if (number := self._counts[trace_.id]) > 1:
@@ -358,7 +357,7 @@ class _SpanWriter(SimpleSpanProcessor):
         super().on_end(span)
 
     def write_open(self) -> None:
-        """Write what has not ended, as far as it is known."""
+        """Write what has not ended, as far as known."""
         unfinished = [span._readable_span() for span in self._open.values()]
         self._open.clear()
         self.span_exporter.export(unfinished)

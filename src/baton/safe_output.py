@@ -127,7 +127,7 @@ class OwnOutput:
 
 
 def safe_around(stream: TextIO) -> TextIO:
-    """Return a safe stream around one that Rich puts in the place of ours while it draws.
+    """Return a safe stream around one that Rich puts in place of ours while it draws.
 
     Rich takes codes of a terminal in what others print for colours and links of theirs.
     """
@@ -204,7 +204,7 @@ _tracebacks = False
 
 
 def show_traceback(error: BaseException) -> None:
-    """Print the traceback of what an agent or an evaluator raised, where they are shown.
+    """Print the traceback of what an agent or an evaluator raised, if they are shown.
 
     A result words an error in one line; the author of the code needs the way there.
     """

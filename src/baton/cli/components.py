@@ -46,7 +46,7 @@ def components_command(
     variant
         Which of a config's providers, by its agent_id or type.
     app
-        The app of the server to talk to, where it has several.
+        The app of the server to talk to, if it has several.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     json

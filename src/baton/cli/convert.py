@@ -38,7 +38,7 @@ def convert_command(
         answer of ADK, `.claude/agents`, or YAML with `agents:`.
     initial_session
         A JSON file with `app_name`, `user_id` and `state`, or a session that ADK saved: cases that
-        state no session begin with it. With `--to adk` this is what ADK's
+        state no session start with it. With `--to adk` this is what ADK's
         `migrate_eval_data_to_new_schema` does.
     strict
         Exit with 1 when anything is lost; the file is written anyway.

@@ -47,7 +47,7 @@ def distill_command(
     judge
         The model whose verdicts to learn from; by default the one with the most verdicts.
     agents
-        Agent definitions, for traces that lie elsewhere.
+        Agent definitions, for traces that are elsewhere.
     traces
         The recordings that evaluations were made from. May be given several times.
     seed

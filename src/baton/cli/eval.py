@@ -184,7 +184,7 @@ def eval_command(
     config_file_path
         Criteria of ADK; the same as --config.
     app
-        The app of the server to talk to, where it has several.
+        The app of the server to talk to, if it has several.
     keyword
         Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
         `not`, parentheses, tag:NAME and metadata.KEY=VALUE.

@@ -84,7 +84,7 @@ def issues_command(
         Folders of evaluations, with the scores they have, and recordings, which are scored first.
         The newest evaluation by default.
     show
-        Show the issue with this key, or the beginning of it, with some of its failures.
+        Show the issue with this key, or the start of it, with some of its failures.
     mark
         Set the state of an issue, as KEY=STATE: new, open, muted or fixed.
     why

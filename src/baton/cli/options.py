@@ -173,7 +173,7 @@ class Playing:
     variant
         Which of a config's providers plays, by its agent_id or type.
     app
-        The app of the server to talk to, where it has several.
+        The app of the server to talk to, if it has several.
     """
 
     keyword: Keyword = None

@@ -102,7 +102,7 @@ def report_command(
 
 
 def _fetched(server: str, project: str | None, evaluation: Path | None) -> Path:
-    """Fetch an evaluation of a server; raises InputError where it has none."""
+    """Fetch an evaluation of a server; raises InputError if it has none."""
     asked = connect(server, project=project)
     number = str(evaluation or "")
     if not number:

@@ -166,7 +166,7 @@ def keep_feedback(
     config
         A config, with its own rubrics and options.
     agents
-        Agent definitions, for traces that lie elsewhere.
+        Agent definitions, for traces that are elsewhere.
     traces
         The recordings that evaluations were made from. May be given several times.
     project

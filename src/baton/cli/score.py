@@ -57,7 +57,7 @@ def score_command(
     dry_run: Annotated[Flag, LATER] = False,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
-    """Score recorded traces, against a dataset where there is one.
+    """Score recorded traces, against a dataset if there is one.
 
     Parameters
     ----------

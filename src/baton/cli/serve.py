@@ -200,9 +200,9 @@ def rescore(
     rule
         The name of the rule.
     since
-        Only conversations that began then or later: a date, or a time as 2026-11-01T09:00:00Z.
+        Only conversations that started then or later: a date, or a time as 2026-11-01T09:00:00Z.
     until
-        Only conversations that began before.
+        Only conversations that started before.
     filter
         Only conversations that meet it, such as `to:refund-* service:support`.
     project

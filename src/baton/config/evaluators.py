@@ -50,8 +50,8 @@ def plan_for(
     imported, and ``make`` does not import any either.
 
     Raises:
-        InputError: an experiment or a ``test_config.json`` has faults, or names code without
-            being trusted.
+        InputError: an experiment or a ``test_config.json`` has errors, or names code without being
+            trusted.
     """
     chosen: dict[str, tuple[PlannedEvaluator, ...]] = {}
     plan: Plan | None = None

@@ -84,7 +84,7 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
 
     Raises:
         InputError: they are for others, or the baseline cannot be read. A baseline that does not
-            exist yet is no error.
+            exist yet is not an error.
     """
     if not gate and gate.bound is None:
         return

@@ -166,7 +166,7 @@ _OWN_KEYS = frozenset(
 def dialect_of_mapping(value: Mapping[Any, Any]) -> tuple[Dialect, str | None] | None:
     """Detect the dialect of a file that is a mapping, and the key that holds its cases.
 
-    The key is ``None`` when the mapping is one case. Returns ``None`` if it is no dataset.
+    The key is ``None`` when the mapping is one case. Returns ``None`` if it is not a dataset.
     Values may be JSON text.
     """
     names = {snake(str(key)): str(key) for key in value}

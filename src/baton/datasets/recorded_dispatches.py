@@ -502,7 +502,7 @@ class _Written:
 
     def _turn(self, number: int, message: Message) -> Turn:
         said = None if message.text is None else Content(text=message.text)
-        # The messages of one agent do not show whether others were at work as well.
+        # The messages of one agent do not show whether others were running as well.
         return Turn(id=f"turn{number}", input=said, unknown=["dispatches", "state"])
 
     def _run(self, turn: Turn, agent: str, *unknown: str) -> AgentRun:

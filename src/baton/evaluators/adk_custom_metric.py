@@ -52,7 +52,7 @@ def expected_invocations(case: Case) -> list[Any] | None:
 
 
 def scenario_of(case: Case | None) -> Any:
-    """Return the scenario of a case, where it is one."""
+    """Return the scenario of a case, if it is one."""
     if case is None or case.scenario is None:
         return None
     stated = {
@@ -232,7 +232,7 @@ def _taken(function: Callable[..., Any]) -> int:
 
 
 def _awaited(answer: Any) -> Any:
-    """Wait for an answer in a loop of its own, as a loop may be running here."""
+    """Wait for an answer in its own loop, as a loop may be running here."""
     found: list[Any] = []
     raised: list[BaseException] = []
 

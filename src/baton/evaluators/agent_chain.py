@@ -34,10 +34,10 @@ Mode = Literal["exact", "subset", "contains", "flexible"]
 def chain_score(expected: Sequence[str], actual: Sequence[str], mode: Mode) -> float:
     """Score one turn, 0 to 1.
 
-    ``exact``: 1 if the chains are equal, else 0. ``subset``: longest common subsequence
-    divided by the expected length. ``contains`` and ``flexible``: share of the expected
-    names that are present, as sets. An empty expectation is met by anything but in
-    ``exact``, where it is met by nothing but itself.
+    ``exact``: 1 if the chains are equal, else 0. ``subset``: longest common subsequence divided by
+    the expected length. ``contains`` and ``flexible``: share of the expected names that are
+    present, as sets. An empty expectation is met by anything but in ``exact``, where it is met by
+    nothing but itself.
     """
     if mode == "exact":
         return float(list(expected) == list(actual))
@@ -95,7 +95,7 @@ def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def missing(expected: Sequence[str], actual: Sequence[str]) -> list[str]:
-    """Return the expected names that are not there, in first-seen order."""
+    """Return the expected names that do not exist, in first-seen order."""
     return [name for name in dict.fromkeys(expected) if name not in actual]
 
 
@@ -148,7 +148,7 @@ class AgentChainDetails(Details, kw_only=True):
     """Turns below the threshold, counted from 0."""
     invocation_results: list[ChainTurn]
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """What would make the first wrong turn pass, where that is plain."""
+    """What would make the first wrong turn pass, if that is plain."""
     unplanned_turns: int | msgspec.UnsetType = msgspec.UNSET
     """Turns that were played beyond those that the case plans."""
 
@@ -303,7 +303,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return [self.scored(average, says, details, evidence)]
 
     def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
-        """Say what would make the first wrong turn pass, where that is plain."""
+        """Say what would make the first wrong turn pass, if that is plain."""
         match = wrong[0]
         opener = match.actual[0] if match.actual else None
         looser = self._looser(match)
@@ -332,7 +332,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return None
 
     def _looser(self, match: TurnMatch) -> str | None:
-        """Return the options by which a turn would pass; ``None`` where none of them do."""
+        """Return the options by which a turn would pass; ``None`` if none of them do."""
         options = []
         if match.extra and not self.allow_extra_agents:
             options.append("`allow_extra_agents: true`")

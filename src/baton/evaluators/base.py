@@ -121,7 +121,7 @@ class EvaluatorTraits(ABC):
 
     @property
     def checks(self) -> frozenset[str] | None:
-        """What a case may state that it looks at (``response``); ``None`` where nobody knows."""
+        """What a case may state that it looks at (``response``); ``None`` if nobody knows."""
         return None
 
     @property
@@ -136,7 +136,7 @@ class EvaluatorTraits(ABC):
 
     @property
     def lacks(self) -> str | None:
-        """What has to be named before it can score recorded runs; ``None`` where all is there."""
+        """What has to be named before it can score recorded runs; ``None`` if all is there."""
         return None
 
     @abstractmethod
@@ -182,7 +182,7 @@ def _fields_of(
 
 
 def _reader_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what reads several attributes at once, as a tuple also where it is one or none."""
+    """Return what reads several attributes at once, as a tuple also if it is one or none."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda made: tuple(getattr(made, name) for name in names)
@@ -360,7 +360,7 @@ class Unscored(NamedTuple):
 
 
 class Unknown(str):
-    """What is not known of a turn and decides, with what would supply it."""
+    """What is unknown of a turn and decides, with what would supply it."""
 
     __slots__ = ()
 
@@ -528,7 +528,7 @@ def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
 
 
 def not_played(trace: Trace, case: Case) -> str | None:
-    """Say how many of the planned turns were played, where some were not.
+    """Say how many of the planned turns were played, if some were not.
 
     A recording of one session has the turns of that session only.
     """
@@ -642,7 +642,7 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
         context: EvalContext,
     ) -> list[Score]:
-        """Judge every dispatch but returns; one ``skipped`` score where there is none.
+        """Judge every dispatch but returns; one ``skipped`` score if there is none.
 
         A dispatch of a turn that broke is judged as far as it came.
         """
@@ -718,7 +718,7 @@ class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
         context: EvalContext,
     ) -> list[Score]:
-        """Judge every run that it is about; one ``skipped`` score where there is none."""
+        """Judge every run that it is about; one ``skipped`` score if there is none."""
         scores: list[Score] = []
         for turn in trace.turns:
             for run in turn.runs:

@@ -19,9 +19,9 @@ class CostDetails(Details, kw_only=True):
 
     cost_usd: float
     agents: dict[str, float]
-    """US dollars of the runs of each agent by themselves, as far as that is known."""
+    """US dollars of the runs of each agent by themselves, as far as known."""
     dispatches: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
-    """US dollars of each dispatch, by its id, with all below it, where that is known."""
+    """US dollars of each dispatch, by its id, with all below it, if known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
     """True where there may have been more."""
 
@@ -46,9 +46,8 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
     def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limit, else limit / cost.
 
-        A cost that is known in part fails when that part is too much already. Otherwise
-        ``error`` when a turn failed or was not played; ``skipped`` when the cost is not known
-        in full.
+        A cost that is known in part fails when that part is too much already. Otherwise ``error``
+        when a turn failed or was not played; ``skipped`` when the cost is unknown in full.
         """
         trace = whole.trace
         spent = known_cost(trace)
@@ -58,7 +57,7 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
         cost = f"{'at least ' if doubt else ''}{dollars(spent)} spent"
         limit = self.max_usd
         figure = Figure(limit, spent, cost, dollars(limit))
-        # What the runs of each agent cost by themselves, as far as it is known.
+        # What the runs of each agent cost by themselves, as far as known.
         agents: dict[str, float] = {}
         for run in _paid(trace):
             agent = whole.context.agent_names.get(run.agent, run.agent)
@@ -77,7 +76,7 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
 
 
 def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
-    """Say what of the cost is not known, and what would supply it."""
+    """Say what of the cost is unknown, and what would supply it."""
     at_least = "" if spent is None else f"at least {dollars(spent)} spent; "
     models = unpriced(trace)
     named = [f"`{model}`" for model in models if model != UNNAMED]

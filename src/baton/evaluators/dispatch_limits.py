@@ -33,11 +33,11 @@ class DispatchLimitsDetails(Details, kw_only=True):
     """Turns that have a limit, each with ``turn`` (its number), ``score``, ``threshold`` and the
     counts, named as the options are without ``max_``."""
     agents: int | msgspec.UnsetType = msgspec.UNSET
-    """Different agents in the case, where they have a limit."""
+    """Different agents in the case, if they have a limit."""
     agent_cost_usd: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
     """US dollars by agent, of those that have a limit."""
     unseen_runs: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Runs of which only call and answer were recorded; they may have handed on, too."""
+    """Runs of which only call and answer were recorded; they may have passed on, too."""
 
 
 class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
             not_recorded = self._unseen_calls(trace)
         if doubt is None and not_recorded is not None:
             doubt = Unscored("skipped", not_recorded)
-        # Of these only call and answer were seen: they may have handed on, too.
+        # Of these only call and answer were seen: they may have passed on, too.
         runs = (run for turn in trace.turns for run in turn.runs)
         unseen = [run.id for run in runs if not known(trace, run, "steps.tool_call")]
         visited = next((m.found for m in measures if m.option == "max_agents"), None)
@@ -185,7 +185,7 @@ def _of_turn(
             unknown = unknown or f"{place}the depth of some dispatches is not recorded"
         yield Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, unknown)
     if (limit := options.max_fan_out) is not None:
-        # One that is issued alone is a group of its own.
+        # One that is issued alone is its own group.
         unknown = not_recorded
         groups: dict[object, list[str]] = {}
         for d in issued:

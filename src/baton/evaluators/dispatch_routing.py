@@ -37,7 +37,7 @@ Kind = Literal["transfer", "delegate", "sequence"]
 
 
 class RoutingDetails(Details, kw_only=True):
-    """Of an expected dispatch, of one that nobody expected, or of what is not known of one."""
+    """Of an expected dispatch, of one that nobody expected, or of what is unknown of one."""
 
     turn: int
     expected_agent: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -58,10 +58,10 @@ class RoutingDetails(Details, kw_only=True):
 class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
     """Holds the dispatches of every turn that states some against the expected ones.
 
-    Gives one score for each expected dispatch, and one for each that nobody expected. A dispatch
-    to the right agent scores the share of what is stated of it that is right, the agent included;
-    what is not known of it is left out, and skipped in a score of its own. Anything else scores
-    0. ``skipped`` also when an expected one is not there and what was recorded can't tell that it
+    Gives one score for each expected dispatch, and one for each that nobody expected. A dispatch to
+    the right agent scores the share of what is stated of it that is right, the agent included; what
+    is unknown of it is left out, and skipped in its own score. Anything else scores
+    0. ``skipped`` also when an expected one does not exist and what was recorded can't tell that it
     was not made.
     """
 
@@ -111,7 +111,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             together = {other.id for each in decided for other in group_of(trace, each)}
             sent = [each for each in sent if each.dispatch.id in together]
         if decided:
-            not_recorded = None  # whatever else was handed on is not asked about
+            not_recorded = None  # whatever else was passed on is not asked about
         elif not known(trace, turn, "dispatches"):
             not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
         elif not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
@@ -261,7 +261,7 @@ def _unsure(
 
 
 def _evidence(turn: Turn, sent: Sent | None) -> Evidence:
-    """Name the dispatch and the step that made it; where there is none, the turn's runs."""
+    """Name the dispatch and the step that made it; if there is none, the turn's runs."""
     if sent is None:
         return Evidence(ids=[turn.id, *(d.id for d in turn.dispatches)])
     made = sent.dispatch

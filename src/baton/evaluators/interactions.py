@@ -147,7 +147,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
             match=None if self.match == "ignore" else self.match,
             enough=self.match_threshold if self.match in GRADED else 1.0,
             reading=self.reading,
-            fold=cache(self.reading.fold),  # each text is held against many
+            fold=cache(self.reading.fold),  # each text is compared with many
             reworded=self.reworded == "unknown",
             dependencies=self.dependencies == "exact",
             order=self.order,
@@ -224,7 +224,7 @@ class _Table:
         return lay(len(self._visits), self._texts, gain, big)
 
     def count(self, places: list[Place | None], level: Sure) -> int:
-        """Count the visits that are met where they are laid."""
+        """Count the visits that are met if they are laid."""
         return sum(
             place is not None and self.fit(visit, place).met >= level
             for visit, place in enumerate(places)
@@ -253,7 +253,7 @@ class _Table:
         )
 
     def seen(self, number: int, place: Place | None) -> Seen:
-        """Say what became of a visit."""
+        """Say the outcome of a visit."""
         visit = self._visits[number]
         if place is not None:
             fit = self.fit(number, place)

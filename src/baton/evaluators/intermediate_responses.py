@@ -41,7 +41,7 @@ class Voice(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What became of one expected visit; ``runs`` are those of its agent, or the one it met.
+    """The outcome of one expected visit; ``runs`` are those of its agent, or the one it met.
 
     ``unsure`` says why it can't be known that no run met it.
     """

@@ -240,7 +240,7 @@ class Judged(EvaluatorTraits):
         return score
 
     def plan(self, subject: Subject) -> Score | Question:
-        """Return what a judge is to be asked of a subject; or the score, where none has to be."""
+        """Return what a judge is to be asked of a subject; or the score, if none has to be."""
         trouble = subject.broken()
         if trouble is not None:
             return self.scorer.unscored("error", trouble)

@@ -59,10 +59,10 @@ class PanelDetails(JudgedDetails, kw_only=True):
 class Panel(EvaluatorTraits):
     """Asks several models the same, and gives one score of their verdicts.
 
-    Of labels with as many votes the worst one counts, and the score says that it is a tie. Who
-    says otherwise is named, with the reason. A model without an answer, or with one that does not
-    count as it was not shown all, is a vote that is not known: where it could have changed the
-    label the score is an error, for numbers always.
+    Of labels with as many votes the worst one counts, and the score says that it is a tie. Who says
+    otherwise is named, with the reason. A model without an answer, or with one that does not count
+    as it was not shown all, is a vote that is unknown: where it could have changed the label the
+    score is an error, for numbers always.
     """
 
     type: ClassVar[str] = "panel"

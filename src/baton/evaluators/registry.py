@@ -81,7 +81,7 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
     """Find an evaluator by any of its names; ``own`` are rubrics of the user's.
 
     Raises:
-        InputError: nothing has this name; with the nearest ones.
+        InputError: nothing has this name; with similar names.
     """
     usual = _entries_of(name) if name in module_names(__file__) else ()
     entry = next((each for each in (*own, *usual) if name in each.names), None)
@@ -101,7 +101,7 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
 
 
 def evaluator_of_type(type_: str) -> Entry | None:
-    """Find an evaluator by its canonical name; ``None`` for one of the user's own."""
+    """Find an evaluator by its canonical name; ``None`` for one of the user."""
     entries = _entries_of(type_) if type_ in module_names(__file__) else ()
     entry = next((each for each in entries if each.type == type_), None)
     if entry is not None or ":" in type_:
@@ -132,7 +132,7 @@ def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
     """Return the rubrics of some folders (or files) of the user's.
 
     Raises:
-        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
     """
     from .judging.load import load_folders
 

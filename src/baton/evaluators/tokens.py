@@ -19,7 +19,7 @@ class TokensDetails(Details, kw_only=True):
     """How many tokens a case used."""
 
     tokens: dict[str, int | None]
-    """``total``, ``input`` (cached ones included) and ``output``; null where it is not known."""
+    """``total``, ``input`` (cached ones included) and ``output``; null if it is unknown."""
     agents: dict[str, int]
     """Tokens of the runs of each agent by themselves, as far as they are known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
@@ -48,9 +48,8 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
     def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limits, else the lowest limit / tokens.
 
-        Counts that are known in part fail when that part is too much already. Otherwise
-        ``error`` when a turn failed or was not played; ``skipped`` when a count is not known
-        in full.
+        Counts that are known in part fail when that part is too much already. Otherwise ``error``
+        when a turn failed or was not played; ``skipped`` when a count is unknown in full.
         """
         trace = whole.trace
         usage = total_usage(trace)
@@ -76,7 +75,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
             for kind, limit in limits.items()
             if limit is not None and (count := counts[kind]) is not None
         ]
-        # What the runs of each agent used themselves, as far as it is known.
+        # What the runs of each agent used themselves, as far as known.
         agents: dict[str, int] = {}
         for turn in trace.turns:
             for run in turn.runs:
@@ -99,7 +98,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
 def _unknown(
     usage: Usage | None, counts: dict[str, int | None], asked: list[str]
 ) -> Unscored | None:
-    """Say which of the counts asked for is not known in full."""
+    """Say which of the counts asked for is unknown in full."""
     if usage is None or counts["total"] is None:
         supply = "record the usage of the model requests"
         return Unscored("skipped", f"the trace records no tokens: {supply}")

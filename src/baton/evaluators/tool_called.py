@@ -19,7 +19,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class MadeCall(Details, kw_only=True):
-    """A call of the tool: its id, who made it, and what became of it."""
+    """A call of the tool: its id, who made it, and its outcome."""
 
     call: str
     agent: str

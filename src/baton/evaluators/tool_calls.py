@@ -38,7 +38,7 @@ from .base import Pair, TurnEvaluator, Unknown, Which, describe
 
 
 class Scope(NamedTuple):
-    """The runs that are looked at and their calls; ``unknown`` says why they are not known."""
+    """The runs that are examined and their calls; ``unknown`` says why they are unknown."""
 
     runs: list[AgentRun]
     calls: list[Made]
@@ -297,7 +297,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         return CallRules(self.names, self.arguments, self.argument_similarity, self.rules)
 
     def option_details(self) -> dict[str, Any]:
-        """Return the options as plain data, rules included where there are any."""
+        """Return the options as plain data, rules included if there are any."""
         details = super().option_details()
         rules = details.pop("rules")
         return {**details, "rules": msgspec.to_builtins(rules)} if rules else details
@@ -310,7 +310,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         return "stated" if states else "every"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
-        """Compare the calls of one turn; or say what is not known of it.
+        """Compare the calls of one turn; or say what is unknown of it.
 
         Calls of delegates may meet what is expected, and are never too many: a case that lists
         what the system shows from outside passes as well as one that lists all calls.
@@ -363,7 +363,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         wanted: Sequence[ExpectedToolCall],
         missing: Collection[str],
     ) -> Scope:
-        """Add those calls of delegates whose tools are expected, and what is not known of them."""
+        """Add those calls of delegates whose tools are expected, and what is unknown of them."""
         own = {call.id for call in scope.calls}
         names = {call.name for call in wanted}
         calls = [
@@ -418,7 +418,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
     def _tools_with_arguments(
         self, wanted: Sequence[ExpectedToolCall], scope: Scope
     ) -> frozenset[str]:
-        """Return the called tools whose arguments are looked at."""
+        """Return the called tools whose arguments are examined."""
         if not self._call_rules.heeds_arguments:
             return frozenset()
         stating = {call.name for call in wanted if call.arguments is not None}

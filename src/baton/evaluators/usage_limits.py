@@ -1,4 +1,4 @@
-"""What conversations and dispatches used, and how figures are held against limits."""
+"""What conversations and dispatches used, and how figures are compared with limits."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def unassigned_usage(trace: Trace) -> Usage | None:
 
 
 def known_cost(trace: Trace) -> float | None:
-    """Return the cost in USD as far as it is known: the least that was spent."""
+    """Return the cost in USD as far as known: the least that was spent."""
     costs = [usage.cost_usd for usage in _run_usages(trace) if usage.cost_usd is not None]
     if not costs and (trace.usage is None or trace.usage.cost_usd is None):
         return None  # most sources tell of no cost
@@ -87,8 +87,8 @@ def known_cost(trace: Trace) -> float | None:
 def unpriced(trace: Trace, default_model: str | None = None) -> list[str]:
     """Return the models of which tokens were used and no cost is known, in order of use.
 
-    A model that nothing names stands as ``(model not recorded)``. Empty when the trace has a
-    cost of its own.
+    A model that nothing names stands as ``(model not recorded)``. Empty when the trace has its own
+    cost.
     """
     if trace.usage is not None and trace.usage.cost_usd is not None:
         return []
@@ -110,7 +110,7 @@ def model_of(trace: Trace, run: AgentRun, default: str | None = None) -> str | N
 
 
 def sole_model(trace: Trace, default: str | None = None) -> str | None:
-    """Return the model that all runs use; ``None`` when they differ or one is not known."""
+    """Return the model that all runs use; ``None`` when they differ or one is unknown."""
     models = {model_of(trace, run, default) for turn in trace.turns for run in turn.runs}
     if not models:
         return default
@@ -266,7 +266,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
 
 
 def _cost(trace: Trace, dispatches: Sequence[Dispatch]) -> tuple[float, bool]:
-    """Return the cost in USD as far as it is known, and whether there may be more.
+    """Return the cost in USD as far as known, and whether there may be more.
 
     A person costs nothing, and so does an agent that was not started.
     """

@@ -1,4 +1,4 @@
-"""Evaluators of the user's own: a function or a class that a config names."""
+"""Evaluators of the user: a function or a class that a config names."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _GIVEN = 3
 class OwnEvaluator(EvaluatorTraits):
     """A function, or the method ``evaluate`` of a class, as an evaluator.
 
-    It is called with the trace, the case (``None`` without one) and the context, as many of them
-    as it takes, and may be async. It returns a :class:`Score` or several, a number or a truth
-    value that is compared with ``threshold``, a number and a reason, or ``None`` where there is
-    nothing to score. All other options are arguments of the function, or of the class.
+    It is called with the trace, the case (``None`` without one) and the context, as many of them as
+    it takes, and may be async. It returns a :class:`Score` or several, a number or a truth value
+    that is compared with ``threshold``, a number and a reason, or ``None`` if there is nothing to
+    score. All other options are arguments of the function, or of the class.
     """
 
     version = "1"
@@ -92,7 +92,7 @@ class OwnEvaluator(EvaluatorTraits):
         """Call it; what it returns may be awaited.
 
         Raises:
-            TypeError: what it returned is no verdict.
+            TypeError: what it returned is not a verdict.
         """
         arguments = (trace, case, context)[: self._given]
         answer = self._call(*arguments)
@@ -166,14 +166,14 @@ class StatedTraits(EvaluatorTraits):
 
 
 def traits_of(evaluator: Evaluator) -> EvaluatorTraits:
-    """Return what an evaluator says of itself, or for one of the user's own what it states."""
+    """Return what an evaluator says of itself, or for one of the user what it states."""
     return evaluator if isinstance(evaluator, EvaluatorTraits) else StatedTraits(evaluator)
 
 
 class NotLoaded(EvaluatorTraits):
     """Stands for an evaluator whose code is not to be run, as by ``baton check``.
 
-    ``options_type`` is the struct of its options, where it is one of Baton's.
+    ``options_type`` is the struct of its options, if it is one of Baton's.
     """
 
     version = "1"
@@ -199,7 +199,7 @@ class NotLoaded(EvaluatorTraits):
 
 
 def evaluator_of(given: object) -> Evaluator:
-    """Return an evaluator that a program made, or make one of a function of its own.
+    """Return an evaluator that a program made, or make one of its own function.
 
     Raises:
         InputError: it is a class, or something else that cannot score.

@@ -86,7 +86,7 @@ def export_evaluation(
     priced: Price = _as_recorded,
     on_note: Say = lambda _: None,
 ) -> None:
-    """Write an evaluation; raises as :func:`export` does."""
+    """Write an evaluation; raises like :func:`export`."""
     recordings = recordings_of(evaluation)
     if recordings.refused is not None:
         problem = Problem(file=str(evaluation.folder), message=recordings.refused)

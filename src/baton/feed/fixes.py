@@ -34,7 +34,7 @@ OF_KIND: dict[FixKind, str] = {
     "tool_schema": "tool:",
 }
 TOOLS = "tools:"
-"""The prefix for the name of a list of tools, one per line. It is no component: it cannot be
+"""The prefix for the name of a list of tools, one per line. It is not a component: it cannot be
 played.
 """
 FORMS: dict[Category, Form] = {

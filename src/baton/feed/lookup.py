@@ -131,7 +131,7 @@ class Lookup:
         return found
 
     def quote(self, label: str, text: str) -> Quote | None:
-        """Return a quote as written in the record; ``None`` if it is not there.
+        """Return a quote as written in the record; ``None`` if it does not exist.
 
         White space is ignored; everything else has to match.
         """

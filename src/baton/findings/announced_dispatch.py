@@ -228,9 +228,9 @@ def _is_open(rest: str) -> bool:
 
 
 def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) -> str | None:
-    """Return the key of the agent that a text begins with, as the receiver.
+    """Return the key of the agent that a text starts with, as the receiver.
 
-    ``verb`` is one that surely sets somebody to work, ``None`` where it may mean another thing.
+    ``verb`` is one that surely sets somebody to work, ``None`` if it may mean another thing.
     """
     letters = name_key(rest[:_NEAR])
     for key in sorted((key for key in names if key in letters), key=len, reverse=True):
@@ -251,7 +251,7 @@ def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) 
         camel = re.search(r"[a-z][A-Z]", name) is not None
         marked = re.search(rf"[`*\"']{re.escape(name)}", rest) is not None
         alone = re.match(r"\W*(?:now\b|$|,|for\b|and\b)", rest[match.end() :]) is not None
-        # "Passing you to Legal" where it is called `Legal`; not "switch to French" of `french`.
+        # "Passing you to Legal" if it is called `Legal`; not "switch to French" of `french`.
         named = (
             name[:1].isupper()
             and names[key][:1].isupper()

@@ -73,7 +73,7 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
     index = index_of(trace)
     pieces = _of_steps(index, trip.after, results=False)
     for run in _passed_on(trace, index.dispatches, trip.after):
-        # After a transfer other agents go on with the answer in view. If one of them uses it, it
+        # After a transfer other agents continue with the answer in view. If one of them uses it, it
         # was used.
         pieces += _shown(index, run)
     for each in (turn, *later):
@@ -87,7 +87,7 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
 
 
 def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Return what the first request of a run held beside its input, as far as it is recorded."""
+    """Return what the first request of a run held beside its input, as far as recorded."""
     index = index_of(trace)
     pieces = []
     for ref in run.context or ():
@@ -102,7 +102,7 @@ def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
 
 
 def emitted(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
-    """Return what steps say, call with and hand on."""
+    """Return what steps say, call with and pass on."""
     return _of_steps(index_of(trace), steps, results=False)
 
 
@@ -119,7 +119,7 @@ def _shown(index: TraceIndex, run: AgentRun) -> list[Piece]:
 def _of_steps(index: TraceIndex, steps: Iterable[Step], *, results: bool) -> list[Piece]:
     """Return what steps say; with ``results`` also what came back.
 
-    Each dispatch of a caller is held against all of its steps, so each is read once.
+    Each dispatch of a caller is compared with all of its steps, so each is read once.
     """
     kept: dict[int, list[Piece]] = index.once(f"pieces, results {results}", dict)
     pieces = []

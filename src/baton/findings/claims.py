@@ -345,7 +345,7 @@ class Claim(NamedTuple):
     """The id or the quote; of tests the number that pass, of a file its path."""
 
 
-# Words that many tools begin with: what comes behind them says what is made or changed.
+# Words that many tools start with: what comes behind them says what is made or changed.
 WEAK = frozenset(
     """
     create add update insert open new set submit delete remove close end start stop issue put
@@ -429,7 +429,7 @@ def _of_sentence(sentence: str, bare: bool) -> Iterator[Claim]:
 def _actions(sentence: str, bare: bool) -> list[Claim]:
     """Return the actions that a sentence says were taken, in order.
 
-    ``bare``: it may begin with a verb whose subject is the speaker.
+    ``bare``: it may start with a verb whose subject is the speaker.
     """
     found = []
     for action in ACTIONS:

@@ -146,7 +146,7 @@ class _At:
 def claims_supported(
     trace: Trace, turn: Turn, run: AgentRun, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer | None:
-    """Hold what a run says that it did against the calls of it and of the agents it set to work.
+    """Hold what a run says that it did against the calls of it and of the agents it started.
 
     Faults: ``unsupported_claim`` (no call could have done it) and ``contradicted_claim`` (all
     calls for it failed, tests did not pass, or an agent that died is told to have succeeded).
@@ -490,8 +490,8 @@ def _names(sentence: str, agent: str) -> bool:
 def _scope(at: _At, claim: Claim) -> _Scope:
     """Return the calls that may be behind a claim.
 
-    Who was set to work on its own says "I ran the tests" of its own calls and of those of the
-    agents below it. Anybody else may speak of what others did in the conversation.
+    Who was started on its own says "I ran the tests" of its own calls and of those of the agents
+    below it. Anybody else may speak of what others did in the conversation.
     """
     trace, turn, run = at.trace, at.turn, at.run
     if claim.by_me and _is_alone(trace, run):
@@ -673,7 +673,7 @@ def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
             own = run.id in dispatch.runs or callers & set(dispatch.runs)
             yield from _texts((dispatch.prompt, None if own else dispatch.result))
         for each in one.runs:
-            # Who set it to work repeats afterwards what it was told.
+            # Who started it repeats afterwards what it was told.
             if each.id in callers:
                 yield from _texts((each.input,))
             elif each.id != run.id:

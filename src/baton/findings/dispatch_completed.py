@@ -66,7 +66,7 @@ _BESIDE_ERROR = frozenset(
 
 
 def error_in(content: Content | None, asked: Content | None = None) -> str | None:
-    """Return the error that an answer consists of; ``None`` where it says anything else.
+    """Return the error that an answer consists of; ``None`` if it says anything else.
 
     A text counts when it opens as runtimes report errors (``API Error: ``, ``Error executing
     tool``), or as programs do (``Error: ``, ``ValueError: ``, a traceback) unless what was

@@ -36,13 +36,12 @@ _SAME = {"task": "agent"}
 def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bool | None:
     """Tell whether one of the patterns means a call; ``None`` when its arguments would tell.
 
-    A pattern is a name (``Read``), with wildcards (``mcp__github__*``), a server
-    (``mcp__github``), or a name with what it is limited to: ``Bash(git:*)`` are commands that
-    begin with ``git``, ``Bash(git log *)`` has wildcards, ``WebFetch(domain:example.com)`` a
-    host and its subdomains, ``Agent(helper)`` a target. What is said of paths is not decided.
-    Names are equal whatever their case, and blanks, ``-`` and ``_`` are one. A shell command is
-    meant when ``every_part`` of it is, as a permission reads it, each by any of the patterns; or
-    any part, as a ban does.
+    A pattern is a name (``Read``), with wildcards (``mcp__github__*``), a server (``mcp__github``),
+    or a name with what it is limited to: ``Bash(git:*)`` are commands that start with ``git``,
+    ``Bash(git log *)`` has wildcards, ``WebFetch(domain:example.com)`` a host and its subdomains,
+    ``Agent(helper)`` a target. What is said of paths is not decided. Names are equal whatever their
+    case, and blanks, ``-`` and ``_`` are one. A shell command is meant when ``every_part`` of it
+    is, as a permission reads it, each by any of the patterns; or any part, as a ban does.
     """
     patterns = [pattern.strip() for pattern in patterns]
     line = call.arguments.get("command") if isinstance(call.arguments, dict) else None
@@ -151,10 +150,10 @@ def scope(
 ) -> Answer:
     """Tell whether the receiver called only tools that the dispatch allows.
 
-    Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or nothing tells that
-    it ran), one for each tool, with the agent it belongs to where that is another; and
-    ``unknown_tool``: it does not exist for this agent. ``attempts_are_faults`` false makes
-    attempts warnings. Calls that pass control on are no use of tools.
+    Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or nothing tells that it
+    ran), one for each tool, with the agent it belongs to if that is another; and ``unknown_tool``:
+    it does not exist for this agent. ``attempts_are_faults`` false makes attempts warnings. Calls
+    that pass control on are no use of tools.
     """
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     missing = _not_recorded(trace, dispatch, receiver_name(trace, dispatch, renames))
@@ -182,7 +181,7 @@ def scope(
 
 
 def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
-    """Say why the scope of a dispatch is not known, and what would supply it."""
+    """Say why the scope of a dispatch is unknown, and what would supply it."""
     if dispatch.to_kind != "agent":
         return f"{name} is a {dispatch.to_kind}: it has no tools of its own"
     if not dispatch.runs:

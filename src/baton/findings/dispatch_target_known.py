@@ -135,7 +135,7 @@ def target_known(
     dispatch: Dispatch,
     renames: Mapping[str, str] = NO_NAMES,
 ) -> Answer:
-    """Tell whether the target of a dispatch is known, where nothing was started.
+    """Tell whether the target of a dispatch is known, if nothing was started.
 
     Findings are ``unknown_target`` and ``misspelt_target`` (a known name is much like it):
     the system said so, the sender was not offered the tool it used, or definitions name the
@@ -286,7 +286,7 @@ def _listed(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> lis
 
 
 def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bool | None:
-    """Tell whether the sender was offered the tool it used; ``None`` when that is not known."""
+    """Tell whether the sender was offered the tool it used; ``None`` when that is unknown."""
     if sender is None or call is None or not known(trace, sender, "tools_offered"):
         return None
     tools = sender.tools_offered

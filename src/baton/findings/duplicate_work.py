@@ -52,14 +52,14 @@ _CONTENT = 5
 _DOCUMENT = re.compile(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 # From how many digits on one number in common is proof.
 _EXACT = 5
-# How many earlier dispatches of a turn each one is held against; the latest are most alike.
+# How many earlier dispatches of a turn each one is compared with; the latest are most alike.
 _COMPARED = 20
 # Work to hold two of them against each other, in texts that are compared.
 _PER_PAIR = 50
 
 
 class _Work(NamedTuple):
-    """What a dispatch led to: the calls its runs made, and what came of it."""
+    """What a dispatch led to: the calls its runs made, and its result."""
 
     dispatch: Dispatch
     runs: list[AgentRun]
@@ -342,7 +342,7 @@ def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
 
 
 def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
-    """Return what both found out, where that is most of what the later one found out."""
+    """Return what both found out, if that is most of what the later one found out."""
     # What the later agent was given it did not find out: "Rank these by price: ...".
     given = [second.asked, first.asked]
     for run in second.runs:

@@ -36,7 +36,7 @@ _NEEDS_FIRST = re.compile(
         (?:search|look|check|ask)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Sentences that say that an answer is to come, or that somebody is at work on it. An answer of
+# Sentences that say that an answer is to come, or that somebody is running on it. An answer of
 # nothing else announces; "I placed the order. You'll hear from me" has done something.
 _TO_COME = re.compile(
     r"""\b(?:let\ you\ know|(?:get|come|be)\ back\ to\ you|report\ (?:back|when|once|as\ soon)
@@ -52,7 +52,7 @@ _DEED = re.compile(
     r"|\bhe \w+do\b",
     re.IGNORECASE,
 )
-# Who is at work, by the answer, has done so: an agent whose result is there.
+# Who is running, by the answer, has done so: an agent whose result is there.
 _AT_WORK = re.compile(
     r"""\b(?:report|list|answer|summary|analysis|overview|figures|question)\b[^.?!]{0,30}
             \b(?:is|are)\ (?:still\ |now\ |currently\ )?being\ (?:prepared|checked|compiled|written

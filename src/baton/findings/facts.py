@@ -38,12 +38,12 @@ _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 # Any of `1,234.50`, `1.234,50`, `1'234` and `1 234` with a narrow space, without deciding yet which
 # mark groups and which divides (see `number_keys`).
 NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
-# Accounts, telephones and cards are no quantities, and their spaces mean nothing.
-# In this order: an IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660
-# 1234567`), one without it, which begins with 0, and a card number in blocks of four. Read as plain
-# numbers these would be four or five facts, of which `3002` alone could be found anywhere. All
-# parts have a limit and a mark between them, so that long rows of digits take no quadratic time; no
-# possessive `+` is used for that, as Python before 3.11.5 reads those wrongly.
+# Accounts, telephones and cards are no quantities, and their spaces mean nothing. In this order: an
+# IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660 1234567`), one
+# without it, which starts with 0, and a card number in blocks of four. Read as plain numbers these
+# would be four or five facts, of which `3002` alone could be found anywhere. All parts have a limit
+# and a mark between them, so that long rows of digits take no quadratic time; no possessive `+` is
+# used for that, as Python before 3.11.5 reads those wrongly.
 GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
     r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}(?:[ /-]\(?\d{1,12}\)?){0,6}(?!\w)"
@@ -162,7 +162,7 @@ def date_numbers(written: str) -> frozenset[str]:
 def date_keys(written: str) -> frozenset[str]:
     """Return the days of the year that a date may be, and the date in full."""
     one, two, three = (int(part) for part in re.split(r"[-./]", written))
-    # `2024-05-12` begins with the year. `05/12/2024` is May in America and December in Europe: both
+    # `2024-05-12` starts with the year. `05/12/2024` is May in America and December in Europe: both
     # days are kept.
     three += 2000 if three < 100 and one <= 31 else 0
     if one > 31:
@@ -262,7 +262,7 @@ _QUOTED = re.compile(
 # Parts of `getUserName` and `HTTPServer`, so that "get the user name" is found as the same.
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
 _WORD = re.compile(r"[^\W\d_]+")
-# Of `one` and `a single` nobody can tell that they count, and they may carry a 1.
+# Of `one` and `a single` it is unknown that they count, and they may carry a 1.
 _ONE = re.compile(r"\b(?:one|once|single|sole|eine?[nmrs]?|einmal|une?|una|uno)\b", re.IGNORECASE)
 # A name of letters and digits within a longer one, a path or an address: `q3` of `q3_report.pdf`.
 _NAME_PART = re.compile(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
@@ -359,7 +359,7 @@ class Reading:
         return key in self.keys or self._near(key)
 
     def _near(self, key: str) -> bool:
-        """Find a word that begins the same: ``expiry`` for ``expired``."""
+        """Find a word that starts the same: ``expiry`` for ``expired``."""
         # English word families share their first letters: `expir` of "expired" and `expiry`. The
         # limits are 5 letters in common, as `cont` begins "contract", "control" and "contest", and
         # stems of 7 at most, as `internal` and `international` share 8 and differ. Without this
@@ -438,9 +438,9 @@ _STRETCHES_KEPT = 10 * KEPT_CHARACTERS
 def charge_reading(texts: Collection[str], times: int = 1) -> None:
     """Take the reading of different texts from the work that a trace may take.
 
-    As long as a cache holds them, they are read once. Of more, some are read anew for each
-    dispatch: 3,000 dispatches of one caller took minutes. ``times`` is how often a text is read,
-    in parts.
+    As long as a cache holds them, they are read once. Of more, some are read again for each
+    dispatch: 3,000 dispatches of one caller took minutes. ``times`` is how often a text is read, in
+    parts.
 
     Raises:
         TooMuchTextError: there is no work left.
@@ -531,7 +531,7 @@ def _start(texts: Sequence[str]) -> str:
 
 
 def _read_one(text: str) -> Reading:
-    """Read a text once: every dispatch of a run is held against the same steps."""
+    """Read a text once: every dispatch of a run is compared with the same steps."""
     charge(text)
     return read_part(text)
 

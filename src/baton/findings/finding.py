@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clear(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing wrong was found; ``says`` what was looked at."""
+    """Nothing wrong was found; ``says`` what was examined."""
 
     says: str
     share: float = 1.0

@@ -44,7 +44,7 @@ def telling_words(content: Content | None) -> tuple[str, ...]:
 
 def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
     """Tell whether two texts share at least 3 of 5 of their words."""
-    # For two answers to the same request. Models word an answer anew each time ("Maps 1 and 3 are
+    # For two answers to the same request. Models word an answer again each time ("Maps 1 and 3 are
     # fine", "Maps 1 and 3 look fine"), so equality would miss most real loops. Three of five words
     # in common is well below a reworded answer, and above answers that only share a form: "Storms
     # at sea, page 2" and "Bread in the morning, page 3". The seeded loops of benchmarks/accuracy do
@@ -76,7 +76,7 @@ def request(call: ToolCall) -> tuple[str, ...]:
 
 
 def outcome(call: ToolCall) -> tuple[str, ...]:
-    """Return a call and what came of it, so that the same again is equal."""
+    """Return a call and its result, so that the same again is equal."""
     result = call.result.plain() if call.result is not None else ""
     return (*request(call), call.status, result, call.error or "")
 
@@ -99,7 +99,7 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
     start = 0
     while start < len(moves):
         found = 0
-        # Most hand-offs are no part of a way round: the next one has to start where this one led.
+        # Most hand-offs are not part of a way round: the next one has to start where this one led.
         if start + 1 < len(moves) and moves[start + 1].from_run not in moves[start].runs:
             start += 1
             continue
@@ -131,7 +131,7 @@ def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
     for place, dispatch in enumerate(cycle):
         news = {("asked", dispatch.to_agent, *telling_words(dispatch.prompt))}
         complete = complete and known(trace, dispatch, "prompt")
-        # The last hand-off started the agent that may have ended the loop: what it says is no part
+        # The last hand-off started the agent that may have ended the loop: what it says is not part
         # of going round.
         if place < len(cycle) - 1:
             deeds = deeds_of(trace, [runs[id_] for id_ in dispatch.runs if id_ in runs])
@@ -168,7 +168,7 @@ def _edge(dispatch: Dispatch) -> tuple[str | None, str]:
 # Comparing all pairs of answers grows with the square: 1,000 equal requests would take 500,000
 # comparisons of word sets.
 _COMPARED = 50
-"""How many different earlier answers an answer is held against; the latest are most alike."""
+"""How many different earlier answers an answer is compared with; the latest are most alike."""
 # Answers that mean "not now". Asking again is the right thing to do then, so twice as many calls
 # are allowed before it is a loop: a job that is `pending` five times is normal, a page that is
 # `404` three times will not appear. `429` and `50[234]` are the HTTP codes for too many requests

@@ -290,12 +290,12 @@ def days_in_full(text: str) -> str:
     return _DAYS.sub(r"\1 \4\2\3 \4", text)
 
 
-# Each step of a caller is held against each dispatch; see `facts.py`.
+# Each step of a caller is compared with each dispatch; see `facts.py`.
 _KEPT = 20_000
 
 
 def in_digits(text: str) -> str:
-    """Write numbers in words in digits, where they stand in several words or before a unit.
+    """Write numbers in words in digits, where they are in several words or before a unit.
 
     ``half a dozen`` is 6, ``two weeks`` is ``2 weeks``; other single words (``two seats``) stay.
     """
@@ -322,7 +322,7 @@ _TO_CALL_IN_THREES = 9
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Join groups of three digits where they are one number.
+    """Join groups of three digits if they are one number.
 
     They are if the last groups are zeros, if decimals follow, before a unit, and in languages that
     write numbers so. `flight 12 345` in English stays.
@@ -342,7 +342,7 @@ def _joined(match: re.Match[str]) -> str:
     return whole if re.search(r"[€$£] ?$|\b(?:EUR|USD|GBP|CHF) $", before) else match[0]
 
 
-# How much of a text is looked at for its language.
+# How much of a text is examined for its language.
 _START = 2000
 
 

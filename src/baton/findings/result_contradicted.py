@@ -35,7 +35,7 @@ from .values import (
 )
 from .words import COMMON
 
-# An answer with more values than these is a table or report, and each is held against each.
+# An answer with more values than these is a table or report, and each is compared with each.
 _MOST = 60
 # Words by which a clause speaks of another value on purpose: "normal is 12 to 16", "Last year it
 # was 12.1", "I suggest 60 s", "3 EUR are left". They count where the result does not use them.
@@ -78,7 +78,7 @@ _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
-# "Your 1,845 is ten dollars under the median": what is held against a value of the result is
+# "Your 1,845 is ten dollars under the median": what is compared with a value of the result is
 # another one, and so is what belongs to somebody.
 _OF_SOMEBODY = re.compile(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
@@ -138,7 +138,7 @@ _APPROXIMATE = re.compile(
     r"|environ|unos)|~)\s*[€$£]?$",
     re.IGNORECASE,
 )
-# These are limits as they stand: the "no" of "no more than 5" turns nothing round.
+# These are limits as they are: the "no" of "no more than 5" turns nothing round.
 _WHOLE_LIMIT = re.compile(
     r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
 )
@@ -153,7 +153,7 @@ _QUARTER_HOUR = 15
 _MINUTES_ROUNDED = 4
 # How many digits of a value in another order may differ from one another at least.
 _SWAPPED = 3
-# How far a number may be from what it is worked out from, where it says "about".
+# How far a number may be from what it is worked out from, if it says "about".
 _ROUGHLY = 0.02
 # Twice, and days, weeks, months and hours of one another.
 _TIMES = {float(n) for n in range(2, 32)} - {10.0}
@@ -530,7 +530,7 @@ def _limit(before: str) -> Literal["most", "least"] | None:
 
 
 def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
-    """Tell whether a value is on the wrong side of a bound; ``None`` where it is no bound."""
+    """Tell whether a value is on the wrong side of a bound; ``None`` if it is no bound."""
     limit = _limit(before)
     mine, theirs = [*_moments(value.fact)], [*_moments(bound.fact)]
     if not mine or not theirs:

@@ -18,7 +18,7 @@ class _UnsureError(Exception):
 
 
 def commands(line: str) -> list[str] | None:
-    """Return the commands of a line, also those in substitutions; ``None`` where it is no line.
+    """Return the commands of a line, also those in substitutions; ``None`` if it is no line.
 
     `git add . && git commit -m "a; b"` has two, `git log $(rm x)` has `rm x` as well. What is in
     quotes and here-documents is text, `2>&1` joins nothing, and comments are left out.

@@ -84,7 +84,7 @@ def _read_values(text: str) -> Iterator[Value]:
                     yield Value(fact, clause, words, sentence)
 
 
-# 5 kg are handed on as 11 lb, 10 miles as 16 km, and 350 °F as 177 °C.
+# 5 kg are passed on as 11 lb, 10 miles as 16 km, and 350 °F as 177 °C.
 _ROUNDED_IN_CONVERSION = 0.03
 
 

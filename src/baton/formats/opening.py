@@ -58,7 +58,7 @@ def read_bytes(file: _File) -> bytes:
 
 
 def _read_all(stream: BinaryIO, file: _File) -> bytes:
-    """Read an open regular file from its beginning."""
+    """Read an open regular file from its start."""
     size, most = os.fstat(stream.fileno()).st_size, current(FILE_BYTES)
     if size > most:
         raise too_large(file, FILE_BYTES)
@@ -199,7 +199,7 @@ class InputFile:
         self._looked = False
 
     def stream(self) -> BinaryIO:
-        """Return the open file, at its beginning; raises InputError when it cannot be opened."""
+        """Return the open file, at its start; raises InputError when it cannot be opened."""
         if self._stream is None:
             self._stream = open_file(self.path)
         self._stream.seek(0)
@@ -216,7 +216,7 @@ class InputFile:
         return self._small
 
     def content(self) -> bytes:
-        """Return all of it, as :func:`read_bytes` does."""
+        """Return all of it, like :func:`read_bytes`."""
         data = self.small()
         if data is not None:
             return data
@@ -226,7 +226,7 @@ class InputFile:
             raise InputError(_problem(self.path, error.strerror or str(error))) from None
 
     def lines(self) -> Iterator[bytes]:
-        """Yield its lines, as :func:`iter_lines` does."""
+        """Yield its lines, like :func:`iter_lines`."""
         data = self.small()
         return _lines(self.stream(), self.path, 0) if data is None else iter(io.BytesIO(data))
 

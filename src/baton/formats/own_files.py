@@ -25,7 +25,7 @@ _QUIET = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def is_private(path: Path) -> bool:
-    """Tell whether a file is below ``.baton``, where only the user may read.
+    """Tell whether a file is below ``.baton``, if only the user may read.
 
     Elsewhere (``--out /shared/runs``) the umask decides: a team may want to read it.
     """
@@ -90,7 +90,7 @@ def open_regular(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
     A link could name any file of the user, and a device or a pipe never ends.
 
     Raises:
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it does not exist.
         InputError: it is a symbolic link, no regular file, or cannot be read.
     """
     try:

@@ -217,7 +217,7 @@ def load_policy(file: Path | str) -> Policy:
     """Read a policy.
 
     Raises:
-        InputError: every problem, with its line and the nearest name.
+        InputError: every problem, with its line and a similar name.
     """
     text = str(file)
     return read_policy(Document(text, read_bytes(Path(file)), "yaml"))

@@ -74,7 +74,7 @@ class DryRun(msgspec.Struct, kw_only=True):
 
 
 def dry_run(policy: Policy, traces: Iterable[Trace]) -> DryRun:
-    """Decide all events of recordings; each turn is a tree of its own.
+    """Decide all events of recordings; each turn is its own tree.
 
     Events below a blocked dispatch are not decided, since they would not have happened.
     """
@@ -143,7 +143,7 @@ def _is_read(dispatch: Dispatch) -> bool:
 
 
 def events_of(trace: Trace, turn: Turn) -> list[Event]:
-    """Return the events of a turn, in the order of time as far as it is recorded.
+    """Return the events of a turn, in the order of time as far as recorded.
 
     Without times a run's steps follow each other, and a dispatch has its answer before the next
     one is made, unless they were issued together.

@@ -49,7 +49,7 @@ class _Seen:
         running: Counter[str] = Counter()
         tasks: Counter[bytes] = Counter()
         deepest = widest = 0
-        # A refused or failed call is no reason to allow the tool.
+        # A refused or failed call is not a reason to allow the tool.
         worked = {
             each.id
             for each in tool_calls(turn, dispatches="exclude")

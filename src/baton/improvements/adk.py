@@ -67,7 +67,7 @@ class Result(OptimizerResult[AgentWithScores]):  # type: ignore[misc]
 class Optimizer(AgentOptimizer):  # type: ignore[misc]
     """Improves the instructions of an agent and its sub-agents; implements ADK's interface.
 
-    All examples of the sampler, those of its training and its validation set, are split anew into
+    All examples of the sampler, those of its training and its validation set, are split again into
     examples to learn from, to choose by, and to prove with.
 
     Args:

@@ -69,7 +69,7 @@ class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Failing(NamedTuple):
     """A case as it was played, the agents that are proven to have made it fail, and who was last.
 
-    ``last`` is the agent that worked last, where no dispatch tells of any.
+    ``last`` is the agent that worked last, if no dispatch tells of any.
     """
 
     row: IndexRow
@@ -209,7 +209,7 @@ def _axis(counts: Counter[str]) -> Axis:
 
 
 def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]) -> None:
-    """Raise InputError for a name that no component has, with the nearest ones."""
+    """Raise InputError for a name that no component has, with similar names."""
     for name in wanted:
         if name not in components:
             hint = suggestion(name, components) or "there are none"
@@ -224,7 +224,7 @@ def pointing(
 ) -> Iterable[tuple[str, str]]:
     """Return the agents that a case's failures point to, each with the evaluator that says so.
 
-    ``alone`` is who worked where there is no dispatch.
+    ``alone`` is who worked if there is no dispatch.
     """
     failed = [(at, types.get(at.evaluator, at.evaluator)) for at in row.failed_at]
     misrouted = any(type_ in ROUTING for _, type_ in failed)

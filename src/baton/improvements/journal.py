@@ -140,7 +140,7 @@ class Journal:
     def begin(
         cls, folder: Path, about: Mapping[str, str], pointed: Mapping[str, Pointed] | None = None
     ) -> Self:
-        """Begin a journal in a folder, which is made; raises InputError if it cannot be."""
+        """Start a journal in a folder, which is made; raises InputError if it cannot be."""
         try:
             make_folder(folder)
             file = open_own(folder / JOURNAL, "xb")
@@ -239,7 +239,7 @@ class Journal:
         if self._file is None:
             return
         # Handed to the system line by line: a process that is killed leaves whole lines, and maybe
-        # the beginning of one.
+        # the start of one.
         try:
             self._file.write(_ENCODER.encode(line) + b"\n")
             self._file.flush()
@@ -263,7 +263,7 @@ class Journal:
     def sums(self) -> tuple[int, int, float | None]:
         """Return how many plays or verdicts it has, how many requests proposals took, and the cost.
 
-        The cost is that of everything; ``None`` where no price is known.
+        The cost is that of everything; ``None`` if no price is known.
         """
         return len(self._plays) + len(self._verdicts), self._asked, self._cost
 

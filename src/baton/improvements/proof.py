@@ -73,7 +73,7 @@ def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = 
 
 
 def side_of_rows(rows: Iterable[IndexRow], text: str, costs: Iterable[float | None]) -> Side:
-    """Return results in short as a side; ``costs`` are those of the plays, where they are known."""
+    """Return results in short as a side; ``costs`` are those of the plays, if known."""
     builder = SnapshotBuilder()
     for row in rows:
         builder.add(row)
@@ -273,7 +273,7 @@ def _flattery(
     witnesses: Sequence[Axis],
     lower_is_better: frozenset[str],
 ) -> str | None:
-    """Say that only a judge finds the candidate better; nothing where somebody else does, too."""
+    """Say that only a judge finds the candidate better; nothing if somebody else does, too."""
     if aimed.name not in judged:
         return None
     others = [axis for axis in witnesses if axis != aimed]

@@ -22,7 +22,7 @@ from baton.replays.steps import Shown, places_of, shown_steps
 
 Shows = Literal["text", "new", "moments", "history", "notes"]
 _STEP = 400
-"""Characters of a step: what was asked and answered shows in its beginning and its end."""
+"""Characters of a step: what was asked and answered shows in its start and its end."""
 _STEPS = 12
 """Steps of a play: the first and the last ones, where more concern the component."""
 _VERDICTS = 6
@@ -152,11 +152,11 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
 def told(case: Case, result: CaseResult, component: str) -> str:
     """Say what one play shows of a component, with what was found of it.
 
-    It is empty where nothing in the play concerns the component: it had no part in it.
+    It is empty if nothing in the play concerns the component: it had no part in it.
 
     Args:
         case: what was played.
-        result: what came of it, with its trace.
+        result: its result, with its trace.
         component: as in ``agent:desk``.
     """
     lines = [f"{result.status}: {clip(_asked(case), _STEP, ' ').text}"]

@@ -22,7 +22,7 @@ _LINES = 60
 
 
 def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10) -> None:
-    """Print what came of an improvement; at most ``limit`` candidates of each study."""
+    """Print the result of an improvement; at most ``limit`` candidates of each study."""
     console = console_for(out)
     for study in improvement.studies:
         console.print(Text(f"{study.component}: {study.outcome}", f"bold {_STYLES[study.outcome]}"))
@@ -74,7 +74,7 @@ def exit_code(improvement: Improvement) -> int:
 
 
 def not_finished(improvement: Improvement) -> str | None:
-    """Say that an improvement did not come to its end; ``None`` where it did."""
+    """Say that an improvement did not come to its end; ``None`` if it did."""
     if improvement.status == "running":
         return "running: results so far"
     if improvement.status == "interrupted":

@@ -92,7 +92,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
         comparison: axis by axis and agent by agent, paired by case, as `baton compare` does it.
         aimed: the axis that had to become better.
         worse: the axes and agents that got worse, by name; any of them refuses the winner.
-        cases_needed: how many held-out cases would tell; ``None`` where that is not known.
+        cases_needed: how many held-out cases would tell; ``None`` if that is unknown.
         words: the length of the text before and after, in words.
         cost_usd: what a case cost before and after, on average, as far as prices are known.
     """
@@ -121,7 +121,7 @@ class Study(msgspec.Struct, kw_only=True):
         strategy: how candidates were proposed.
         before: the text as it is.
         candidates: all that were proposed, in order; the first is the text as it is.
-        best: the number of the winner on the select cases; ``None`` where nothing beats the text.
+        best: the number of the winner on the select cases; ``None`` if nothing beats the text.
         outcome: what it comes to.
         reason: one sentence on the outcome, for people.
         aimed: the name of the axis that had to get better.
@@ -145,7 +145,7 @@ class Study(msgspec.Struct, kw_only=True):
 
     @property
     def after(self) -> str | None:
-        """The text that is proven to be better; ``None`` where none is."""
+        """The text that is proven to be better; ``None`` if none is."""
         if self.outcome != "proven" or self.best is None:
             return None
         return self.candidates[self.best].text
@@ -157,7 +157,7 @@ class Improvement(msgspec.Struct, kw_only=True):
     Args:
         id: the name of its folder.
         target: the agent that was improved, as it was named; or the rubric.
-        rubric_file: the file of a rubric of the user's own; ``None`` for agents.
+        rubric_file: the file of a rubric of the user; ``None`` for agents.
         studies: one a component, in the order they were made.
         split: which cases served for what.
         seed: of everything that is drawn.

@@ -98,7 +98,7 @@ class Progress(NamedTuple):
     """Who is told of an improvement of a rubric, and who knows what it costs.
 
     Args:
-        on_step: is told what goes on, in a line each.
+        on_step: is told what continues, in a line each.
         keep: is given the result whenever there is more of it, so that a page can show it.
         spent: says what the judge has cost so far in USD, as far as prices are known.
     """
@@ -119,7 +119,7 @@ class RubricSearch:
         context: what evaluators share.
 
     Raises:
-        InputError: labels of what is not there, too few of them, or one verdict alone.
+        InputError: labels of what does not exist, too few of them, or one verdict alone.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class RubricSearch:
         return self.result
 
     async def _prove(self, study: Study) -> None:
-        """Try the winner on the held-out things, and say what came of it."""
+        """Try the winner on the held-out things, and say its result."""
         held_out, best = self._split.held_out, study.best
         await self._see(0, held_out)
         before, after = self._quality(0, held_out), None
@@ -360,7 +360,7 @@ class RubricSearch:
         )
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
-        """Propose a text; the parent itself where it is refused."""
+        """Propose a text; the parent itself if it is refused."""
         return self._wait(self._propose(parent, moments))
 
     def batch(self) -> list[str]:

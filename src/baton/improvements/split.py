@@ -371,7 +371,7 @@ class Leaks:
         return [*sorted(ids, key=lambda each: (-len(each), each)), *runs]
 
     def fault(self, candidate: str) -> str | None:
-        """Say what refuses a candidate; ``None`` where nothing of a held-out case is in it."""
+        """Say what refuses a candidate; ``None`` if nothing of a held-out case is in it."""
         found = self.found(candidate)
         if not found:
             return None

@@ -141,7 +141,7 @@ class Choosing:
     Args:
         seed: of the draw.
         original: the text that rules are added to.
-        ask: asks for rules; ``None`` where ``pool`` is all there is.
+        ask: asks for rules; ``None`` if ``pool`` is all there is.
         pool: the members that there are at the start.
         build: makes a text of the original and the members that were chosen.
         measured: tells how a text did.
@@ -183,8 +183,8 @@ class Choosing:
     async def __call__(
         self, parent: str, moments: Sequence[str], history: Sequence[tuple[str, float]]
     ) -> Proposed:
-        """Choose out of the pool, which is filled as the search goes on."""
-        del parent  # a choice begins with the original
+        """Choose out of the pool, which is filled as the search continues."""
+        del parent  # a choice starts with the original
         by = "bayesian: choice of " + ("rules" if self._ask is not None else "examples")
         if self._ask is not None and self._trials % self.MORE == 0 and len(self._pool) < self.MOST:
             material = Material(text=self._original, moments=moments, history=history)
@@ -243,7 +243,7 @@ class Search(Protocol):
         ...
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
-        """Return a child's text; the parent's where there is none."""
+        """Return a child's text; the parent's if there is none."""
         ...
 
     def batch(self) -> list[str]:

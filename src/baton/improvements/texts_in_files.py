@@ -2,8 +2,8 @@
 
 A text is found by what it is, never guessed: the string in a program, the value in a YAML or JSON
 file, the body of an agent definition or the file of a prompt that reads as the text did when the
-improvement began. One that is not found, or is found in several places that nothing tells apart,
-is refused, and so is a file that is a link or lies outside of the project. Nothing of a program is
+improvement started. One that is not found, or is found in several places that nothing tells apart,
+is refused, and so is a file that is a link or is outside of the project. Nothing of a program is
 run for it.
 """
 

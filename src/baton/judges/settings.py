@@ -136,7 +136,7 @@ def replaced(
     unless they are given as well.
 
     Raises:
-        InputError: as :func:`read_settings` does.
+        InputError: like :func:`read_settings`.
     """
     plain = {name: getattr(settings, name) for name in settings.__struct_fields__}
     plain["fallback"] = [msgspec.to_builtins(entry) for entry in settings.fallback]

@@ -272,7 +272,7 @@ class Case(Record, kw_only=True):
         return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest())
 
     def content_hash(self) -> str:
-        """Return a hash of all that the case states, without where it is (sha256, hex)."""
+        """Return a hash of all that the case states, without its place (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)
         return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
 

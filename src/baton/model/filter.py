@@ -142,7 +142,7 @@ def term_of(word: str, fields: Fields, default: str | None = None) -> Term:
     A word without a field is a glob for the ``default`` field, if there is one.
 
     Raises:
-        InputError: an unknown field or value, with the nearest name, or no number.
+        InputError: an unknown field or value, with similar names, or no number.
     """
     match = _TERM.fullmatch(word)
     if match is None or (default is not None and _field(match["field"], fields) is None):

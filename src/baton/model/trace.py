@@ -193,7 +193,7 @@ class AgentRun(Record, kw_only=True):
 
 
 class Dispatch(Record, kw_only=True):
-    """Work passing from a run to another agent: one for each message that sets it to work.
+    """Work passing from a run to another agent: one for each message that starts it.
 
     ``stand_in`` says what answered in place of the agent, as in a :class:`ToolCall`.
     """

@@ -19,7 +19,7 @@ FORMAT = 1
 SWITCH = "BATON_ADK_PLUGIN"
 """Environment variable of the server that lets the plug-in take orders; it has to be ``on``."""
 REFUSED_BY_ADK = "cannot contain function calls"
-"""What ADK says of an order where there is no plug-in."""
+"""What ADK says of an order if there is no plug-in."""
 
 
 class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Reply(msgspec.Struct, kw_only=True):
-    """What came of an order; ``problem`` says why nothing did.
+    """The result of an order; ``problem`` says why nothing did.
 
     ``events`` are those of the agents as a server writes them, ``trouble`` what broke them off.
     """

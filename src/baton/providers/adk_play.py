@@ -69,7 +69,7 @@ class AgentServer(Protocol):
 
     @property
     def restart(self) -> Callable[[], Awaitable[None]] | None:
-        """What restarts the server, where that can be done; it may raise ProviderError."""
+        """What restarts the server, if that can be done; it may raise ProviderError."""
 
     async def catalog(self, case: Case) -> Catalog:
         """Return what is known of the agents that a case talks to."""

@@ -73,7 +73,7 @@ class PluggedServer(HttpServer):
     async def session(
         self, case: Case, state: dict[str, Any], *, another: bool
     ) -> AsyncIterator[SessionKey]:
-        """Open a session for orders; that of the agents begins with the first message.
+        """Open a session for orders; that of the agents starts with the first message.
 
         The plug-in is asked first, once for all cases: without it no case is begun.
         """

@@ -113,7 +113,7 @@ def choose_app(
     ``apps`` is ``None`` when the server does not list them; then what is stated is taken as it is.
 
     Raises:
-        ProviderError: no app is stated and there are several, or the stated one is not there.
+        ProviderError: no app is stated and there are several, or the stated one does not exist.
     """
     stated = [name for name in (of_case, app_name, agent_id) if name is not None]
     if apps is None:
@@ -154,7 +154,7 @@ class AskedOnce:
         """Ask, unless somebody did; who waits may be cancelled without ending the asking.
 
         Raises:
-            ProviderError: asking failed; each case gets an error of its own to add to.
+            ProviderError: asking failed; each case gets its own error to add to.
         """
         future: asyncio.Future[T] | None = self._asked.get(question)
         if future is None:
@@ -318,7 +318,7 @@ class HttpServer:
     async def send(
         self, session: SessionKey, message: str, watch: Watching | None = None
     ) -> Answer:
-        """Send one message by ``/run_sse``, or by ``/run`` where that is all there is."""
+        """Send one message by ``/run_sse``, or by ``/run`` if that is all there is."""
         body = {
             "appName": session.app,
             "userId": session.user,

@@ -23,7 +23,7 @@ from baton.providers.base import ProviderOptions, ServerOptions
 
 
 class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
-    """What came of a message that was sent is not known: no answer of the agents began.
+    """The result of a message that was sent is unknown: no answer of the agents started.
 
     Its tools may have acted, so that the message cannot be sent to the same session again.
     """
@@ -43,8 +43,8 @@ def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> s
 
 
 Kind = Literal["safe", "prepared", "direct"]
-"""``safe`` may be sent twice. The others set agents to work: a 500 comes before that where a
-stream is prepared first, and may come after it where the answer is direct."""
+"""``safe`` may be sent twice. The others started agents: a 500 comes before that where a stream is
+prepared first, and may come after it where the answer is direct."""
 _STATUSES: Mapping[Kind, Container[int]] = {
     "safe": {429, *range(500, 600)},
     "prepared": {429, 500, 503},
@@ -83,7 +83,7 @@ class AgentClient:
     async def answers(self, method: str, url: str) -> None:
         """Raise ProviderError unless a server answers, whatever it says, to one request.
 
-        What a gateway says of a server that it does not reach is no answer.
+        What a gateway says of a server that it does not reach is not an answer.
         """
         try:
             status = await self._http.status(method, url)
@@ -127,7 +127,7 @@ class AgentClient:
         watch: Callable[[Callable[[], Body]], None] | None = None,
         silence: float | None = None,
     ) -> Body:
-        """Send what sets agents to work and read all that comes of it; ``watch`` sees it come.
+        """Send what starts agents and read all that comes of it; ``watch`` sees it come.
 
         The server may be silent for ``silence`` seconds, by default as long as the options say.
 
@@ -146,7 +146,7 @@ class AgentClient:
                 raise LostBeforeAnswer(str(error)) from error
             raise _provider_error(error) from error
         except Refused as error:
-            # A gateway's word on a request that it passed on: what came of it is not known.
+            # A gateway's word on a request that it passed on: its result is unknown.
             if error.status > 500 and error.status != 503:
                 raise LostBeforeAnswer(refusal(error)) from error
             raise
@@ -182,7 +182,7 @@ class Restarter:
     """Runs the command, and ends what it started when all cases are played.
 
     What a command leaves running in its own process group, as ``server &`` does, lasts until
-    :meth:`close`; it may go on printing, for nobody waits for the end of its output.
+    :meth:`close`; it may continue printing, for nobody waits for the end of its output.
     """
 
     def __init__(self, command: str, timeout: float, folder: Path, blank: Masker) -> None:
@@ -262,7 +262,7 @@ class Restarter:
 
 
 def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Restarter | None:
-    """Return what runs the command of some options; ``None`` where they have none."""
+    """Return what runs the command of some options; ``None`` if they have none."""
     if options.restart is None:
         return None
     return Restarter(options.restart, options.restart_timeout, folder, blank)

@@ -243,7 +243,7 @@ def _set_ids(turn: Turn, id_: str) -> None:
 
 
 def with_recorded(stated: Stated, recorded: Turn) -> Stated:
-    """Put what a program recorded of its agents in the place of what its answer leaves out.
+    """Put what a program recorded of its agents in place of what its answer leaves out.
 
     Raises:
         ProviderError: the answer states agents, calls or dispatches as well.
@@ -263,7 +263,7 @@ def with_recorded(stated: Stated, recorded: Turn) -> Stated:
 
 
 def turn_of(said: StatedTurn, id_: str) -> Stated:
-    """Make a turn of what was said; raises ProviderError where that contradicts itself."""
+    """Make a turn of what was said; raises ProviderError if that contradicts itself."""
     names = said.agents if said.agents is not msgspec.UNSET else None
     turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"

@@ -34,7 +34,7 @@ class CaseCancelled(asyncio.CancelledError):
 
 
 class HookOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Functions of the user's own, as ``module:function``, sync or async.
+    """Functions of the user, as ``module:function``, sync or async.
 
     ``before_case(case)`` may return a dict that is added to the session's state at the start;
     ``after_turn(case, turn)`` gets the turn that was just played.
@@ -96,7 +96,7 @@ class ServerOptions(PromptsOptions, kw_only=True):
 
 
 class Surroundings(NamedTuple):
-    """What a provider is set up in: paths and functions are looked for below ``folder``.
+    """What a provider is set up in: paths and functions are searched for below ``folder``.
 
     ``texts`` are the components that are changed, by name.
     """
@@ -141,7 +141,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
         """Play a case; raises ProviderError."""
 
     def lacks(self, need: Need) -> str | None:
-        """Say why cases that need something cannot be played here; ``None`` where they can."""
+        """Say why cases that need something cannot be played here; ``None`` if they can."""
         if need != "restart" or self.options.restart is not None:
             return None
         if not self.has_server:
@@ -161,7 +161,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
     def text_places(self, component: str) -> list[Path]:
         """Return the files and folders in which the text of a component is written; none: unknown.
 
-        It is for putting a better text in the place of the old one; nothing is opened here.
+        It is for putting a better text in place of the old one; nothing is opened here.
         """
         if isinstance(self.options, PromptsOptions) and component in self.options.prompts:
             return [self.around.folder / self.options.prompts[component]]
@@ -222,7 +222,7 @@ Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
 Watch = Callable[[Callable[[], Trace]], None]
 """Told that there is more to see of a turn that is played; what it is given makes the record."""
 _LOOK = 0.4
-"""Seconds between two looks at what a function does, which tells nobody that it goes on."""
+"""Seconds between two looks at what a function does, which tells nobody that it continues."""
 
 
 class Hooks:

@@ -53,7 +53,7 @@ def heard_into(messages: Messages) -> Iterator[None]:
 
 
 def told(text: str) -> None:
-    """Note what the user said of a session that goes on without being told again."""
+    """Record what the user said of a session that continues without being told again."""
     heard = _HEARD.get()
     if heard is not None:
         message = {"role": "user", "content": text}
@@ -85,7 +85,7 @@ def conversation_trace(messages: Messages, agents: Catalog) -> Trace:
 def trace_of(
     messages: Messages, turns: int, id_: str, location: str, catalog: Catalog
 ) -> Trace | None:
-    """Read what was heard; ``None`` where that are not as many turns as there were messages.
+    """Read what was heard; ``None`` if that are not as many turns as there were messages.
 
     A program that asks Claude twice for one message of its user knows how the two belong together,
     and the messages do not.
@@ -119,7 +119,7 @@ class _Conversation:
             yield prompt
 
     def take(self, message: Any) -> None:
-        """Note what Claude Code sent."""
+        """Record what Claude Code sent."""
         kind = type(message).__name__
         if kind not in _FOLDED:
             self._note(from_sdk({"_type": kind, **dataclasses.asdict(message)}))

@@ -1,8 +1,8 @@
-"""Where a dispatch case is taken up in Claude Code: a session of its own that ends before a call.
+"""Where a dispatch case is taken up in Claude Code: its own session that ends before a call.
 
-It is a copy of the recorded session where that is still on this machine, or written from what the
-case holds. Claude Code gets it by a store in memory, which the SDK puts into a folder that it
-deletes; sessions of the user are only read.
+It is a copy of the recorded session if that is still on this machine, or written from what the case
+holds. Claude Code gets it by a store in memory, which the SDK puts into a folder that it deletes;
+sessions of the user are only read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .claude_play import merged_settings
 
 _CALLS = ("Agent", "Task")
 GOES_ON = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
-"""Tells Claude Code to go on from a session that ends with the result of a tool."""
+"""Tells Claude Code to continue from a session that ends with the result of a tool."""
 
 Entries = list[dict[str, Any]]
 
@@ -63,7 +63,7 @@ def moment(
         case: the dispatch case, to look for its recorded session.
         messages: what its agent is put before; where the last one is of the user, it is said.
         folder: where agents work.
-        home: the folder with the sessions of Claude Code; ``None`` where the agent is a sub-agent,
+        home: the folder with the sessions of Claude Code; ``None`` if the agent is a sub-agent,
             which is in no session of its own.
     """
     dispatch = case.dispatch if case is not None else None
@@ -82,7 +82,7 @@ def moment(
 
 
 def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | None:
-    """Return the recorded session, cut before the call; ``None`` where it is not there."""
+    """Return the recorded session, cut before the call; ``None`` if it does not exist."""
     if dispatch.origin is None or dispatch.origin.trace is None:
         return None
     try:
@@ -255,7 +255,7 @@ class Memory(NamedTuple):
         return {name: section.text for name, section in sections(self.text).items()}
 
     def check(self) -> None:
-        """Raise InputError where a copy of it would not say the same."""
+        """Raise InputError if a copy of it would not say the same."""
         imports = imports_of(self.text)
         if imports:
             raise InputError(

@@ -30,7 +30,7 @@ from baton.stand_ins.answers import Answer
 from baton.stand_ins.play import Held
 
 _DISPATCHING = frozenset({"Agent", "Task"})
-"""The tool that sets a sub-agent to work: `Task` before 2.1.63."""
+"""The tool that starts a sub-agent: `Task` before 2.1.63."""
 _BUILT_IN = ("general-purpose", "Explore", "Plan")
 """Sub-agents that Claude Code brings along."""
 _OF_THE_SESSION = frozenset(
@@ -98,10 +98,10 @@ async def staged(
     """Return options with which nothing runs that a stand-in answers for.
 
     Args:
-        play: the stand-ins; ``None`` where every call runs as it is.
+        play: the stand-ins; ``None`` if every call runs as it is.
         options: ``ClaudeAgentOptions``.
         cast: whose work the main thread does.
-        descriptions: what models are to read of tools, by the tool's name, where there is one.
+        descriptions: what models are to read of tools, by the tool's name, if there is one.
 
     Raises:
         ProviderError: a tool cannot be replaced, or Claude Code does not start.
@@ -354,7 +354,7 @@ class Stage:
         return {}
 
     def _not_replaced(self, agent: str | None) -> dict[str, Any]:
-        """Note that the model read something else than a stand-in said."""
+        """Record that the model read something else than a stand-in said."""
         self._play.refused.append(
             f"the answer of the stand-in for `{agent}` could not be put in place of the sub-agent's"
         )
@@ -401,7 +401,7 @@ def _text(value: Any) -> str:
 
 
 def _came(response: Any) -> Any:
-    """Return the text of what came back, where it is one."""
+    """Return the text of what came back, if it is one."""
     blocks = response.get("content") if isinstance(response, dict) else response
     if isinstance(blocks, list) and all(isinstance(each, dict) for each in blocks):
         return "\n".join(each.get("text") or "" for each in blocks)
@@ -409,7 +409,7 @@ def _came(response: Any) -> Any:
 
 
 def prefix_of(server: str) -> str:
-    """Return what the names of a server's tools begin with: other signs than letters are `_`."""
+    """Return what the names of a server's tools start with: other signs than letters are `_`."""
     return f"mcp__{''.join(c if c.isalnum() or c in '_-' else '_' for c in server)}__"
 
 
@@ -459,7 +459,7 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
                 dispatch.unknown = without(dispatch.unknown, "runs", "result")
                 if dispatch.result is None:
                     dispatch.result = Content.of(_text(given[dispatch.call].result))
-        # A model that does not do as it is told may have handed on work from there: it was refused.
+        # A model that does not do as it is told may have passed on work from there: it was refused.
         kept = []
         for dispatch in turn.dispatches:
             if dispatch.from_run in gone:

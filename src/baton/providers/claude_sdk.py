@@ -143,7 +143,7 @@ def _changed_agents(texts: Mapping[str, str]) -> set[str]:
 
 
 def working_folder(options: ClaudeSdkOptions, folder: Path) -> Path:
-    """Return the folder that agents work in; raises InputError when it is not there."""
+    """Return the folder that agents work in; raises InputError when it does not exist."""
     path = (folder / options.cwd).resolve()
     if not path.is_dir():
         message = f"{folder / options.cwd}: no such folder"
@@ -225,7 +225,7 @@ class Waiting:
 
 ENDED = "the case was ended before the turn was"
 GRACE = 2.0
-"""Seconds to wait, where nothing says that a session is idle, for what a notification starts."""
+"""Seconds to wait, if nothing says that a session is idle, for what a notification starts."""
 
 _WAITING = 100
 """Messages that wait to be taken; what writes more has to wait as well."""
@@ -417,10 +417,10 @@ class Client:
             raise Lost(named(error)) from error
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what comes, as the JSON it was, with the time it came at where it has none.
+        """Yield what comes, as the JSON it was, with the time it came at if it has none.
 
         Raises:
-            Lost: the process ended, or wrote what is no message.
+            Lost: the process ended, or wrote what is not a message.
         """
         from claude_agent_sdk import ClaudeSDKError
 
@@ -656,7 +656,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         return with_name(trace, name)
 
     def _completed(self, trace: Trace) -> Trace:
-        """Add what the session's own files tell, where they are of the same turns."""
+        """Add what the session's own files tell, if they are of the same turns."""
         path = self._transcript(trace.id) if self.options.transcripts else None
         if path is None:
             return trace

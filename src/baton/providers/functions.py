@@ -1,4 +1,4 @@
-"""Functions of the user's own: calling them without holding up the others."""
+"""Functions of the user: calling them without holding up the others."""
 
 from __future__ import annotations
 
@@ -140,14 +140,14 @@ NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgspe
 def as_json(value: Any) -> bytes:
     """Encode a value; nan and infinity, which JSON does not have, raise ValueError."""
     encoded = msgspec.json.encode(value, enc_hook=_text)
-    # They are encoded as null: where there is none, nobody has to look for them.
+    # They are encoded as null: if there is none, nobody has to look for them.
     if b"null" in encoded and not _is_finite(msgspec.to_builtins(value, enc_hook=_text)):
         raise ValueError("nan and infinity are not JSON")
     return encoded
 
 
 def _text(value: Any) -> str:
-    """Return a text that is an object of a class of its own, as `message.text` of LangChain."""
+    """Return a text that is an object of its own class, as `message.text` of LangChain."""
     if isinstance(value, str):
         return "".join(value)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")

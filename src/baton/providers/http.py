@@ -49,7 +49,7 @@ class Http(ConfiguredProvider[HttpOptions]):
             await self._shared.close()
 
     async def components(self) -> dict[str, str]:
-        """Return the texts of `prompts:`; raises ProviderError where there are none."""
+        """Return the texts of `prompts:`; raises ProviderError if there are none."""
         return self._prompts.known(self.options.type)
 
     def lacks(self, need: Need) -> str | None:

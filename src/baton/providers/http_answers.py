@@ -31,7 +31,7 @@ class Document(NamedTuple):
 
 
 def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
-    """Read an answer; ``UNSET`` where it is not JSON."""
+    """Read an answer; ``UNSET`` if it is not JSON."""
     try:
         data = utf8(body).removeprefix(codecs.BOM_UTF8)
     except (UnicodeError, LookupError) as error:
@@ -51,7 +51,7 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
     events: list[Any] = []
     for number, piece in enumerate(pieces, 1):
         try:
-            # The name of an event, where it has one, is put beside what it holds.
+            # The name of an event, if it has one, is put beside what it holds.
             value = msgspec.json.decode(piece.data)
             if piece.name is None:
                 events.append(value)
@@ -99,7 +99,7 @@ class Path:
     """One query of an option."""
 
     def __init__(self, option: str, text: str) -> None:
-        """Compile it; raises InputError where it is none."""
+        """Compile it; raises InputError if it is not one."""
         from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
 
         self.option = option
@@ -163,7 +163,7 @@ class Path:
         return any(isinstance(value, list | dict) for value in around)
 
     def nothing(self, document: Any) -> ProviderError:
-        """Word that nothing matches, and what came."""
+        """Describe that nothing matches, and what came."""
         return ProviderError(f"{self} matches nothing in what came: {short(document)}")
 
     def _values(self, query: JSONPathQuery, document: Any) -> list[Any]:
@@ -260,12 +260,12 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
     """Read an answer; one that is not ``whole`` may lack anything.
 
     Raises:
-        ProviderError: something is not where it has to be, or is of the wrong kind.
+        ProviderError: something is not if it has to be, or is of the wrong kind.
     """
     error = error_in(document, paths)
     needed = whole and error is None
     text = _answer(document, paths.answer) if paths.answer else msgspec.UNSET
-    # JSON, also where it is written as text; null is nothing.
+    # JSON, also if it is written as text; null is nothing.
     data = paths.structured.one(document) if paths.structured else None
     data = _decoded(data) if isinstance(data, str) else data
     data = msgspec.UNSET if data is None else data
@@ -302,7 +302,7 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
 
 
 def turn_from(reading: Reading, paths: Paths, id_: str) -> Stated:
-    """Make a turn; raises ProviderError where an answer contradicts itself."""
+    """Make a turn; raises ProviderError if an answer contradicts itself."""
     stated = turn_of(reading.said, id_)
     turn = stated.turn
     if turn.output is not None and turn.output.data is not None:
@@ -324,7 +324,7 @@ def turn_from(reading: Reading, paths: Paths, id_: str) -> Stated:
 def _owners(
     agents: list[str] | msgspec.UnsetType, calls: list[StatedCall] | msgspec.UnsetType
 ) -> list[str] | msgspec.UnsetType:
-    """Return the agents; where only their calls are recorded, those that made one."""
+    """Return the agents; if only their calls are recorded, those that made one."""
     if agents is msgspec.UNSET:
         names = dict.fromkeys(call.agent for call in calls or () if call.agent is not None)
         return list(names) or msgspec.UNSET
@@ -358,7 +358,7 @@ def _answer(document: Any, path: Path) -> Any:
 def _all_of(
     document: Any, group: _Group | None, read: Callable[[Any, _Group], T]
 ) -> list[T] | msgspec.UnsetType:
-    """Read everything of one kind; ``UNSET`` where it is not recorded."""
+    """Read everything of one kind; ``UNSET`` if it is not recorded."""
     matches = group.matches(document) if group else msgspec.UNSET
     if group is None or matches is msgspec.UNSET:
         return msgspec.UNSET

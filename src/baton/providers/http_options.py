@@ -30,7 +30,7 @@ _STATE = "state."
 class Values(NamedTuple):
     """What placeholders stand for in one message of a case; ``turn`` counts from 1.
 
-    ``prompts`` are texts that are changed, by name; ``None`` where there are none.
+    ``prompts`` are texts that are changed, by name; ``None`` if there are none.
     """
 
     input: str
@@ -79,7 +79,7 @@ class Text(NamedTuple):
     pieces: tuple[str | Slot, ...]
 
     def fill(self, values: Values, quoted: Callable[[str], str] = str) -> str:
-        """Put the values in; what is no text is written as JSON.
+        """Put the values in; what is not a text is written as JSON.
 
         Raises:
             ProviderError: there is no value for one.
@@ -94,7 +94,7 @@ class Template:
     """Compiled JSON; ``names`` are the placeholders in it."""
 
     def __init__(self, source: Any, option: str) -> None:
-        """Compile it; raises InputError for what is no placeholder."""
+        """Compile it; raises InputError for what is not a placeholder."""
         self._root = _compiled(source, option)
         self.names = set(_names(self._root))
 
@@ -112,7 +112,7 @@ class Template:
 
 
 def text_template(source: str, option: str) -> Text:
-    """Compile a string; raises InputError for what is no placeholder."""
+    """Compile a string; raises InputError for what is not a placeholder."""
     return Text(tuple(_pieces(source, option)))
 
 
@@ -249,10 +249,10 @@ class UsagePaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class HttpOptions(ServerOptions, kw_only=True):
     """A JSON endpoint.
 
-    ``url``, the values of ``headers`` and the strings of ``request`` hold placeholders.
-    ``session`` is how a conversation goes on: ``client`` (by an id made here), ``cookie``, or
-    the JSONPath of the id in the first answer. The other paths say where in an answer, or in
-    the list of events of a ``stream``, something is.
+    ``url``, the values of ``headers`` and the strings of ``request`` hold placeholders. ``session``
+    is how a conversation continues: ``client`` (by an id made here), ``cookie``, or the JSONPath of
+    the id in the first answer. The other paths say where in an answer, or in the list of events of
+    a ``stream``, something is.
     """
 
     type: Literal["http"]

@@ -89,7 +89,7 @@ class Shared:
         self._down = None
 
     def client(self) -> AgentClient:
-        """Return a client of its own for a session: cookies of one are not for another."""
+        """Return its own client for a session: cookies of one are not for another."""
         accept = _ACCEPT[self._options.stream]
         return AgentClient(self._access, self._options, accept=accept, success=range(200, 300))
 

@@ -73,13 +73,13 @@ class Prompts:
             )
 
     def as_header(self) -> dict[str, str]:
-        """Return the header with what is changed; empty where a function of the user's takes it."""
+        """Return the header with what is changed; empty if a function of the user's takes it."""
         if not self.changed or self._function is not None:
             return {}
         return {components.HEADER: components.to_header(self.changed)}
 
     def known(self, kind: str) -> dict[str, str]:
-        """Return the texts, as they are; raises ProviderError where there are none."""
+        """Return the texts, as they are; raises ProviderError if there are none."""
         if not self.texts:
             raise ProviderError(
                 f"`{kind}` does not know the texts of its agents: name their files by `prompts:`"
@@ -123,7 +123,7 @@ _LONGEST = 120_000
 def read_text(name: str, file: str, folder: Path = Path()) -> str:
     """Read the text of a component from a file, or the cases that are chosen as examples.
 
-    Editors end a file with a newline that is no part of the text.
+    Editors end a file with a newline that is not part of the text.
 
     Raises:
         InputError: the name or the file has a fault.

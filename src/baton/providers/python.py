@@ -1,4 +1,4 @@
-"""``python``: a function of the user's own plays the cases."""
+"""``python``: a function of the user plays the cases."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ from .recorder import RecordedTurn, record_turn
 class PythonOptions(PromptsOptions, kw_only=True):
     """A function, as ``module:function``, looked for below the config's folder.
 
-    An agent, graph, crew, team or App of a framework may be named as well (``app:graph``).
-    It gets each message (and ``session``, a dict that lasts as long as the session, and ``case``,
-    where it has parameters of these names), and returns text, a dict or a trace. With ``case``
-    as its first parameter it is called once a case.
+    An agent, graph, crew, team or App of a framework may be named as well (``app:graph``). It gets
+    each message (and ``session``, a dict that lasts as long as the session, and ``case``, if it has
+    parameters of these names), and returns text, a dict or a trace. With ``case`` as its first
+    parameter it is called once a case.
 
-    With ``workers: process`` it runs in a process of its own for each case in play, so that one
-    which crashes, ends or blocks its process spoils that case alone. With ``instrument`` it runs
-    under OpenTelemetry, and its spans tell what its agents did: in such processes, unless
-    ``workers`` is ``inline``. ``instrument: auto`` does so for an agent or graph of a framework
-    where what records it is installed, and leaves a function as it is. ``instrumentors`` names
-    those to switch on; ``auto`` is all that are installed.
+    With ``workers: process`` it runs in its own process for each case in play, so that one which
+    crashes, ends or blocks its process spoils that case alone. With ``instrument`` it runs under
+    OpenTelemetry, and its spans tell what its agents did: in such processes, unless ``workers`` is
+    ``inline``. ``instrument: auto`` does so for an agent or graph of a framework where what records
+    it is installed, and leaves a function as it is. ``instrumentors`` names those to switch on;
+    ``auto`` is all that are installed.
     """
 
     type: Literal["python"]
@@ -75,7 +75,7 @@ class PythonOptions(PromptsOptions, kw_only=True):
 
 
 class Python(ConfiguredProvider[PythonOptions]):
-    """Calls the function, here, as it is; one that is not async runs in a thread of its own.
+    """Calls the function, here, as it is; one that is not async runs in its own thread.
 
     With ``instrument`` or ``workers: process`` it leaves all of this, and the hooks, to a driver.
     So it does with texts that are changed: a program that is loaded already has taken its texts,

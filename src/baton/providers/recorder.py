@@ -108,7 +108,7 @@ class RecordedAgent:
 
 
 class RecordedDispatch:
-    """Work that was handed on. ``result`` is what came back to the agent that handed it on.
+    """Work that was passed on. ``result`` is what came back to the agent that handed it on.
 
     Where it is not set, it is the answer of the agent that it started.
     """
@@ -128,7 +128,7 @@ class RecordedTurn:
 
     @property
     def trace(self) -> Trace:
-        """The turn as a record of its own, for :func:`baton.score`."""
+        """The turn as its own record, for :func:`baton.score`."""
         return Trace(
             schema_version=SCHEMA_VERSION,
             id=self.turn.id,
@@ -189,7 +189,7 @@ def record_agent(
 
     Args:
         name: what it is called.
-        input: the message or task that sets it to work.
+        input: the message or task that starts it.
         context: all that its model is given beside, instructions apart: earlier messages, answers
             of other agents; ``[]`` for nothing. Left out, it is unknown.
     """
@@ -252,7 +252,7 @@ def record_dispatch(
     tools: list[str] | None = None,
     basis: Literal["stated", "structure"] = "stated",
 ) -> Iterator[RecordedDispatch]:
-    """Record that the agent at work hands work to another, which runs in the block.
+    """Record that the running agent hands work to another, which runs in the block.
 
     Args:
         to: the agent that gets it.
@@ -308,7 +308,7 @@ def record_dispatch(
 
 
 def _handed_on(name: str, input: Any) -> AbstractContextManager[RecordedDispatch]:
-    """Record a dispatch by the agent at work, unless it is recorded already or there is none."""
+    """Record a dispatch by the running agent, unless it is recorded already or there is none."""
     at = _AT.get()
     if at is None or at.run is None or at.dispatch is not None:
         return nullcontext(RecordedDispatch())
@@ -317,7 +317,7 @@ def _handed_on(name: str, input: Any) -> AbstractContextManager[RecordedDispatch
 
 @contextmanager
 def _watched(watcher: Watcher, name: str, input: Any) -> Iterator[RecordedDispatch]:
-    """Ask a guard for a dispatch; in the block the receiver is at work."""
+    """Ask a guard for a dispatch; in the block the receiver is running."""
     with ExitStack() as stack:
         sent = stack.enter_context(_handed_on(name, input))
         try:
@@ -460,7 +460,7 @@ class _Call:
 
 
 def _ask_for_tool(name: str, call: _Call) -> None:
-    """Ask a guard for a call of a tool, where there is one."""
+    """Ask a guard for a call of a tool, if there is one."""
     watcher = WATCHER.get()
     if watcher is not None:
         try:
@@ -490,7 +490,7 @@ def _call_of(name: str, arguments: Any) -> Iterator[_Call]:
 
 
 def _who() -> str | None:
-    """Return the agent at work."""
+    """Return the running agent."""
     at = _AT.get()
     return at.run.agent if at is not None and at.run is not None else None
 
@@ -526,7 +526,7 @@ def _shown(value: Any) -> Any:
 
 
 def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
-    """Give a dispatch its result; what the agent did is unknown where it does not record."""
+    """Give a dispatch its result; what the agent did is unknown if it does not record."""
     answers = [run.output for run in turn.runs if run.id in dispatch.runs]
     if handed.result is not msgspec.UNSET:
         dispatch.result = Content.of(_plain(handed.result))
@@ -549,7 +549,7 @@ def _given(turn: Turn, value: Any) -> Ref:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data as JSON has it: a copy, as the program may go on changing the value.
+    """Return plain data as JSON has it: a copy, as the program may continue changing the value.
 
     Raises:
         TypeError, ValueError: it cannot be written as JSON.

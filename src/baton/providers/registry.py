@@ -26,7 +26,7 @@ def provider_entries() -> tuple[Entry, ...]:
 
 
 def provider_entry(name: str) -> Entry:
-    """Find a provider by any of its names; raises InputError with the nearest ones."""
+    """Find a provider by any of its names; raises InputError with similar names."""
     entries = _entries_of(name) if name in module_names(__file__) else ()
     entries = entries or tuple(entry for entry in provider_entries() if name in entry.names)
     if not entries:

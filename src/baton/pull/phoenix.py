@@ -236,7 +236,7 @@ async def traces(
 
     Raises:
         InputError: no such project.
-        PullError: as ``Store.get`` does; or a named trace is not there.
+        PullError: as ``Store.get`` does; or a named trace does not exist.
     """
     base = f"/v1/projects/{quote(project, safe='')}"
     missing: list[str] = []

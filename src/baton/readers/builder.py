@@ -43,7 +43,7 @@ class Ids:
         self._taken: set[str] = set()
 
     def new(self, kind: str, wanted: str | None = None) -> str:
-        """Return the source's own id where it is free, else one made of ``kind`` and a number."""
+        """Return the source's own id if it is free, else one made of ``kind`` and a number."""
         if wanted and wanted not in self._taken:
             id_ = wanted
         else:
@@ -72,7 +72,7 @@ def without(names: list[str], *settled: str) -> list[str]:
 
 
 def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
-    """Note which tools a dispatch allows, and how that is known."""
+    """Record which tools a dispatch allows, and how that is known."""
     dispatch.tools_allowed, dispatch.tools_source = tools, source
     dispatch.unknown = without(dispatch.unknown, *_TOOLS)
 
@@ -115,7 +115,7 @@ class TraceBuilder:
 
     ``catalog`` holds the user's definitions of agents, which say what tools a dispatch allows;
     ``None`` for a source that the reader asks itself. ``handed_off`` and ``got_back`` are what
-    generated ids of these steps begin with.
+    generated ids of these steps start with.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class TraceBuilder:
         return dispatch
 
     def start(self, dispatch: Dispatch, run: AgentRun) -> None:
-        """Note that a dispatch started a run; a run where several branches join has several.
+        """Record that a dispatch started a run; a run where several branches join has several.
 
         Only a delegate waits for an answer: any other dispatch is completed with that.
         """
@@ -219,7 +219,7 @@ class TraceBuilder:
         result: Content | None = None,
         error: str | None = None,
     ) -> None:
-        """Note how a dispatch ended, and with which answer or error."""
+        """Record how a dispatch ended, and with which answer or error."""
         dispatch.status, dispatch.result, dispatch.error = status, result, error
         dispatch.ended = not_before(dispatch.started, at)
         unseen = self._unseen.get(dispatch.id)
@@ -235,12 +235,12 @@ class TraceBuilder:
         last: AgentRun | None = None,
         waiting: Iterable[AgentRun] = (),
     ) -> None:
-        """Say how a turn ended, and with it what became of everything that got no answer.
+        """Say how a turn ended, and with it the outcome of everything that got no answer.
 
-        - *Completed*: the program went on without the answers, so they stay ``unanswered``.
-        - *Failed*: a transfer that reached nobody failed by what made its sender fail, else by
-          what made the turn fail; it is refused where that says that there is no such agent. The
-          agent of a delegate may have been at work, so that one stays ``unanswered``.
+        - *Completed*: the program continued without the answers, so they stay ``unanswered``.
+        - *Failed*: a transfer that reached nobody failed by what made its sender fail, else by what
+          made the turn fail; it is refused if that says that there is no such agent. The agent of a
+          delegate may have been at work, so that one stays ``unanswered``.
         - *Waiting* for a person: so do the open calls of the runs that are ``waiting``, and the
           dispatches that these make.
         - *Incomplete*: the answers may have come later, so they stay ``unanswered``; how ``last``
@@ -282,7 +282,7 @@ class TraceBuilder:
         return GotBack(id=self.new_id(self._got_back), dispatch=dispatch.id, at=at)
 
     def may_reach(self, agent: str, targets: Mapping[str, list[str]]) -> None:
-        """Note the agents that the tools of one may hand work to, as their definitions list them.
+        """Record the agents that the tools of one may hand work to, as their definitions list them.
 
         Definitions may change from request to request: what one of them lists, exists.
         """
@@ -352,8 +352,8 @@ class Timeline:
     """The steps of a run that is read: hand-offs and answers are put in where they belong.
 
     What was said and called stays as it is, and what comes between is kept beside it until
-    ``steps`` puts it all together. A place is the number of a step that was said or called, from
-    1, after which something stands; 0 is the beginning.
+    ``steps`` puts it all together. A place is the number of a step that was said or called, from 1,
+    after which something stands; 0 is the start.
     """
 
     def __init__(self, written: list[Step]) -> None:

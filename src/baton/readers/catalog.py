@@ -77,7 +77,7 @@ def load_catalog(path: str | os.PathLike[str]) -> Catalog:
     ``agents``; a definition of a Claude sub-agent (``.md``), or a folder of these.
 
     Raises:
-        InputError: it is none of these, or has faults.
+        InputError: it is not one of these, or has errors.
     """
     if Path(path).is_dir():
         return agents_folder(Path(path))

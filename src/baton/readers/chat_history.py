@@ -79,7 +79,7 @@ class _Spoken(NamedTuple):
 
 _ROLE = re.compile(r"(?P<agent>.+?) \((?:-> (?P<to>.+)|(?P<aside>.+))\)\Z")
 _PEOPLE = frozenset({"human", "user"})
-# What runs the code of a group chat's messages has no model, and says what came of it.
+# What runs the code of a group chat's messages has no model, and says its result.
 _OF_ONE_AGENT = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _SIGNS_OFF = frozenset({"TERMINATE", ""})
 
@@ -212,7 +212,7 @@ def _is_of_program(message: Message) -> bool:
 
 
 def _is_named(messages: Sequence[Message], spoken: _Spoken) -> bool:
-    """Tell an agent that a team calls `user` from the person: it has a name of its own."""
+    """Tell an agent that a team calls `user` from the person: it has its own name."""
     return messages[spoken.place].name is not None
 
 
@@ -252,7 +252,7 @@ def _handed_over(turn: Turn, run: AgentRun, spoken: _Spoken, step: str) -> Dispa
         to_agent=spoken.to or "",
         prompt=spoken.content,
         # Logs of Magentic-One lack some answers, and have some behind the next message: what has
-        # none is not known to be unanswered.
+        # none is unknown to be unanswered.
         status="unknown",
         depth=1,
         unknown=["status", "result", "runs"],

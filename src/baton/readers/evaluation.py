@@ -27,7 +27,7 @@ def read_record(document: Document, source: Source) -> Trace:
     """Read one trace; ``source`` tells where from, what the record says of its source stays.
 
     Raises:
-        InputError: it is of another schema version, has faults, or contradicts itself.
+        InputError: it is of another schema version, has errors, or contradicts itself.
     """
     try:
         trace = document.decode(Trace, deepest=RECORD_DEPTH.value)
@@ -56,8 +56,8 @@ def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
 
     ``file`` is its ``bodies.jsonl``; definitions of agents stand in the header, once for all. Of a
     case that was played again, the last trace counts. Traces of later repeats say so in their
-    attributes (``repeat``, from 1). Those whose scores alone are here, as the trace lies
-    elsewhere, are passed over.
+    attributes (``repeat``, from 1). Those whose scores alone are here, as the trace is elsewhere,
+    are passed over.
 
     Raises:
         InputError: the folder is none or, at the end, damaged, with the cases that are lost.

@@ -124,7 +124,7 @@ class FileReader:
         """Yield the traces; nothing when the file is readable but holds none.
 
         Raises:
-            InputError: the file cannot be read, is broken, or has faults.
+            InputError: the file cannot be read, is broken, or has errors.
         """
         if self._is_bodies():
             yield from read_bodies(self._path, self._source("evaluation"))
@@ -176,14 +176,14 @@ class FileReader:
             return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
 
     def traces_in(self, lines: LineRange) -> Iterator[Trace]:
-        """Yield the traces of some lines; raises InputError as :meth:`traces` does.
+        """Yield the traces of some lines; raises InputError like :meth:`traces`.
 
         Lines are counted from the first of them.
         """
         yield from self._read_each_line(lines)
 
     def _json_lines(self) -> Kind | None:
-        """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
+        """Tell what the lines of a JSON-lines file are; ``None`` when it is not one."""
         first = self._input.first_of_lines()
         if first is None or not first.startswith(b"{"):
             return None

@@ -51,10 +51,10 @@ def iter_traces(
 ) -> Iterator[Trace]:
     """Yield the traces of files and folders one after the other, never all in memory.
 
-    ``agents`` are definitions (or a file of them) beyond the app-info answers that lie in a
-    folder that is read; ``exclude`` leaves files of a folder out. A broken file goes to
-    ``on_problem`` and the others go on. Secrets in traces have tags in their place, unless
-    ``redact`` is false; it may also name kinds, see :func:`baton.model.redact.redaction_of`.
+    ``agents`` are definitions (or a file of them) beyond the app-info answers that are in a folder
+    that is read; ``exclude`` leaves files of a folder out. A broken file goes to ``on_problem`` and
+    the others continue. Secrets in traces have tags in their place, unless ``redact`` is false; it
+    may also name kinds, see :func:`baton.model.redact.redaction_of`.
 
     Raises:
         InputError: without ``on_problem``: when all is read, with the problems of all files.
@@ -85,7 +85,7 @@ def iter_together(
     on_problem: Callable[[InputError], None],
     on_note: Callable[[str], None],
 ) -> Iterator[Trace]:
-    """Yield the traces of some files of a folder, as :func:`iter_traces` does with all of them.
+    """Yield the traces of some files of a folder, like :func:`iter_traces` with all of them.
 
     They are as recorded: who scores them redacts each together with its case.
 
@@ -137,7 +137,7 @@ def load_traces(
     """Load all traces of a file, a folder, or several of these; secrets in them are redacted.
 
     Raises:
-        InputError: with the problems of all files. ``iter_traces`` goes on past a broken one.
+        InputError: with the problems of all files. ``iter_traces`` continues past a broken one.
     """
     return list(iter_traces(path, agents=agents, redact=redact))
 
@@ -175,7 +175,7 @@ def _units(
 def _units_below(
     target: Path, catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
 ) -> Iterator[_Unit]:
-    """List what a folder holds, with the definitions that lie in it."""
+    """List what a folder holds, with the definitions that are in it."""
     left_out = {path.resolve() for path in exclude}
     links: list[Path] = []
     inputs = [InputFile(file) for file in files_below(target, links)]

@@ -1,6 +1,6 @@
 """Finds readers of JSON files: each module of this package that ends with ``FORMATS = (...)``.
 
-They are looked at where the reader of files knows a JSON object by none of its own signs.
+They are examined where the reader of files knows a JSON object by none of its own signs.
 """
 
 from __future__ import annotations

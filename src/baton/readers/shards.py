@@ -35,8 +35,8 @@ def is_address(text: str) -> bool:
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
 
-    ``definitions`` are the files of agents that lie beside them, ``named`` says that the files
-    were asked for one by one. A ``folder`` is an address below which all of them lie.
+    ``definitions`` are the files of agents that are beside them, ``named`` says that the files were
+    asked for one by one. A ``folder`` is an address below which all of them lie.
     """
 
     files: list[str]
@@ -71,9 +71,9 @@ def iter_shards(
 ) -> Iterator[Shard]:
     """Cut files, folders and addresses into shards, in the order that their traces are read in.
 
-    Files of JSON lines are cut where they are longer than ``size`` (bytes), small files are put
-    together. What has to be read together stays together: all OpenTelemetry files of a folder,
-    the files of a session of Claude, the traces of an evaluation.
+    Files of JSON lines are cut if they are longer than ``size`` (bytes), small files are combined.
+    What has to be read together stays together: all OpenTelemetry files of a folder, the files of a
+    session of Claude, the traces of an evaluation.
     """
     named: list[Path] = []
     for target in targets:
@@ -159,7 +159,7 @@ def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Pa
 class ShardReader:
     """Reads the traces of a shard.
 
-    What is broken goes to ``on_problem`` and the others go on. When all is read, ``lines`` is
+    What is broken goes to ``on_problem`` and the others continue. When all is read, ``lines`` is
     how many lines a range had.
     """
 
@@ -237,13 +237,13 @@ _HEAD = 1 << 20
 
 
 def remote_shards(address: str, size: int) -> Iterator[Shard]:
-    """Cut what lies at an address: a file, all files below a folder, or those a glob meets.
+    """Cut what is at an address: a file, all files below a folder, or those a glob meets.
 
     Long files of JSON lines are cut; everything else of a folder is one shard, as its files may
     belong together.
 
     Raises:
-        InputError: fsspec or what it needs is not installed, or nothing lies there.
+        InputError: fsspec or what it needs is not installed, or nothing is there.
     """
     system, root = _opened(address)
     folders: dict[str, list[str]] = {}
@@ -308,7 +308,7 @@ def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
             stream.seek(shard.start - 1)
             _rest_of_line(stream, name)
         left = shard.end - stream.tell()
-        # The last line may go on beyond the range.
+        # The last line may continue beyond the range.
         if left > 0:
             kept.write(stream.read(left))
             if not _ends_a_line(stream):

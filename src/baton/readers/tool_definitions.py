@@ -94,7 +94,7 @@ def _targets(definitions: list[Any]) -> dict[str, list[str]]:
 
 
 def _listed(asked: Any, schema: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts that an argument may be; ``None`` where it may also be any other.
+    """Return the texts that an argument may be; ``None`` if it may also be any other.
 
     Python's `Literal` becomes an ``enum``, one of a single value a ``const``, an `Enum` a ``$ref``
     to a definition, and an optional one of these an ``anyOf`` with null.

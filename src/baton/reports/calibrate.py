@@ -160,7 +160,7 @@ def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str,
 
 
 def calibration_text(calibration: Calibration) -> str:
-    """Say what came of a calibration."""
+    """Say the result of a calibration."""
     if calibration.lacking or calibration.agreement is None:
         return f"{NOT_CALIBRATED}: {'; '.join(calibration.lacking) or 'nothing to compare'}"
     parts = [f"agreement {calibration.agreement}"]

@@ -35,9 +35,9 @@ class PassRate(msgspec.Struct, frozen=True, kw_only=True):
     """The share of results that passed, of those that were scored, and how repeats differ.
 
     An error is no failure and a skipped result no verdict: they are counted beside it, in
-    ``results`` and not in ``scored``. ``value`` is ``None`` where nothing was scored. ``low`` and
-    ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that of the mean
-    over cases, as repeats of one case are not independent. ``None``: not known.
+    ``results`` and not in ``scored``. ``value`` is ``None`` if nothing was scored. ``low`` and
+    ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that of the mean over
+    cases, as repeats of one case are not independent. ``None``: not known.
     """
 
     value: float | None
@@ -53,7 +53,7 @@ class PassRate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repeats_of(evaluation: Reportable) -> PassRate | None:
-    """Read the index once; ``None`` where there are no results."""
+    """Read the index once; ``None`` if there are no results."""
     counts: dict[Status, int] = dict.fromkeys(STATUSES, 0)
     played = evaluation.header.repeats
     verdicts: dict[str, list[bool]] = {}
@@ -142,9 +142,9 @@ _STYLES: Mapping[str | None, str] = {
 
 
 def share_text(value: float | None, right: int, total: int) -> str:
-    """Write precision or recall with its counts; a dash where it is not defined.
+    """Write precision or recall with its counts; a dash if it is not defined.
 
-    It reads 1.00 only where it is 1: 0.997 is written 0.99.
+    It reads 1.00 only if it is 1: 0.997 is written 0.99.
     """
     if value is None:
         return "–"
@@ -317,7 +317,7 @@ def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool
 
 
 def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUse]:
-    """Return what distilled judges did, by evaluator; only where there is one that answered."""
+    """Return what distilled judges did, by evaluator; only if there is one that answered."""
     found: dict[str, DistilledUse] = {}
     for one in sums:
         if one.distilled is not None:
@@ -420,7 +420,7 @@ def asked_line(asked: Asked, settled: int) -> str:
 
 
 def cost_text(asked: Asked) -> str:
-    """Write a cost; a lower bound where that of some scores is not known."""
+    """Write a cost; a lower bound where that of some scores is unknown."""
     if not asked.unpriced:
         return f"${asked.cost_usd:.4f}"
     return f"≥ ${asked.cost_usd:.4f}" if asked.cost_usd else "unknown"

@@ -46,7 +46,7 @@ def write_github(evaluation: Reportable, out: IO[str]) -> None:
 
 
 def link_cases(evaluation: Reportable, page: Callable[[int], str]) -> None:
-    """Add links to the cases that failed or broke to the summary of a step, where there is one.
+    """Add links to the cases that failed or broke to the summary of a step, if there is one.
 
     ``page`` gives the address of a case on a server, by its position.
     """

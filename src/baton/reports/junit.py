@@ -20,7 +20,7 @@ from .text import dispatches_of, place_names, place_of, value_text
 def write_junit(evaluation: Reportable, out: IO[str]) -> None:
     """Write XML; what could not be evaluated is an ``error``, what nothing scored is ``skipped``.
 
-    A problem of the whole evaluation is an error of its own test case.
+    A problem of the whole evaluation is its own error test case.
     """
     header = evaluation.header
     cases = header.cases

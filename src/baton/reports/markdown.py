@@ -26,8 +26,8 @@ _TICKS = re.compile("`+")
 def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
     """Write the verdict, a table of evaluators, routing mistakes, and the cases that did not pass.
 
-    At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of
-    others are in code spans, where they are not markup, mention nobody and link to nothing.
+    At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of others
+    are in code spans, if they are not markup, mention nobody and link to nothing.
     """
     header = evaluation.header
     text = "\n".join(_top(evaluation))
@@ -151,7 +151,7 @@ def cell(text: str, limit: int = 80) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Write a share so that it reads 100 % only where it is all."""
+    """Write a share so that it reads 100 % only if it is all."""
     return "100 %" if part == whole else f"{min(99, round(100 * part / whole))} %"
 
 

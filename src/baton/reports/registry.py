@@ -21,7 +21,7 @@ def report_entries() -> tuple[Entry, ...]:
 
 
 def report_entry(name: str) -> Entry:
-    """Find a report by any of its names; raises InputError with the nearest ones."""
+    """Find a report by any of its names; raises InputError with similar names."""
     if name in module_names(__file__):
         entry = _entry_of(name)
         if entry is not None:

@@ -101,7 +101,7 @@ _ONE = {
 
 
 def efficiency_line(sums: EfficiencySums) -> str:
-    """Say what all cases took, and one of them in the mean; empty where nothing is known."""
+    """Say what all cases took, and one of them in the mean; empty if nothing is known."""
     parts = [f"{_WORDS[name]} {text}" for name, text in counter_texts(sums)]
     return f"in all (per case): {' · '.join(parts)}" if parts else ""
 

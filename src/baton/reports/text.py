@@ -76,7 +76,7 @@ def arguments_line(arguments: Any, limit: int = 60) -> str:
 
 
 def value_text(score: Score) -> str:
-    """Show the value of a score and what it needs; nothing where there is no verdict."""
+    """Show the value of a score and what it needs; nothing if there is no verdict."""
     if score.value is None:
         return ""
     needs = "" if score.threshold is None else f", needs {score.threshold:.2f}"
@@ -111,7 +111,7 @@ class Console(RichConsole):
         raise BrokenPipeError
 
     def print(self, *objects: Any, **how: Any) -> None:
-        """Print; a line that a terminal is too narrow for goes on below, between words.
+        """Print; a line that a terminal is too narrow for continues below, between words.
 
         With ``soft_wrap=True`` it does not, as in a table.
         """

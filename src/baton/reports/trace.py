@@ -215,7 +215,7 @@ def dollars(cost: float) -> str:
 
 
 def tokens_line(usage: Usage) -> str:
-    """Say how many tokens were read and written, and what that cost, where it is known."""
+    """Say how many tokens were read and written, and what that cost, if known."""
     read = sum(
         n or 0 for n in (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     )
@@ -278,7 +278,7 @@ _SHORT, _FULL = 300, 20_000
 def print_sheet(
     trace: Trace, turn: Turn, dispatch: Dispatch, out: IO[str], *, full: bool = False
 ) -> None:
-    """Print who handed what to whom, what became of it, and what the caller did then.
+    """Print who handed what to whom, its outcome, and what the caller did then.
 
     What the judge said is not shown, so that it does not sway whoever labels. Without ``full``
     long texts and transcripts are shortened, and say so.

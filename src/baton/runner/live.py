@@ -487,7 +487,7 @@ class Throttle:
         if now >= self._until:
             self._limit = max(1.0, min(self._limit, float(self._in_play)) / 2)
             self.lowest = min(self.lowest, self.limit)
-        # A longer wait is an error of its own case, and does not delay all others.
+        # A longer wait is its own error case, and does not delay all others.
         pause = _PAUSE if seconds is None or seconds > LONGEST_WAIT else seconds
         self._until = max(self._until, now + pause)
 

@@ -198,7 +198,7 @@ def revoke_key(store: Store, project_name: str, name: str, now: float | None = N
 
 
 def cookie_secret(store: Store) -> bytes:
-    """Return what the cookies of the pages are signed with, and make it where there is none."""
+    """Return what the cookies of the pages are signed with, and make it if there is none."""
     query = select(web_secret.c.value).where(web_secret.c.id == 1)
     with store.read() as connection:
         there = connection.execute(query).scalar()
@@ -495,7 +495,7 @@ def _key_of(headers: Mapping[str, str]) -> str | None:
 
 
 def _host_name(host: str) -> str | None:
-    """Return the name in a ``Host`` header without its port; ``None`` where there is none."""
+    """Return the name in a ``Host`` header without its port; ``None`` if there is none."""
     try:
         parts = urlsplit(f"//{host}")
         _ = parts.port  # ValueError where it is not a number

@@ -135,10 +135,10 @@ def _agent(name: str, ran: RowMapping | None, received: Sequence[Edge], sent: in
 def versions(store: Store, project: int, agent: str) -> list[AgentVersion]:
     """Return what an agent was made of, the newest first, as far as records say it.
 
-    A version begins where the stated version, the model, the instructions or the tools differ
-    from those before. Records are looked at where the stated version or the model changed, and at
-    some points between; so a change that was taken back soon may be missed. ``card`` is ``None``
-    where the records of that time are deleted or do not say.
+    A version begins where the stated version, the model, the instructions or the tools differ from
+    those before. Records are examined where the stated version or the model changed, and at some
+    points between; so a change that was taken back soon may be missed. ``card`` is ``None`` if the
+    records of that time are deleted or do not say.
     """
     mine = (run.c.project == project, run.c.agent == agent)
     by_checkpoint = (
@@ -210,7 +210,7 @@ def _spread(
 
 
 def _card(store: Store, project: int, id_: int, agent: str) -> AgentCard | None:
-    """Return what the record of a conversation says of an agent; ``None`` where that is nothing."""
+    """Return what the record of a conversation says of an agent; ``None`` if that is nothing."""
     try:
         card = cards_of(store, project, id_).get(agent)
     except BodyGone:
@@ -230,8 +230,8 @@ def axes(
 ) -> list[AgentAxis]:
     """Return how the scores of an agent went, by evaluator and by checkpoint (version and model).
 
-    Of the newest 20,000 conversations it took part in since then, in the last 90 days where
-    nothing else is said. A step begins at ``at`` (UTC); steps without a verdict are left out.
+    Of the newest 20,000 conversations it took part in since then, in the last 90 days where nothing
+    else is said. A step starts at ``at`` (UTC); steps without a verdict are left out.
     """
     step = HOURS[interval] * _HOUR
     current = time.time() if now is None else now

@@ -1,4 +1,4 @@
-"""Work in a process of its own: agents may crash, hang or keep memory, and the worker goes on."""
+"""Work in its own process: agents may crash, hang or keep memory, and the worker continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANSWER = "answer.json"
 
 
 class Apart:
-    """A process that works in a folder of its own, and leaves its answer there.
+    """A process that works in its own folder, and leaves its answer there.
 
     Args:
         work: a function of a module; it is given the task, and returns the answer.
@@ -48,7 +48,7 @@ class Apart:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is not there any more."""
+        """Whether the process has ended."""
         return self._process.exitcode is not None
 
     @property
@@ -90,7 +90,7 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
     try:
         answer = work(task)
     except BatonError as error:
-        # Files are named as their sender knows them; where they lie here is nobody's business.
+        # Files are named as their sender knows them; where they are here is nobody's business.
         said = re.sub(rf"{re.escape(str(folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error))
         answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
     except BodyGone as error:

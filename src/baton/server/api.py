@@ -110,7 +110,7 @@ class ApiState(NamedTuple):
     """What the API shows.
 
     ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
-    process received, by what they brought and what became of them (``traces``, ``refused 413``).
+    process received, by what they brought and the outcome of them (``traces``, ``refused 413``).
     ``live_settings`` are those of the server, as they are now. ``guards`` count for programs.
     """
 
@@ -1120,7 +1120,7 @@ def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filt
     """Take the parameters of a request apart: those of the endpoint, and a filter.
 
     Raises:
-        InputError: unknown ones, with the nearest names; all of them.
+        InputError: unknown ones, with similar names; all of them.
     """
     own = {field.name: field for field in msgspec.structs.fields(endpoint.params)}
     plain: dict[str, str] = {}
@@ -1188,7 +1188,7 @@ def _health(_: Call) -> Any:
 
 
 def _ready(call: Call) -> Any:
-    """Read from both parts of the store; ``Unavailable`` where one is not there."""
+    """Read from both parts of the store; ``Unavailable`` where one does not exist."""
     call.state.store.projects()
     waiting, oldest = Inbox(call.state.store).depth()
     age = None if oldest is None else max(0.0, time.time() - oldest)

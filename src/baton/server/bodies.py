@@ -51,7 +51,7 @@ class Bodies(Protocol):
         """Keep bodies, committed when this returns; places are in their order."""
 
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
-        """Return bodies by place, unpacked as they are looked at; what was deleted is left out."""
+        """Return bodies by place, unpacked as they are examined; what was deleted is left out."""
 
     def remove(self, places: Iterable[Place]) -> None:
         """Delete bodies that nothing names any more; their room is used again."""
@@ -97,7 +97,7 @@ class _Codec(threading.local):
 
 
 class _Unpacked(Mapping[Place, bytes]):
-    """Bodies that are unpacked as they are looked at: a long conversation has 60 MB of them."""
+    """Bodies that are unpacked as they are examined: a long conversation has 60 MB of them."""
 
     def __init__(self, packed: Mapping[Place, bytes], codec: _Codec) -> None:
         self._packed = packed

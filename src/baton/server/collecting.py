@@ -45,7 +45,7 @@ def collect_stored(
     since: float | None = None,
     issue: str | None = None,
 ) -> FromStore:
-    """Choose dispatches of the newest conversations, as :func:`baton.session.collect.collect` does.
+    """Choose dispatches of the newest conversations, like :func:`baton.session.collect.collect`.
 
     Args:
         store: where they are.
@@ -75,7 +75,7 @@ def collect_stored(
         one = one_issue(store, project, issue).issue
         members = {each.number for each in one.members if each.number is not None}
         near = dispatch.c.to_agent == (one.receiver or "")
-        # What the sender does wrong concerns all that it hands on.
+        # What the sender does wrong concerns all that it passes on.
         if one.sender is not None and one.category != "working":
             near |= dispatch.c.from_agent == one.sender
         beside = select(dispatch.c.conversation).where(dispatch.c.project == project, near)

@@ -50,7 +50,7 @@ class _Part(NamedTuple):
 
 
 def cleaner_of(settings: Settings) -> Cleaner | None:
-    """Return what changes bodies by these settings; ``None`` where they stay as they came."""
+    """Return what changes bodies by these settings; ``None`` if they stay as they came."""
     redaction = settings.body_redaction
     if settings.content == "keep" and not redaction.is_on:
         return None
@@ -116,7 +116,7 @@ class _Cleaning:
             return kept  # somebody else wrote attributes of these names
 
     def _value(self, key: str, value: Any) -> Any:
-        """Return what stays of a value; ``None`` where nothing does."""
+        """Return what stays of a value; ``None`` if nothing does."""
         if value is None or isinstance(value, bool | int | float):
             return value
         name = snake(key)

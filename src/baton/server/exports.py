@@ -38,7 +38,7 @@ _PAGE_BYTES = 8 << 20
 _PAGE_ROWS = 5000
 """Runs and dispatches after which a page of rows ends."""
 _MOST_BYTES = 256 << 20
-"""Bytes of spans of one conversation that are put together; beyond, its record stands for them."""
+"""Bytes of spans of one conversation that are combined; beyond, its record stands for them."""
 
 
 def records(
@@ -165,7 +165,7 @@ def _record(store: Store, project: int, row: RowMapping) -> tuple[Trace, int]:
 
     Raises:
         BodyGone: retention deleted it.
-        KeyError: it is not there any more.
+        KeyError: it no longer exists.
     """
     try:
         body = get_one(store.bodies, Place(row["day"], row["place"]))
@@ -176,7 +176,7 @@ def _record(store: Store, project: int, row: RowMapping) -> tuple[Trace, int]:
 
 
 def _received(store: Store, project: int, row: RowMapping) -> tuple[list[Span], list[Event]] | None:
-    """Return the spans and log records of a conversation; ``None`` where they are not all there."""
+    """Return the spans and log records of a conversation; ``None`` if they are not all there."""
     with store.read() as connection:
         own = select(conversation_trace.c.trace_id).where(
             conversation_trace.c.project == project, conversation_trace.c.conversation == row["id"]

@@ -1,6 +1,6 @@
 """The state of guards: what trees of programs have had, counted for all of them at once.
 
-Each project has a file of its own in the folder of the server, the same that guards have without a
+Each project has its own file in the folder of the server, the same that guards have without a
 server. Programs send what counts, and decide themselves.
 """
 

@@ -183,7 +183,7 @@ class Inbox:
         """
         found: list[Waiting] = []
         size, last = 0, 0
-        # What another worker has begun is not locked either, as that one is about to take it.
+        # What another worker has started is not locked either, as that one is about to take it.
         which = () if suspects else ((inbox.c.begun == 0) | inbox.c.id.in_(mine),)
         page_size = min(_PAGE, limit_bytes)
         while size < limit_bytes:
@@ -226,18 +226,18 @@ class Inbox:
         return [Item(*row[:5], _CODEC.unpack(row[5]), *row[6:]) for row in rows]
 
     def begin(self, connection: Connection, id_: int) -> None:
-        """Note that a body is read alone, until it is done."""
+        """Record that a body is read alone, until it is done."""
         change = update(inbox).where(inbox.c.id == id_).values(begun=inbox.c.begun + 1)
         connection.execute(change, execution_options=EVERY_PROJECT)
 
     def done(self, connection: Connection, ids: Iterable[int]) -> None:
-        """Note that bodies were read."""
+        """Record that bodies were read."""
         read = {"state": "done", "begun": 0, "error": None, "reader": __version__}
         for some in _slices(ids):
             self._update(connection, inbox.c.id.in_(some), **read)
 
     def fail(self, connection: Connection, id_: int, error: str, reader: str = __version__) -> None:
-        """Note that a body cannot be read, and why; it stays, for ``reread``."""
+        """Record that a body cannot be read, and why; it stays, for ``reread``."""
         self._update(
             connection,
             inbox.c.id == id_,
@@ -320,7 +320,7 @@ class Inbox:
 
 
 _PAGE = 32
-"""Rows that are looked at, and locked, at a time."""
+"""Rows that are examined, and locked, at a time."""
 _IDS = 500
 """Ids in a statement; SQLite has a limit of variables."""
 _FREE_PAGES = 10_000

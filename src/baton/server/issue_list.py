@@ -228,7 +228,7 @@ _LOOKED_AT = 5_000
 def _samples(
     connection: Connection, project: int, rows: Sequence[Mapping[str, Any]], edges: _Edges
 ) -> dict[int, _Sample]:
-    """Return what was scored of issues' edges, where that is not all of it."""
+    """Return what was scored of issues' edges, if that is not all of it."""
     names = {row["id"]: msgspec.json.decode(row["evaluators"], type=list[str]) for row in rows}
     query = select(
         rollup_day.c.from_agent,
@@ -262,7 +262,7 @@ def _in_sample(
     """Return how many rules found an issue, and which share of its failures is in their samples.
 
     What is beyond a sample was scored as another rule failed there: it would make rates too high.
-    ``None`` where none of its failures is kept, or where its scores are of no dispatch.
+    ``None`` if none of its failures is kept, or where its scores are of no dispatch.
     """
     which = (
         (score.c.project == issue_member.c.project)
@@ -481,7 +481,7 @@ class StateChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A state that somebody gives to an issue.
 
     ``version`` goes with ``fixed``: that of the agent in which it is fixed. ``note`` says why, and
-    ``by`` who says so, where it is not who has the key.
+    ``by`` who says so, if it is not who has the key.
     """
 
     state: Literal["new", "open", "muted", "fixed"]

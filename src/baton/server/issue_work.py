@@ -48,9 +48,9 @@ from .trials import BUDGET, judge_within
 
 LOG = logging.getLogger("baton.server")
 _TWINS = 300
-"""Passing conversations of the same receiver in which the same input is looked for."""
+"""Passing conversations of the same receiver in which the same input is searched for."""
 _LOOKED_THROUGH, _EARLIER = 500, 20
-"""Other issues that are looked at, and that an investigation may read of: the newest ones."""
+"""Other issues that are examined, and that an investigation may read of: the newest ones."""
 _LEASE = 600.0
 _ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
 
@@ -329,7 +329,7 @@ def follow_cases(store: Store, now: float) -> int:
     """Let issues follow what their cases came to in evaluations; returns how many changed.
 
     Raises:
-        Unavailable: the store is not there now.
+        Unavailable: the store does not exist now.
     """
     with store.read() as connection:
         query = (
@@ -358,7 +358,7 @@ def follow_cases(store: Store, now: float) -> int:
 
 
 def _runs(store: Store, project: int, since: float) -> list[Run]:
-    """Return what evaluations of this server that began later came to, by case."""
+    """Return what evaluations of this server that started later came to, by case."""
     query = select(job.c.folder, job.c.ended).where(
         job.c.project == project,
         job.c.folder.is_not(None),

@@ -63,9 +63,9 @@ from .store import Store
 
 LOG = logging.getLogger("baton.server")
 _AT_ONCE = 200
-"""Conversations that are looked at together: half a second, so that a stop is prompt."""
+"""Conversations that are examined together: half a second, so that a stop is prompt."""
 _EXAMPLES = 30
-"""Texts of a group that a new one is held against."""
+"""Texts of a group that a new one is compared with."""
 _NIGHTLY = 86_400.0
 DAY = 86_400
 
@@ -80,10 +80,10 @@ class _Found(NamedTuple):
 
 
 def index_issues(store: Store, now: float) -> int:
-    """Let issues follow the conversations that changed; returns how many were looked at.
+    """Let issues follow the conversations that changed; returns how many were examined.
 
     Raises:
-        Unavailable: the store is not there now; nothing is lost.
+        Unavailable: the store does not exist now; nothing is lost.
     """
     query = select(issue_due).order_by(issue_due.c.project, issue_due.c.conversation)
     with store.read() as connection:
@@ -438,7 +438,7 @@ class Changes:
         ]
 
     def event(self, id_: int, kind: str, **details: Any) -> None:
-        """Note what became of an issue."""
+        """Record the outcome of an issue."""
         row = {"project": self._project, "issue": id_, "at": self._now, "kind": kind,
                "details": msgspec.json.encode(details).decode()}  # fmt: skip
         self._events.append(row)
@@ -616,7 +616,7 @@ def _is_back(row: Row, member: Row) -> bool:
 
 
 def ask_for_regrouping(store: Store, project: int) -> None:
-    """Have the texts of a project grouped anew, as it is done each night."""
+    """Have the texts of a project grouped again, as it is done each night."""
     with store.write() as connection:
         mine = issue_regroup.c.project == project
         change = update(issue_regroup).where(mine).values(asked=True)
@@ -630,12 +630,12 @@ EmbedOf = Callable[[int, Sequence[str]], Sequence[Sequence[float]]]
 
 
 def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
-    """Group the texts of a project anew whose turn it is; tells whether there was one.
+    """Group the texts of a project again whose turn it is; tells whether there was one.
 
     Without scikit-learn nothing is grouped.
 
     Raises:
-        Unavailable: the store is not there now.
+        Unavailable: the store does not exist now.
     """
     if not is_installed("sklearn"):
         return False
@@ -661,11 +661,11 @@ def regroup(store: Store, project: int, now: float, embed: Embed | None = None) 
 
     Where only an evaluator says so, each group is an issue; groups that there were keep their
     names. Of proven faults, the groups are noted. With ``embed``, vectors of texts are compared in
-    the place of their words, as long as there are any.
+    place of their words, as long as there are any.
 
     Raises:
         InputError: scikit-learn is not installed.
-        Unavailable: the store is not there now.
+        Unavailable: the store does not exist now.
     """
     query = select(issue.c.signature, func.max(issue.c.proven).label("proven"))
     if store.is_postgresql:
@@ -674,7 +674,7 @@ def regroup(store: Store, project: int, now: float, embed: Embed | None = None) 
     with store.read() as connection:
         enough = query.having(func.sum(issue.c.count) >= LEAST).order_by(issue.c.signature)
         signatures = connection.execute(enough).all()
-    # Groups of vectors would fall apart by words: where there are no vectors, they stay.
+    # Groups of vectors would fall apart by words: if there are no vectors, they stay.
     hold = False
     for key, proven in signatures:
         try:

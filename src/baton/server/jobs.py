@@ -150,7 +150,7 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
         files += [self.criteria] if self.criteria is not None else []
         for file in files:
             file_name(file.name)
-        # They lie in one folder: the cases of one would take the place of the other's.
+        # They are in one folder: the cases of one would take the place of the other's.
         for name, count in Counter(file.name for file in self.dataset).items():
             if count > 1:
                 message = f"{count} files are called `{name}`: give each a name of its own"
@@ -274,7 +274,7 @@ def add_folder(store: Store, project: int, folder: Path, by: str) -> int:
     """List a folder that was made elsewhere among the evaluations of a project; return its number.
 
     Raises:
-        InputError: it is no evaluation folder.
+        InputError: it is not an evaluation folder.
     """
     progress = progress_of(folder)
     row = {
@@ -301,7 +301,7 @@ def _read(body: bytes) -> EvaluationRequest:
 
 
 def job_of(store: Store, project: int, number: int) -> EvaluationJob:
-    """Return an evaluation that was asked for; raises KeyError where there is none."""
+    """Return an evaluation that was asked for; raises KeyError if there is none."""
     query = select(job).where(job.c.project == project, job.c.id == number)
     with store.read() as connection:
         row = connection.execute(query).mappings().one_or_none()
@@ -347,7 +347,7 @@ def _progress(row: Mapping[Any, Any]) -> Progress | None:
         return None
     try:
         return progress_of(Path(row["folder"]))
-    except InputError:  # removed by hand, or about to be made anew
+    except InputError:  # removed by hand, or about to be made again
         return None
 
 
@@ -405,7 +405,7 @@ def folder_of(store: Store, project: int, number: int, *, ended: bool = False) -
 
 
 class Jobs:
-    """Runs what was asked for, one after the other, each in a process of its own.
+    """Runs what was asked for, one after the other, each in its own process.
 
     An agent may crash, hang or keep memory: the worker is not to suffer from it.
     """
@@ -417,10 +417,10 @@ class Jobs:
         self._is_taken_up = store.is_postgresql
 
     def work(self, now: float) -> bool:
-        """Begin the next one, or look whether the one that runs has ended.
+        """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store is not there now.
+            Unavailable: the store does not exist now.
         """
         if not self._is_taken_up:
             self._take_up()
@@ -444,7 +444,7 @@ class Jobs:
         one.apart.stop(now)
 
     def stop(self) -> None:
-        """End what runs; it begins again with the next start."""
+        """End what runs; it is restarted with the next start."""
         if self._running is None:
             return
         self._running.apart.end()
@@ -452,7 +452,7 @@ class Jobs:
         self._running = None
 
     def _take_up(self) -> None:
-        """Let what a process that was killed had begun begin again."""
+        """Restart the work of a killed process."""
         with self._store.write() as connection:
             begun = update(job).where(job.c.state == "running").values(state="waiting")
             connection.execute(begun, execution_options=EVERY_PROJECT)
@@ -586,7 +586,7 @@ def _played(
     """Have an agent play cases, as `baton eval` does with a config or with an agent by itself."""
     agent = settings.agents[str(request.agent)]
     options: EvaluateOptions = {"repeat": request.repeat}
-    # A config has a judge of its own, or none, as for `baton eval`.
+    # A config has its own judge, or none, as for `baton eval`.
     is_own = request.judge is None and is_configured(agent)
     judge = None if is_own else judge_named(settings, request.judge)
     given = {
@@ -676,7 +676,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(folder: Path) -> Progress:
-    """Return how far the evaluation of a folder is; raises InputError where there is none."""
+    """Return how far the evaluation of a folder is; raises InputError if there is none."""
     try:
         marks = [(folder / name).stat() for name in (HEADER, INDEX)]
     except OSError:

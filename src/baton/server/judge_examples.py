@@ -35,11 +35,11 @@ from .schema import conversation, issue_member, issue_progress, label, score
 from .store import Store
 
 _READ = 2_000
-"""Labels of a rubric that are looked at, the newest."""
+"""Labels of a rubric that are examined, the newest."""
 _MOST = 300
 """Things that become examples, the newest: reading their records takes about a second."""
 _FRESH = 600.0
-"""Seconds after which examples are made anew though no label came: retention may have deleted
+"""Seconds after which examples are made again though no label came: retention may have deleted
 conversations since."""
 
 
@@ -106,7 +106,7 @@ def _items(
     now: float,
     read: Callable[[Store, int, int], Trace],
 ) -> list[LabelledExample]:
-    """Return the examples of a rubric in a project, made anew where there are other labels."""
+    """Return the examples of a rubric in a project, made again where there are other labels."""
     rubrics = [*names_of(evaluator.shape), evaluator.name]
     with store.read() as connection:
         stamp = _stamp(connection, project, rubrics)

@@ -70,7 +70,7 @@ class _Item(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What came of one conversation: rows to keep, and why some are missing, if they are."""
+    """The result of one conversation: rows to keep, and why some are missing, if they are."""
 
     rows: list[Row]
     delayed: str | None = None
@@ -95,13 +95,13 @@ def judge_waiting(
     cache: Path | None = None,
     connect: Connect = LlmClient,
 ) -> int:
-    """Ask judges what waits for them and is due; returns how many conversations were looked at.
+    """Ask judges what waits for them and is due; returns how many conversations were examined.
 
     ``cache`` keeps verdicts, so that nothing is asked twice. A conversation of which there is a
     newer version is no longer asked about.
 
     Raises:
-        Unavailable: the store is not there now; what was asked is asked again later.
+        Unavailable: the store does not exist now; what was asked is asked again later.
     """
     items = _take(store, now)
     by_rule: dict[tuple[int, str], list[_Item]] = defaultdict(list)
@@ -187,7 +187,7 @@ def _finish(store: Store, item: _Item, state: str, due: float, error: str | None
 
 
 def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | None:
-    """Read what is known of a conversation; ``None`` where nothing is to do any more."""
+    """Read what is known of a conversation; ``None`` if nothing is left to do."""
     of = (item.project, item.conversation)
     with store.read() as connection:
         row = connection.execute(
@@ -461,7 +461,7 @@ def spend(store: Store, project: int, name: str, budget: Budget, cost: float, no
     try:
         with store.write() as connection:
             connection.execute(insert(spending).values(**key, cost_usd=cost))
-    except IntegrityError:  # another worker began the period meanwhile
+    except IntegrityError:  # another worker started the period meanwhile
         with store.write() as connection:
             connection.execute(add)
 

@@ -32,7 +32,7 @@ _VERDICTS = "verdicts.sqlite"
 
 
 class Live:
-    """The rules of a server at work; made anew when settings change."""
+    """The rules of a server at work; made again when settings change."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         """Read the rules.

@@ -46,8 +46,8 @@ class TooLarge(ValueError):  # noqa: N818 - says what is wrong
 class Export(NamedTuple):
     """What of a body is kept: ``records`` are its spans or log records.
 
-    ``rejected`` counts those that are not kept, and ``reason`` says why. ``body`` is empty where
-    there is nothing to keep.
+    ``rejected`` counts those that are not kept, and ``reason`` says why. ``body`` is empty if there
+    is nothing to keep.
     """
 
     body: bytes
@@ -222,7 +222,7 @@ def _read_protobuf(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) 
 def _without_broken(kind: Kind, body: bytes, reasons: _Reasons) -> bytes:
     """Leave out records that cannot be decoded, such as those with text that is not UTF-8.
 
-    One of them is no reason to lose the others of its request.
+    One of them is not a reason to lose the others of its request.
 
     Raises:
         NotOtlp: what is around the records is broken.
@@ -296,7 +296,7 @@ def varint(number: int) -> bytes:
 
 
 class _Camel(msgspec.Struct, rename="camel", gc=False):
-    """The parts of OTLP JSON that are looked at; the parser passes over the others."""
+    """The parts of OTLP JSON that are examined; the parser passes over the others."""
 
 
 class _Ids(_Camel):
@@ -336,7 +336,7 @@ def _read_json(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) -> E
         try:
             traces = _TRACES.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # it is looked at again below, to tell what is wrong
+            pass  # it is examined again below, to tell what is wrong
         else:
             spans = [s for g in traces.resource_spans for c in g.scope_spans for s in c.spans]
             if len(spans) <= most and all(span.trace_id and span.span_id for span in spans):

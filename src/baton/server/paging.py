@@ -56,12 +56,12 @@ def cursor_of(rows: Sequence[RowMapping], limit: int) -> str | None:
 
 
 def cursor_after(after: Sequence[Any]) -> str:
-    """Return the cursor that goes on after a row."""
+    """Return the cursor that continues after a row."""
     return base64.urlsafe_b64encode(msgspec.json.encode(after)).decode().rstrip("=")
 
 
 def read_cursor(cursor: str | None, shape: Any) -> list[Any] | None:
-    """Return the row that a cursor goes on after.
+    """Return the row that a cursor continues after.
 
     Raises:
         InputError: it is not one of such a list.

@@ -87,7 +87,7 @@ def application(
 ) -> Starlette:
     """Put together what a process answers: receiving, the API and pages, or both.
 
-    ``owner_right`` is of who asks without a key, where none is needed.
+    ``owner_right`` is of who asks without a key, if none is needed.
     """
     store.patience = _PATIENCE
     access = Access(store, settings.now.access, owner_right)
@@ -160,7 +160,7 @@ def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None 
 
     Raises:
         InputError: an address or a store that cannot be used, with what to do.
-        Unavailable: the database is not there.
+        Unavailable: the database does not exist.
     """
     now = settings.now
     if role in ("all", "work") and (problems := lacking(now.live_rules)):
@@ -258,7 +258,7 @@ async def _answer(
 
     grpc_port, stop_grpc = 0, None
     if app.state.receiver is not None and settings.grpc and find_spec("grpc") is not None:
-        from .grpc import start  # an extra of its own
+        from .grpc import start  # its own extra
 
         try:
             grpc_port, stop_grpc = await start(
@@ -374,7 +374,7 @@ class _Worker:
 
 
 def _work(pipe: RawIOBase) -> None:
-    """Read what arrives, in a process of its own, until the pipe is closed."""
+    """Read what arrives, in its own process, until the pipe is closed."""
     # Ctrl-C reaches every process of a terminal; the other one decides when this ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()

@@ -1,7 +1,7 @@
 """Fixes of issues that are proven by playing them, or searched for, as somebody asked a server to.
 
-Both play an agent of `server.yaml`, as an evaluation does: in a process of its own, one after the
-other. The texts of the agent are read there, never in the worker.
+Both play an agent of `server.yaml`, as an evaluation does: in its own process, one after the other.
+The texts of the agent are read there, never in the worker.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST = 3600.0
 _MOST_OF_SEARCH = 4 * _MOST
 """Seconds that a search may take: 20 texts on some 40 cases each, at 15 seconds a play."""
 _BESIDE = 500
-"""Passing conversations in which neighbours are looked for, the newest."""
+"""Passing conversations in which neighbours are searched for, the newest."""
 
 
 class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
-    """Say why the fix of an issue cannot be proven here; ``None`` where it can be tried."""
+    """Say why the fix of an issue cannot be proven here; ``None`` if it can be tried."""
     fix = fix_of(record)
     if fix is None:
         investigated = record.investigation is not None
@@ -67,7 +67,7 @@ def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
 
 
 def cannot_improve(record: IssueRecord, settings: Settings) -> str | None:
-    """Say why no fix of an issue can be searched for here; ``None`` where it can be tried."""
+    """Say why no fix of an issue can be searched for here; ``None`` if it can be tried."""
     if usual_judge(settings) is None:
         return "a model proposes fixes: name one in `judges:` of server.yaml"
     if not settings.agents:
@@ -142,7 +142,7 @@ class _Running(NamedTuple):
 
 
 class Proofs:
-    """Plays the fixes that are to be proven, one after the other, each in a process of its own."""
+    """Plays the fixes that are to be proven, one after the other, each in its own process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -150,10 +150,10 @@ class Proofs:
         self._running: _Running | None = None
 
     def work(self, now: float) -> bool:
-        """Begin the next one, or look whether the one that runs has ended.
+        """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store is not there now.
+            Unavailable: the store does not exist now.
         """
         one = self._running
         if one is None:
@@ -174,7 +174,7 @@ class Proofs:
         return False
 
     def stop(self) -> None:
-        """End what runs; it begins again with the next start."""
+        """End what runs; it is restarted with the next start."""
         if self._running is not None:
             self._running.apart.end()
             self._set(self._running, state="waiting")
@@ -232,7 +232,7 @@ class _Task(msgspec.Struct):
 
 
 def _proved(task: _Task) -> dict[str, Any]:
-    """Play a fix, and keep what came of it with the issue."""
+    """Play a fix, and keep its result with the issue."""
     settings = task.settings
     store = open_store(settings.store)
     try:
@@ -245,7 +245,7 @@ def _proved(task: _Task) -> dict[str, Any]:
         def traced() -> Iterator[tuple[CaseResult, Trace]]:
             return _traced(store, task.project, record.issue)
 
-        # A config has a judge of its own, or none, as for `baton eval`.
+        # A config has its own judge, or none, as for `baton eval`.
         judged: ScoreOptions = {} if is_configured(agent) else {"judge": judge_named(settings)}
         played = prove_kept(record.issue, fix, traced, agent, **judged)
         if fix_of(one_issue(store, task.project, task.key, members=0)) != fix:
@@ -258,7 +258,7 @@ def _proved(task: _Task) -> dict[str, Any]:
 
 
 def _improved(task: _Task) -> dict[str, Any]:
-    """Search for a fix, and keep it with the issue where it is proven."""
+    """Search for a fix, and keep it with the issue if it is proven."""
     settings = task.settings
     store = open_store(settings.store)
     try:

@@ -1,7 +1,7 @@
 """Conversations, dispatches and scores of a store, by filter and cursor.
 
-Lists are in the order of time, the newest first, and go on after a cursor: what arrives meanwhile
-moves nothing. A filter is that of rules and of ``--filter`` (:mod:`baton.model.filter`).
+Lists are in the order of time, the newest first, and continue after a cursor: what arrives
+meanwhile moves nothing. A filter is that of rules and of ``--filter`` (:mod:`baton.model.filter`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _STARS = 8
 _NAMES = 10_000
 """Different names that a glob is compared with."""
 _SEARCH_SECONDS = 1.0
-"""Seconds that a search for a text may take; the next page goes on where it stopped."""
+"""Seconds that a search for a text may take; the next page continues where it stopped."""
 _BATCH = 200
 """Records that a search reads at once."""
 
@@ -228,7 +228,7 @@ class Condition:
             self.all.append(exists(there))
 
     def of(self, column: ColumnElement[Any], term: Term, fields: Fields) -> ColumnElement[bool]:
-        """Return a term about a column; what is not known meets none."""
+        """Return a term about a column; what is unknown meets none."""
         field = fields[term.field]
         if term.bounds:
             return or_(
@@ -345,7 +345,7 @@ def conversations(
     """Return conversations, the newest first, that meet a filter over ``CONVERSATION_FIELDS``.
 
     ``text`` is searched for in what users, agents and tools said, in capitals or not. A search
-    takes a second or so; the next page goes on where it stopped.
+    takes a second or so; the next page continues where it stopped.
 
     Raises:
         InputError: the cursor is not of a list of conversations.
@@ -488,7 +488,7 @@ def _told(sums: Mapping[str, Any], *, more: bool = False) -> ConversationSums:
 
 
 def previews(store: Store, project: int, ids: Collection[int]) -> dict[int, str]:
-    """Return the first words of some conversations, by their numbers, where there are any."""
+    """Return the first words of some conversations, by their numbers, if there are any."""
     query = select(conversation.c.id, conversation.c.preview).where(
         conversation.c.project == project, conversation.c.id.in_(ids)
     )
@@ -497,7 +497,7 @@ def previews(store: Store, project: int, ids: Collection[int]) -> dict[int, str]
 
 
 def newest_conversation(store: Store, project: int) -> int:
-    """Return the highest number of a conversation, 0 where there is none."""
+    """Return the highest number of a conversation, 0 if there is none."""
     query = select(conversation.c.id).where(conversation.c.project == project)
     with store.read() as connection:
         return connection.execute(query.order_by(conversation.c.id.desc()).limit(1)).scalar() or 0
@@ -548,7 +548,7 @@ def values_of(store: Store, project: int, field: str, *, most: int = 500) -> lis
 def conversation_rows(
     store: Store, project: int, chosen: Filter, *, limit: int, cursor: str | None = None
 ) -> list[RowMapping]:
-    """Return rows of conversations, the newest first; :func:`after_row` goes on after one.
+    """Return rows of conversations, the newest first; :func:`after_row` continues after one.
 
     Raises:
         InputError: the cursor is not of a list of conversations.
@@ -560,7 +560,7 @@ def conversation_rows(
 
 
 def after_row(row: RowMapping) -> str:
-    """Return the cursor that goes on after a row of conversations."""
+    """Return the cursor that continues after a row of conversations."""
     return cursor_after([row["order_0"], row["order_1"]])
 
 
@@ -604,7 +604,7 @@ def _conversations(
 class Stored(NamedTuple):
     """A conversation whose record is read when it is needed.
 
-    ``key`` is another one when there is more of it, or its body was written anew. ``deleted`` says
+    ``key`` is another one when there is more of it, or its body was written again. ``deleted`` says
     why there is no record.
     """
 
@@ -615,12 +615,12 @@ class Stored(NamedTuple):
     deleted: str | None
 
     def record(self) -> Trace | None:
-        """Read the record; ``None`` where retention deleted it."""
+        """Read the record; ``None`` if retention deleted it."""
         return decode(self.packed[self.place]) if self.deleted is None else None
 
 
 def stored_conversation(store: Store, project: int, id_: int) -> Stored | None:
-    """Return a conversation without reading its record; ``None`` where there is no such number."""
+    """Return a conversation without reading its record; ``None`` if there is no such number."""
     query = select(conversation).where(conversation.c.project == project, conversation.c.id == id_)
     before: Place | None = None
     while True:
@@ -639,7 +639,7 @@ def stored_conversation(store: Store, project: int, id_: int) -> Stored | None:
 
 
 def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord | None:
-    """Return a conversation with its record; ``None`` where there is none of this number."""
+    """Return a conversation with its record; ``None`` if there is none of this number."""
     there = stored_conversation(store, project, id_)
     if there is None:
         return None
@@ -667,10 +667,10 @@ def dispatches(
 def dispatch_keys(
     store: Store, project: int, chosen: Filter, *, limit: int, after: Sequence[Any] | None = None
 ) -> tuple[list[tuple[int, str]], Sequence[Any] | None]:
-    """Return only which dispatches meet a filter, the newest first, and where to go on.
+    """Return only which dispatches meet a filter, the newest first, and where to continue.
 
     Each is the number of a conversation and the id of a dispatch: what is walked through to find
-    few of many. Where it goes on is ``None`` after the last ones.
+    few of many. Where it continues is ``None`` after the last ones.
     """
     query = select().where(dispatch.c.project == project)  # what they are ordered by is all
     with store.read() as connection:

@@ -83,7 +83,7 @@ class Refused(Exception):  # noqa: N818 - says what happened
 
 
 class Taken(NamedTuple):
-    """What became of an export: accepted (and stored), and rejected, with the reason."""
+    """The outcome of an export: accepted (and stored), and rejected, with the reason."""
 
     accepted: int
     rejected: int
@@ -93,7 +93,7 @@ class Taken(NamedTuple):
 class Receiver:
     """Takes what arrives, by whatever protocol, and puts it into the inbox.
 
-    ``counts`` are for the page of metrics: requests by signal and outcome, records by what became
+    ``counts`` are for the page of metrics: requests by signal and outcome, records by the outcome
     of them.
     """
 

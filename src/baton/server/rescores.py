@@ -1,6 +1,6 @@
 """Rescores that are asked for: over the API, where a worker does them, or by the command line.
 
-One is done at a time in a store. What was interrupted goes on where it was, as soon as somebody
+One is done at a time in a store. What was interrupted continues where it was, as soon as somebody
 does it again: the server by itself, or the command when it is given once more.
 """
 
@@ -42,7 +42,7 @@ _NICE = 15
 def ask(
     store: Store, project: int, by: str | None, request: RescoreRequest, settings: Settings
 ) -> Rescore:
-    """Note that a rescore is asked for; ``by`` is ``None`` where it is done by who asks.
+    """Record that a rescore is asked for; ``by`` is ``None`` if it is done by who asks.
 
     Raises:
         InputError: there is no such rule, or the filter is wrong.
@@ -74,7 +74,7 @@ def read_request(body: bytes) -> RescoreRequest:
 
 
 def rescore_of(store: Store, project: int, number: int) -> Rescore:
-    """Return a rescore; raises KeyError where there is none of this number."""
+    """Return a rescore; raises KeyError if there is none of this number."""
     for one in rescores_of(store, project, number=number):
         return one
     raise KeyError(number)
@@ -193,11 +193,11 @@ def rescore_here(
     backend: Mapping[str, Any],
     tell: Callable[[Counts], None],
 ) -> Rescore:
-    """Rescore now, in this process; what was asked for before and was stopped goes on.
+    """Rescore now, in this process; what was asked for before and was stopped continues.
 
     Raises:
         InputError: there is no such rule, the filter is wrong, or another rescore is under way.
-        Unavailable: the store is away for a long time; it goes on when this is called again.
+        Unavailable: the store is away for a long time; it continues when this is called again.
     """
     with alone(store, settings) as is_alone:
         if not is_alone:
@@ -243,7 +243,7 @@ class _Running(NamedTuple):
 
 
 class Rescores:
-    """Does what the API was asked for, one after the other, in a process of its own."""
+    """Does what the API was asked for, one after the other, in its own process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -251,10 +251,10 @@ class Rescores:
         self._running: _Running | None = None
 
     def work(self, now: float) -> bool:
-        """Begin the next one, or look whether the one that runs has ended.
+        """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store is not there now.
+            Unavailable: the store does not exist now.
         """
         one = self._running
         if one is not None:
@@ -293,7 +293,7 @@ class Rescores:
         return False
 
     def stop(self) -> None:
-        """End what runs; it goes on with the next start."""
+        """End what runs; it continues with the next start."""
         one, self._running = self._running, None
         if one is None:
             return
@@ -306,7 +306,7 @@ class Rescores:
 
 
 def _rescore(task: _Task) -> dict[str, Any]:
-    """Do a rescore; this runs in a process of its own."""
+    """Do a rescore; this runs in its own process."""
     stand_back()
     store = open_store(task.settings.store)
     try:

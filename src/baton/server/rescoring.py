@@ -1,8 +1,8 @@
 """Rescores: a rule is applied to conversations that are stored already.
 
 Conversations are read here, the newest first, scored by the workers of a backend
-(:mod:`baton.runner.backends`) with the function that scores what arrives, and written here: some
-of them in a transaction, with the place to go on from. What needs a judge goes into its queue.
+(:mod:`baton.runner.backends`) with the function that scores what arrives, and written here: some of
+them in a transaction, with the place to continue from. What needs a judge goes into its queue.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _UNDIGESTED = 60
 class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which rule is applied, and to which conversations: by default to all.
 
-    ``since`` and ``until`` are dates or times (RFC 3339) between which they began, ``filter`` is
+    ``since`` and ``until`` are dates or times (RFC 3339) between which they started, ``filter`` is
     one over conversations, as lists have it.
     """
 
@@ -98,12 +98,12 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """What came of conversations, so far.
+    """The result of conversations, so far.
 
-    ``conversations`` were looked at; ``asked`` are those of which judges are asked something. Left
+    ``conversations`` were examined; ``asked`` are those of which judges are asked something. Left
     out are ``deleted`` ones, whose records retention deleted, ``moved`` ones, which a late span
-    changed meanwhile and which are scored as they arrive, ``untold`` ones of which is not known
-    which rules their program named, and ``failed`` ones, which could not be scored.
+    changed meanwhile and which are scored as they arrive, ``untold`` ones of which is unknown which
+    rules their program named, and ``failed`` ones, which could not be scored.
     """
 
     conversations: int = 0
@@ -160,7 +160,7 @@ class _Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class _Answers(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What came of a batch, in its order; a ``fault`` is of the worker."""
+    """The result of a batch, in its order; a ``fault`` is of the worker."""
 
     answers: list[_Answer] = []
     fault: str | None = None
@@ -208,7 +208,7 @@ def _answer(rule: Rule, sent: _Sent, now: float) -> _Answer:
 
 
 def _read_answers(text: bytes) -> _Answers:
-    """Read what a worker answers; raises InputError where it cannot work."""
+    """Read what a worker answers; raises InputError if it cannot work."""
     answers = msgspec.json.decode(text, type=_Answers)
     if answers.fault is not None:
         raise InputError(f"a worker cannot work: {answers.fault}")
@@ -222,9 +222,9 @@ def run_rescore(
     backend: Mapping[str, Any],
     tell: Callable[[Counts], None] = lambda _: None,
 ) -> Counts:
-    """Do a rescore, or go on where it was interrupted; returns what came of it in all.
+    """Do a rescore, or continue where it was interrupted; returns its result in all.
 
-    A rule that was changed since it was begun makes it begin anew. ``tell`` hears of the progress
+    A rule that was changed since it was begun makes it begin again. ``tell`` hears of the progress
     after each transaction.
 
     Raises:
@@ -412,7 +412,7 @@ class _Run:
     def keep(
         self, batch: _Batch, answers: Sequence[_Answer] | None, lost: str, before: Counts
     ) -> Counts:
-        """Write what came of a batch; all of it or nothing. Returns the counts with it."""
+        """Write the result of a batch; all of it or nothing. Returns the counts with it."""
         counts = msgspec.structs.replace(before)
         for name in counts.__struct_fields__:
             setattr(counts, name, getattr(counts, name) + getattr(batch.counts, name))

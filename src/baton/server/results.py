@@ -34,7 +34,7 @@ def send_results(store: Store, endpoint: str, headers: dict[str, str], now: floa
     Raises:
         NotDelivered: the endpoint did not take them; they are sent again.
         InputError: it wants other headers, or takes no results.
-        Unavailable: the store is not there now.
+        Unavailable: the store does not exist now.
     """
     sent = 0
     sink: Sink | None = None
@@ -101,7 +101,7 @@ def _events(
 
 
 def _trace(connection: Connection, project: int, conversation_id: int) -> str | None:
-    """Return the trace of a conversation; ``None`` where it has several, or none."""
+    """Return the trace of a conversation; ``None`` if it has several, or none."""
     query = select(conversation_trace.c.trace_id).where(
         conversation_trace.c.project == project,
         conversation_trace.c.conversation == conversation_id,

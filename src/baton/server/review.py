@@ -49,7 +49,7 @@ WHYS: tuple[Why, ...] = get_args(Why)
 LEASE = 600.0
 """Seconds for which what somebody took is theirs: long enough to read a long dispatch."""
 _NEWEST = 500
-"""Scores of each evaluator and verdict in which disagreements and close votes are looked for."""
+"""Scores of each evaluator and verdict in which disagreements and close votes are searched for."""
 _PAGE = 500
 _MOST_KEYS = 100_000
 """Dispatches that are looked through for one reason."""
@@ -67,8 +67,8 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which dispatches to review, and by which rubric.
 
     ``why`` are reasons, of which all are meant without one; ``share`` is how much of what nothing
-    else speaks for is sampled; ``people`` is how many label each dispatch. ``by`` is who asks,
-    where it is not who has the key.
+    else speaks for is sampled; ``people`` is how many label each dispatch. ``by`` is who asks, if
+    it is not who has the key.
     """
 
     rubric: str
@@ -244,7 +244,7 @@ class Queue:
             self._known[row.conversation_id, row.id] = row
 
     def mine(self) -> Iterator[Queued]:
-        """Yield what the person took and still has, where it is asked for."""
+        """Yield what the person took and still has, if it is asked for."""
         keys = [
             key
             for key, holds in self._holds.items()

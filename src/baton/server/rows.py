@@ -129,7 +129,7 @@ def write(
 ) -> list[Place]:
     """Write conversations that were read, each with what depends on it.
 
-    ``traces`` are all that were looked at: a conversation of some of them whose id is neither that
+    ``traces`` are all that were examined: a conversation of some of them whose id is neither that
     of a record nor in ``unchanged`` is deleted, and what people said of it goes to the one that has
     its spans now. Returns the places of records that nothing names any more.
     """
@@ -628,7 +628,7 @@ class Traffic:
     """Dispatches that conversations give to the rates of issues, or take out of them.
 
     By edge, version and model; and by five minutes, as an outage hits many agents at once. What
-    returns is no dispatch of its own.
+    returns is not a dispatch of its own.
     """
 
     def __init__(self) -> None:

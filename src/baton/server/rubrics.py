@@ -48,7 +48,7 @@ class OwnFile(NamedTuple):
 
 
 def own_files(settings: Settings) -> list[OwnFile]:
-    """Return what is in the folder of rubrics, by name; nothing where none was named at start.
+    """Return what is in the folder of rubrics, by name; nothing if none was named at start.
 
     Links that lead out of the folder are left out. A rubric with a name that another has (one that
     ships, or one of a file before it) is a fault.
@@ -108,7 +108,7 @@ def evaluator_of(settings: Settings, project: str, name: str) -> Judged:
     """Return what asks a rubric, by any of its names.
 
     Raises:
-        InputError: there is none; with the nearest names.
+        InputError: there is none; with similar names.
     """
     known = known_rubrics(settings, project)
     for evaluator in known.values():
@@ -189,10 +189,10 @@ def rubric_of_text(text: str) -> Rubric:
 
 
 def rubric_text(settings: Settings, name: str) -> RubricText:
-    """Return the text of a rubric by its name, also of a file with faults.
+    """Return the text of a rubric by its name, also of a file with errors.
 
     Raises:
-        InputError: there is none; with the nearest names.
+        InputError: there is none; with similar names.
     """
     for each in own_files(settings):
         if each.name == name:
@@ -217,7 +217,7 @@ def former_texts(settings: Settings, name: str) -> list[Former]:
 
 
 def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) -> RubricText:
-    """Write a rubric into the folder, and return it as it stands there.
+    """Write a rubric into the folder, and return it as it is there.
 
     The question may change only together with the version, as verdicts and calibrations are told
     apart by that.
@@ -291,7 +291,7 @@ def _keep(folder: Path, before: RubricText, now: datetime) -> None:
 
 
 def _versioned(before: str, text: str, rubric: Rubric, *, next_version: bool) -> str:
-    """Return a text with the version that it needs; raises InputError where that is of before."""
+    """Return a text with the version that it needs; raises InputError if that is of before."""
     try:
         old = rubric_of_text(before)
     except InputError:

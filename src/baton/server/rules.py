@@ -78,7 +78,7 @@ class RuleSpec(_Strict, frozen=True, kw_only=True):
 
     ``sample`` is a share of the conversations (``10 %`` or 0.1). A rule that is ``tagged`` is for
     conversations whose program names it (``baton.otel.tag``), any other one for all of its
-    ``project``, and without one for every project. ``open`` scores conversations that go on.
+    ``project``, and without one for every project. ``open`` scores conversations that continue.
     """
 
     name: str
@@ -94,7 +94,7 @@ class RuleSpec(_Strict, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` where none is asked.
+    """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` if none is asked.
 
     ``made_by`` is a hash of what decides about scores, by evaluator: scores with another one were
     made by other options, an earlier version, or another judge.

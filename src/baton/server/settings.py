@@ -203,7 +203,7 @@ class Settings(_Strict, dict=True):
         return load_catalog(Path(self.file or "server.yaml").parent / path)
 
     def check_condense(self) -> None:
-        """Raise InputError where ``condense`` names no judge."""
+        """Raise InputError if ``condense`` names no judge."""
         if self.condense is not None and self.condense not in self.judges:
             hint = suggestion(self.condense, self.judges) or "`judges:` names none"
             raise InputError(f"there is no judge `{self.condense}`; {hint}")
@@ -250,7 +250,7 @@ def _rubric_files(value: object) -> Iterator[str]:
 
 
 def _mark(file: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; ``None`` where there is none."""
+    """Return what changes when a file does; ``None`` if there is none."""
     try:
         state = file.stat()
     except OSError:
@@ -287,10 +287,10 @@ def load_settings(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Read `server.yaml`, where there is one, and put the options that are not ``None`` over it.
+    """Read `server.yaml`, if there is one, and put the options that are not ``None`` over it.
 
     Raises:
-        InputError: every problem, with its line and the nearest name.
+        InputError: every problem, with its line and a similar name.
     """
     stated: dict[str, Any] = {}
     value: object = None
@@ -367,7 +367,7 @@ def _measure(
     examples: str,
     problems: list[Problem],
 ) -> None:
-    """Put a number in the place of a measure like `30 d`, where one is written."""
+    """Put a number in place of a measure like `30 d`, where one is written."""
     holder: Any = stated
     for step in place:
         key = next((key for key in holder if snake(str(key)) == step), None)

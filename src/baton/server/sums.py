@@ -45,7 +45,7 @@ def edges(
     Only those from and to an ``agent``, if one is named.
 
     From the hourly sums, so that the hours of both ends count as a whole. Scores of runs are there
-    under the agent that ran, without a sender; where nobody dispatched to it, with no dispatches.
+    under the agent that ran, without a sender; if nobody dispatched to it, with no dispatches.
     """
 
     def chosen(table: Table) -> list[ColumnElement[bool]]:

@@ -1,7 +1,7 @@
 """Trying a rubric before it is saved: a judge is asked about some things, from a queue.
 
-A trial is a row. A worker asks some questions at a time, so that it shows how far it is, and goes
-on after a restart. What trials cost is limited as rules are, by `trials:` of `server.yaml`.
+A trial is a row. A worker asks some questions at a time, so that it shows how far it is, and
+continues after a restart. What trials cost is limited as rules are, by `trials:` of `server.yaml`.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def trial_of(store: Store, project: int, number: int) -> Trial:
 
 
 def text_of_trial(store: Store, project: int, number: int) -> str:
-    """Return the rubric that is tried, as it was sent; raises KeyError where there is no trial."""
+    """Return the rubric that is tried, as it was sent; raises KeyError if there is no trial."""
     query = select(rubric_trial.c.request).where(
         rubric_trial.c.project == project, rubric_trial.c.id == number
     )

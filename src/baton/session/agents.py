@@ -55,9 +55,9 @@ def find_target(
     """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
 
     ``trust`` is for a config that is found, ``app`` is the app of a server. ``config`` is one for
-    the agent that the first word names, which plays in the place of its `providers`. Without
-    ``own_code`` nothing of the user's is imported. ``instead`` says what may be named in place of a
-    config, where there is none.
+    the agent that the first word names, which plays in place of its `providers`. Without
+    ``own_code`` none of the user's code is imported. ``instead`` says what may be named in place of
+    a config, if there is none.
 
     Raises:
         InputError: the first word is neither, or is not a server that has apps; or the config
@@ -142,9 +142,9 @@ class Served(NamedTuple):
 def served(place: Path) -> Served:
     """Return the agents of a folder or a config, and where their cases lie.
 
-    A folder is one of ADK agents, or holds such folders as `adk web` takes it; eval sets lie
-    beside the agents. A config names providers, and maybe its dataset. All paths are absolute,
-    and no code is looked at yet.
+    A folder is one of ADK agents, or holds such folders as `adk web` takes it; eval sets are beside
+    the agents. A config names providers, and maybe its dataset. All paths are absolute, and no code
+    is examined yet.
 
     Raises:
         InputError: there are none.
@@ -202,7 +202,7 @@ def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvid
     """Build what plays an agent; paths start in ``folder``, or in that of its config.
 
     Raises:
-        InputError: it is none, or it refuses its options.
+        InputError: it is not one, or it refuses its options.
     """
     if isinstance(agent, dict) and is_configured(agent):
         config = config_of((folder or Path()) / agent["config"])
@@ -218,7 +218,7 @@ def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvid
 def in_own_process(
     config: Config | None, spec: dict[str, Any] | None, *, is_played: bool = True
 ) -> tuple[Config | None, dict[str, Any] | None]:
-    """Have a program run in a process of its own.
+    """Have a program run in its own process.
 
     With changed texts it does so anyway, so that two plays that are compared are played alike.
     Where it is not played at all, nothing of it is loaded, not even to tell what records it.

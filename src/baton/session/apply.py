@@ -28,7 +28,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         files: the files, from the project's root, each with the components in it.
-        backups: the folder with the old files; ``None`` where a branch was made.
+        backups: the folder with the old files; ``None`` if a branch was made.
         branch: the branch that was made, and the id of its commit.
     """
 
@@ -58,10 +58,10 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 def read_improvement(folder: PathLike) -> Improvement:
     """Read what `baton improve` kept in its folder.
 
-    Its ``status`` is ``interrupted`` where it says ``running`` and no process is at work there.
+    Its ``status`` is ``interrupted`` if it says ``running`` and no process is running there.
 
     Raises:
-        InputError: it is no such folder, or its file has faults.
+        InputError: it is no such folder, or its file has errors.
     """
     file = Path(folder) / RESULT
     if not file.is_file():
@@ -98,7 +98,7 @@ def apply_improvement(
 
     Raises:
         InputError: nothing is proven; a text is not found once as it was; a file that may not be
-            written; a branch that is there already. Nothing is written then.
+            written; a branch that exists already. Nothing is written then.
     """
     known = improvement if isinstance(improvement, Improvement) else read_improvement(improvement)
     changes = [_change(study) for study in known.studies if study.after is not None]

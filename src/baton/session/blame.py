@@ -77,13 +77,13 @@ def find_blame(
         texts: texts to change, by name: does the run go right with them?
         repeat: how often each moment is played.
         stored: where evaluations are stored.
-        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+        unreadable: takes what is wrong with broken files, and the others continue; without it, a
             broken file is an error.
         options: as for :func:`baton.score`. With ``judge``, or one of the ``config``, it is asked
             where nothing is proven.
 
     Raises:
-        InputError: an option or file with faults, no such trace, or nothing that failed; or an
+        InputError: an option or file with errors, no such trace, or nothing that failed; or an
             agent that cannot be played.
     """
     if votes < 1:
@@ -125,7 +125,7 @@ def _played_again(
     repeat: int,
     options: ScoreOptions,
 ) -> Suspect:
-    """Play the moment of a suspect again; raises InputError where the agent cannot be played."""
+    """Play the moment of a suspect again; raises InputError if the agent cannot be played."""
     moment = moment_of(one.trace, suspect, one.failures)
     at = f"step `{suspect.step}` of `{one.trace.id}`"
     if moment is None:
@@ -158,7 +158,7 @@ def _played_again(
 
 
 def _failing(plays: Sequence[Seen]) -> int | None:
-    """Return how many plays failed; ``None`` where there are none, or one has no verdict."""
+    """Return how many plays failed; ``None`` if there are none, or one has no verdict."""
     if not plays or any(each.status not in ("passed", "failed") for each in plays):
         return None
     return sum(each.status == "failed" for each in plays)

@@ -75,7 +75,7 @@ def calibrate(
     out: PathLike = FOLDER,
     note: Note = log_note,
 ) -> CalibrationReport:
-    """Compare judges with people, or with one another where there are no labels; store the figures.
+    """Compare judges with people, or with one another if there are no labels; store the figures.
 
     Judges are asked about traces; of evaluations the verdicts that are stored are taken.
 
@@ -85,7 +85,7 @@ def calibrate(
             ``http://localhost:4318``, or of conversations of it, such as
             ``server://localhost/PROJECT?to=refund-*``), then traces or evaluations; of a server its
             own conversations when nothing else is named.
-        config: a config with ``judge:``, the rubric's options, and rubrics of the user's own.
+        config: a config with ``judge:``, the rubric's options, and the user's own rubrics.
         judge: the judge's model; goes before the config.
         against: further models to ask.
         samples: how often each thing is asked about.
@@ -93,7 +93,7 @@ def calibrate(
         agents: agent definitions.
         traces: the recordings that evaluations were made from.
         out: where calibrations are stored; reports look in the default place.
-        note: takes what is worth knowing; the logger `baton` warns when left out.
+        note: is called with notes; the logger `baton` warns by default.
 
     Raises:
         InputError: files that do not go together, labels of what was not judged, or no verdict.

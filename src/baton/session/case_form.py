@@ -1,6 +1,6 @@
 """A case as a form: the few fields that people change most, in the words of its file.
 
-What the form does not show stays as it stands in the case; the whole of it is changed as YAML.
+What the form does not show stays as it is in the case; the whole of it is changed as YAML.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from baton.model import Content, InputError, Problem
 class TurnForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A message, and what is expected of it; empty fields state nothing.
 
-    ``agents`` are separated by ``>``; ``contains`` has one text a line. Both are ``None`` where
-    the dialect or the case has no place for them that a form can show.
+    ``agents`` are separated by ``>``; ``contains`` has one text a line. Both are ``None`` if the
+    dialect or the case has no place for them that a form can show.
     """
 
     input: str

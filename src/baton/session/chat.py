@@ -1,4 +1,4 @@
-"""Talking to an agent message by message: each conversation in a process of its own.
+"""Talking to an agent message by message: each conversation in its own process.
 
 An agent may crash, hang or keep memory, and whoever started the conversation is not to suffer
 from it. Its process is told over a pipe what to say, and tells what was seen; it ends with the
@@ -193,7 +193,7 @@ class Chat:
 
 
 class Chats:
-    """The conversations that go on here: so many at once, each ended when nobody uses it."""
+    """The conversations that continue here: so many at once, each ended when nobody uses it."""
 
     def __init__(self, most: int = _MOST, idle: float = _IDLE) -> None:
         """``idle`` is the seconds after which a conversation that nobody uses is ended."""
@@ -241,7 +241,7 @@ class Chats:
         return chat
 
     def chat(self, project: int, id_: str) -> Chat:
-        """Return a conversation of a project; raises KeyError where there is none."""
+        """Return a conversation of a project; raises KeyError if there is none."""
         return self._chats[project, id_]
 
     def of(self, project: int) -> list[Chat]:

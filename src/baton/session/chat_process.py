@@ -93,7 +93,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
                 following.cancel()
                 return
             watched.clear()
-            # It plays whole conversations only: each message plays one from its beginning.
+            # It plays whole conversations only: each message plays one from its start.
             tell(Seen(trace=_shown(trace), waits=True, again=True))
             message = await heard.get()
             if message is None:
@@ -102,7 +102,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
 
 
 async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
-    """Tell what was seen of a turn that goes on: the last of ``watched``, where it says more."""
+    """Tell what was seen of a turn that continues: the last of ``watched``, if it says more."""
     told = b""
     pause = _STEP
     while True:

@@ -62,7 +62,7 @@ def check(
             server (``server://HOST/PROJECT``).
         ignore: kinds of warnings to leave out, by the name in their brackets.
         on_file: takes a line for each file that is valid, as soon as it was read.
-        note: takes what of the files is not read; the logger `baton` warns when left out.
+        note: takes what of the files is not read; the logger `baton` warns by default.
 
     Returns:
         What is wrong, and what is valid and still does not test what was meant.
@@ -162,7 +162,7 @@ def _check_config(file: Path) -> str:
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
     for index, options in enumerate(config.providers):
-        # Building these would import, and so run, code of the user's own.
+        # Building these would import, and so run, the user's own code.
         if options.type != "python" and options.hooks is None:
             configured(config, index, {})
         if isinstance(options, PythonOptions):
@@ -176,7 +176,7 @@ def _check_config(file: Path) -> str:
 
 
 def _scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
-    """Read once more what was checked; files with faults have been reported and are left out."""
+    """Read once more what was checked; files with errors have been reported and are left out."""
     configs = [config for file in seen.get("config", ()) if (config := _config(file))]
     reader = _Reader(folders, configs)
     agents, functions = _agents(
@@ -216,18 +216,18 @@ class _Reader:
 
     @property
     def apps(self) -> list[App]:
-        """All apps that were named, or lie in a folder that was."""
+        """All apps that were named, or are in a folder that was."""
         return [*self._named, *(app for app in self._below if app not in self._named)]
 
     def alone(self, file: Path) -> CaseFile | None:
-        """Read a dataset that no config speaks of; ``None`` when it has faults."""
+        """Read a dataset that no config speaks of; ``None`` when it has errors."""
         dataset = _dataset(file)
         if dataset is None:
             return None
         return self._case_file(file, dataset, _evaluators(file, dataset))
 
     def of_config(self, config: Config) -> list[CaseFile]:
-        """Read the datasets of a config; none where one has faults."""
+        """Read the datasets of a config; none where one has errors."""
         try:
             whole = load_dataset(config.dataset) if config.dataset else None
             if whole is None:
@@ -251,7 +251,7 @@ class _Reader:
         return case_files
 
     def criteria(self, file: Path, cases: Sequence[CaseFile]) -> CriteriaFile | None:
-        """Return criteria with what they score: what lies beside them, or else was named.
+        """Return criteria with what they score: what is beside them, or else was named.
 
         ``None`` when the file is not JSON.
         """

@@ -31,7 +31,7 @@ class Removed(NamedTuple):
 def clean(older_than: str, *, dry_run: bool = False, now: float | None = None) -> Removed:
     """Remove evaluations and recordings below ``.baton`` that are older than an age.
 
-    Baselines, trust and verdicts of judges stay. Links are left alone, and so is what is no
+    Baselines, trust and verdicts of judges stay. Links are left alone, and so is what is not an
     evaluation or recording.
 
     Args:

@@ -70,12 +70,12 @@ def collect(
         form: how the cases are played.
         context_turns: of how many turns before and after a dispatch a case holds all.
         stored: where evaluations are stored.
-        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+        unreadable: takes what is wrong with broken files, and the others continue; without it, a
             broken file is an error.
         options: as for :func:`baton.score`; ``redact`` and ``redact_kinds`` hold for the cases.
 
     Raises:
-        InputError: an option or file with faults, or no dispatch that may be chosen.
+        InputError: an option or file with errors, or no dispatch that may be chosen.
     """
     if count < 1 or (not failing and issue is None and not FEWEST <= count <= MOST):
         raise InputError(

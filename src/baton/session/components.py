@@ -22,7 +22,7 @@ from .prepare import PathLike, TrustLike
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that may be changed, as it is; ``provider`` names who has it, where there are several.
+    """A text that may be changed, as it is; ``provider`` names who has it, if there are several.
 
     ``hash`` are the first 12 hex digits of the text's sha256.
     """
@@ -88,7 +88,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def component(listed: Sequence[Component], name: str) -> Component:
-    """Return the component of a name; raises InputError with the nearest ones."""
+    """Return the component of a name; raises InputError with similar names."""
     for each in listed:
         if each.name == name:
             return each
@@ -101,7 +101,8 @@ def changes_in(words: Sequence[str]) -> dict[str, str]:
     Of examples it is ``examples:NAME=FILE`` or ``examples:NAME=FILE:case1,case2``.
 
     Raises:
-        InputError: it is none, no such file, or a name that is not a component's or is given twice.
+        InputError: it is not one, no such file, or a name that is not a component's or is given
+            twice.
     """
     texts: dict[str, str] = {}
     for word in words:

@@ -31,7 +31,7 @@ from .server_source import with_servers_fetched
 
 
 class ConvertedFile(NamedTuple):
-    """What became of a dataset, of how many cases."""
+    """The outcome of a dataset, of how many cases."""
 
     converted: Converted
     cases: int
@@ -62,10 +62,10 @@ def convert(
         initial_session: a JSON file with `app_name`, `user_id` and `state`, from which cases that
             state no session begin, as ADK's ``migrate_eval_data_to_new_schema`` takes it.
         redact: what is replaced by tags, as for :func:`baton.score`.
-        note: takes what of the dataset is not read; the logger `baton` warns when left out.
+        note: takes what of the dataset is not read; the logger `baton` warns by default.
 
     Raises:
-        InputError: files with faults, or a suffix that the dialect is not written with.
+        InputError: files with errors, or a suffix that the dialect is not written with.
     """
     paths = [dataset] if isinstance(dataset, str | os.PathLike) else list(dataset)
     file = Path(out)
@@ -107,10 +107,10 @@ def draft(
         traces: files and folders with recorded traces, and servers (``server://HOST``).
         agents: agent definitions.
         redact: what is replaced by tags, as for :func:`baton.score`.
-        note: takes what the recordings lack; the logger `baton` warns when left out.
+        note: takes what the recordings lack; the logger `baton` warns by default.
 
     Raises:
-        InputError: files with faults, or without a trace.
+        InputError: files with errors, or without a trace.
     """
     recorded = _recorded(traces, agents, redact, note)
     for trace in recorded:

@@ -97,7 +97,7 @@ class DatasetRow(NamedTuple):
 
     @property
     def target(self) -> Target | None:
-        """The dialect that a new case is written in; ``None`` where none can be added."""
+        """The dialect that a new case is written in; ``None`` if none can be added."""
         return _TARGETS.get(self.format)
 
     @property
@@ -153,7 +153,7 @@ class DatasetFolders:
         return [row for name, path in self._listed().items() if (row := _row(name, path, until))]
 
     def dataset(self, name: str, within: float | None = None) -> DatasetRow:
-        """Return one; raises KeyError where there is none of the name."""
+        """Return one; raises KeyError if there is none of the name."""
         until = None if within is None else time.monotonic() + within
         row = _row(name, self._listed()[name], until)
         if row is None:
@@ -228,7 +228,7 @@ class DatasetFolders:
             path.unlink()
 
     def case_value(self, name: str, case_id: str) -> tuple[Any, str]:
-        """Return a case as it stands in its file, and its hash.
+        """Return a case as it is in its file, and its hash.
 
         Raises:
             KeyError: there is no such dataset or case.
@@ -244,8 +244,8 @@ class DatasetFolders:
     def add_session(self, name: str, case_id: str, trace: Trace) -> list[str]:
         """Write what happened in a conversation as a case: what it did is expected from now on.
 
-        It is the case that `baton draft` writes, in the dialect of the file, with app, user and
-        the state that the session began with.
+        It is the case that `baton draft` writes, in the dialect of the file, with app, user and the
+        state that the session started with.
 
         Raises:
             KeyError: there is no such dataset.
@@ -262,11 +262,11 @@ class DatasetFolders:
         return self._change(name, lambda cases: [*cases, value])
 
     def add_recorded(self, name: str, cases: Sequence[Case]) -> tuple[int, list[str]]:
-        """Add dispatch cases that are not there yet; return how many, and what to note.
+        """Add dispatch cases that do not exist yet; return how many, and what to note.
 
         Raises:
             KeyError: there is no such dataset.
-            InputError: the file takes no cases of Baton's, or a case has faults.
+            InputError: the file takes no cases of Baton's, or a case has errors.
         """
         if self.dataset(name).target != "baton":
             raise InputError(
@@ -287,11 +287,11 @@ class DatasetFolders:
         return count, notes
 
     def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> list[str]:
-        """Put ``value`` in the place of a case that is still what was shown.
+        """Put ``value`` in place of a case that is still what was shown.
 
         Raises:
             KeyError: there is no such dataset or case.
-            InputError: the new case has faults: with line and what to write instead.
+            InputError: the new case has errors: with line and what to write instead.
             ChangedMeanwhile: the case has another hash by now.
         """
         _check_id(_id_of(value))
@@ -327,7 +327,7 @@ class DatasetFolders:
                     raise InputError(f"there is a case `{case_id}` in {name}: take another name")
             before = {_hash_of(case) for case in cases}
             added = [case for case in new if _hash_of(case) not in before]
-            # The others are what they were: checking them again takes seconds where they are many.
+            # The others are what they were: checking them again takes seconds if they are many.
             notes = _checked(path, added, {**value, key: added} if key else added) if added else []
             if path.suffix in (".jsonl", ".ndjson"):
                 written = _lines(text, cases, new)
@@ -502,7 +502,7 @@ def _row_of(path: Path) -> DatasetRow | None:
     return DatasetRow("", path, read.format, read.name, rows, digest)
 
 
-# Reading such a file takes seconds and hundreds of megabytes, so only its beginning is looked at:
+# Reading such a file takes seconds and hundreds of megabytes, so only its start is examined:
 # `{"eval_set_id": "refunds", "eval_cases": [` or `cases:` are those of a dataset.
 _OF_DATASETS = re.compile(rb"[\"']?\b(?:eval_cases|test_cases|cases|eval_id)[\"']?\s*:")
 _BEGINNING = 1 << 16
@@ -522,7 +522,7 @@ def _too_large(path: Path, title: str) -> DatasetRow | None:
 
 
 def _kind_of(path: Path, data: bytes) -> Dialect | None:
-    """Tell a dataset with faults from what is none."""
+    """Tell a dataset with errors from what is none."""
     try:
         _, value = _read_value(path, data)
     except InputError:
@@ -604,7 +604,7 @@ def _read_value(path: Path, data: bytes) -> tuple[str, Any]:
 
 
 def _cases_of(value: Any) -> tuple[list[Any], str | None]:
-    """Return the cases of a file and the key they stand under, ``None`` where it is their list.
+    """Return the cases of a file and the key they stand under, ``None`` if it is their list.
 
     Raises:
         InputError: its cases are not a list that can be changed.
@@ -661,7 +661,7 @@ def _target_of(dataset: DatasetRow) -> Target:
 
 
 def _lines(text: str, old: list[Any], new: list[Any]) -> str:
-    """Write JSON lines anew where a case changed; the others stay as they are."""
+    """Write JSON lines again where a case changed; the others stay as they are."""
     lines = [line for line in text.splitlines() if line.strip()]
     stays = {msgspec.json.encode(case): line for case, line in zip(old, lines, strict=True)}
     written = [
@@ -671,7 +671,7 @@ def _lines(text: str, old: list[Any], new: list[Any]) -> str:
 
 
 def _make(path: Path, data: bytes) -> None:
-    """Write a new file; raises InputError where there is one."""
+    """Write a new file; raises InputError if there is one."""
     try:
         with naming(path):
             number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -683,7 +683,7 @@ def _make(path: Path, data: bytes) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a text in the place of a file at once; who may read it stays as it is."""
+    """Put a text in place of a file at once; who may read it stays as it is."""
     mode = stat.S_IMODE(path.stat().st_mode)
     draft = path.with_name(f".{path.name}.tmp")
     with naming(path):

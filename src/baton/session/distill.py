@@ -73,11 +73,11 @@ def distill(
     Args:
         rubric: the rubric, by any of its names.
         evaluations: folders of evaluations that were judged; all below ``stored`` when left out.
-        config: a config with the rubric's options, and rubrics of the user's own.
+        config: a config with the rubric's options, and the user's own rubrics.
         judge: the model whose verdicts are taken; the one that gave most when left out.
-        agents: agent definitions, for traces that lie elsewhere.
+        agents: agent definitions, for traces that are elsewhere.
         traces: the recordings that evaluations were made from.
-        out: the file; `RUBRIC.distilled.json` beside a rubric of the user's own, else here.
+        out: the file; `RUBRIC.distilled.json` beside a rubric of the user, else here.
         stored: where evaluations are stored.
         seed: of what is drawn.
         note: takes what was left out.

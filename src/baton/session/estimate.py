@@ -15,14 +15,14 @@ from baton.runner.plan import Plan
 from baton.runner.recorded import collect, score_recorded
 
 TOKENS_READ = 2000
-"""Tokens that a question is taken to have while its trace is not there."""
+"""Tokens that a question is taken to have while its trace does not exist."""
 
 
 class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Calls, tokens and cost of judging; ``basis`` says what they were worked out from.
 
-    ``cached`` verdicts are there already and cost nothing; it is unset where nothing was looked
-    up. ``cost_usd`` is ``None`` when the model has no known price.
+    ``cached`` verdicts exist already and cost nothing; it is unset where nothing was looked up.
+    ``cost_usd`` is ``None`` when the model has no known price.
     """
 
     model: str
@@ -68,7 +68,7 @@ def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate 
     """Guess the calls from the cases, as nothing is played; ``None`` when no judge is asked.
 
     All samples of everything that a rubric is about are counted. Turns are those of the case,
-    dispatches and tool calls those it states; where it states none, one a turn is assumed. What
+    dispatches and tool calls those it states; if it states none, one a turn is assumed. What
     findings will settle and what the cache has can't be known yet.
     """
     judge = plan.context.judge
@@ -113,7 +113,7 @@ def _asked(evaluator: Evaluator, usual: int) -> Iterator[tuple[Unit, int]]:
 
 
 def _stated(unit: Unit, case: Case) -> int | None:
-    """Count what a case says there will be of a unit; ``None`` where it does not say."""
+    """Count what a case says there will be of a unit; ``None`` if it does not say."""
     match unit:
         case "trace":
             return 1

@@ -134,7 +134,7 @@ async def aevaluate(
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
-    A case that the provider raises for is an error, and the others go on.
+    A case that the provider raises for is an error, and the others continue.
 
     Args:
         dataset: what to play, and what should happen; that of ``config`` when left out.
@@ -152,7 +152,7 @@ async def aevaluate(
         Results in the order of the dataset, the repeats of a case together.
 
     Raises:
-        InputError: an unknown option or value, or a file with faults.
+        InputError: an unknown option or value, or a file with errors.
     """
     _check_names(options)
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
@@ -180,7 +180,7 @@ def evaluate(
         options: as for :func:`aevaluate`.
 
     Raises:
-        InputError: an unknown option or value, or a file with faults.
+        InputError: an unknown option or value, or a file with errors.
         RuntimeError: an event loop runs here.
     """
     import asyncio
@@ -204,9 +204,9 @@ def evaluate_into(
     on_start: Callable[[Path], None] = lambda _: None,
     **options: Unpack[EvaluateOptions],
 ) -> StoredEvaluation:
-    """Do what :func:`evaluate` does, and write each result into a new folder as it comes.
+    """Like :func:`evaluate`, but also write each result into a new folder as it comes.
 
-    ``on_start`` is told the folder once it is there, for who follows what is written.
+    ``on_start`` is called with the folder once it is there, for who follows what is written.
 
     Raises:
         InputError: as for :func:`evaluate`; the folder exists, or cannot be written.
@@ -244,7 +244,7 @@ def _check_names(options: EvaluateOptions) -> None:
 class Prepared(NamedTuple):
     """Cases, what plays them and what scores them: all checked, and nothing played yet.
 
-    ``make_provider`` builds the provider anew, for who plays in several event loops, and
+    ``make_provider`` builds the provider again, for who plays in several event loops, and
     ``make_unchanged`` one without the changed ``texts``.
     """
 
@@ -428,16 +428,16 @@ def resume(
     workers: int | None = None,
     **options: Unpack[EvaluateOptions],
 ) -> StoredEvaluation:
-    """Resume an evaluation that `baton eval` began: play what is missing or was an error.
+    """Resume an evaluation that `baton eval` started: play what is missing or was an error.
 
     A folder does not choose what is run: the config or the agent is named as it was then.
 
     Args:
         evaluation: its folder.
         target: the config (YAML) or the agent; `baton.yaml` here when left out.
-        dataset: datasets that lie outside of the current folder, named again.
+        dataset: datasets that are outside of the current folder, named again.
         criteria: criteria of ADK (a ``test_config.json`` of any name), named again.
-        force: go on though the dataset, the config or an evaluator changed.
+        force: continue though the dataset, the config or an evaluator changed.
         backend: where the work is done: ``local``, ``ray`` or ``module:function``.
         workers: how many workers the backend has.
         options: as for :func:`aevaluate`, as far as the folder does not settle them.
@@ -446,7 +446,7 @@ def resume(
         The evaluation, whole now; the one that is there where nothing was missing.
 
     Raises:
-        InputError: the folder is no evaluation that can be resumed, what has to be named again,
+        InputError: the folder is not an evaluation that can be resumed, what has to be named again,
             or what its results depend on has changed.
     """
     _check_names(options)
@@ -502,7 +502,7 @@ def evaluate_files(
         options: as for :func:`aevaluate`; the judge is a model, or flags.
 
     Raises:
-        InputError: options, files or the config have faults, something is not trusted, or what a
+        InputError: options, files or the config have errors, something is not trusted, or what a
             resumed evaluation depends on has changed.
     """
     options["trust"] = trust_in(options)
@@ -580,9 +580,9 @@ def estimate_evaluation(
     listener: Listener = Listener(),  # noqa: B008 - it cannot be changed
     **options: Unpack[EvaluateOptions],
 ) -> JudgingEstimate | None:
-    """Guess from the cases what judging would take; ``None`` where no judge is needed.
+    """Guess from the cases what judging would take; ``None`` if no judge is needed.
 
-    Nothing is played and no code of the user's own is imported. The judge has to be a rehearsal.
+    Nothing is played and no the user's own code is imported. The judge has to be a rehearsal.
 
     Raises:
         InputError: as for :func:`evaluate_files`.
@@ -675,7 +675,7 @@ def with_config(asked: Request) -> Request:
 
 
 def _places(begun: _Begun) -> list[int]:
-    """Return which providers of the config play; a named agent plays in the place of them all."""
+    """Return which providers of the config play; a named agent plays in place of them all."""
     target, wanted = begun.target, begun.start.request.variant
     return variants_of(target.config if target.provider is None else None, wanted)
 
@@ -717,8 +717,8 @@ async def _check_live(
     """Raise InputError for a tool that is to run, if none has this name, and one has one like it.
 
     Agents that ``makers`` set up are asked for their tools where cases and definitions do not name
-    it. They need not know all of them, as those of an MCP server: of any other name nobody can
-    tell, which is noted.
+    it. They need not know all of them, as those of an MCP server: of any other name it is unknown,
+    which is noted.
     """
     if not live:
         return
@@ -728,7 +728,7 @@ async def _check_live(
     for make in makers if set(live) - known else ():
         provider = make()
         if isinstance(provider, ConfiguredProvider):
-            with suppress(ProviderError):  # it cannot tell; where it cannot play, it says so then
+            with suppress(ProviderError):  # it cannot tell; if it cannot play, it says so then
                 async with entered(provider):
                     known |= await provider.tools()
     for name in live:

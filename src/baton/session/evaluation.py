@@ -1,4 +1,4 @@
-"""What came of an evaluation in memory: its results, and its reports and its folder."""
+"""The result of an evaluation in memory: its results, and its reports and its folder."""
 
 from __future__ import annotations
 

@@ -63,12 +63,12 @@ def evidence_of(
             is to blame. Recordings are scored by what their record proves; no judge is asked.
         labels: files of ``baton label``, or servers.
         cases: what is played; those that come from a recording know what labels are about.
-        config: for rubrics of the user's own.
+        config: for the user's own rubrics.
         note: is told what is left out.
         options: where definitions of agents are, and whom to trust.
 
     Raises:
-        InputError: a file with faults, or nothing that could be read.
+        InputError: a file with errors, or nothing that could be read.
         ServerError: a server does not answer.
     """
     tally = _Tally()
@@ -215,7 +215,7 @@ def _fails(label: Label, terms: Terms) -> bool:
 def _agents_of(
     label: Label, trace: Trace | None, cases: Sequence[Case]
 ) -> tuple[str | None, str | None] | None:
-    """Return who sent and who got what is labelled; ``None`` where it is not here."""
+    """Return who sent and who got what is labelled; ``None`` if it is not here."""
     if trace is not None:
         index = index_of(trace)
         id_ = label.subject or ""
@@ -261,7 +261,7 @@ def _said(label: Label) -> str:
 
 _SENDERS = ("choosing", "asking", "using")
 _SENDERS_TOO = ("loop", "repeated_work", "over_limit")
-"""Faults of `running` that come of how work is handed on."""
+"""Faults of `running` that come of how work is passed on."""
 
 
 def at_fault(issue: Issue) -> str | None:

@@ -60,13 +60,13 @@ def export_recordings(
         headers_from: the environment variable with headers for the endpoint.
         encoding: what an endpoint gets; protobuf where its library is installed, else JSON.
         timeout: seconds to wait for an answer.
-        retry_attempts: how often a request is tried.
+        retry_attempts: how often a request is attempted.
         retry_delay: seconds before the second attempt; doubled for each further one.
         redact: what is replaced by tags; ``None`` for secrets, and as an evaluation folder says.
-        note: takes what the readers have to say; the logger `baton` warns when left out.
+        note: is called with notes of the readers; the logger `baton` warns by default.
 
     Raises:
-        InputError: wrong options, or what is no recording.
+        InputError: wrong options, or what is not a recording.
         NotDelivered: an endpoint did not take everything.
     """
     some = [recordings] if isinstance(recordings, str | os.PathLike) else list(recordings)

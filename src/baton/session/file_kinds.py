@@ -1,4 +1,4 @@
-"""What a file is, told by its content; also one that has faults."""
+"""What a file is, told by its content; also one that has errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
     """Load a config that the user named; ``own_code`` is as for :func:`load_config`.
 
     Raises:
-        InputError: it has faults, or is plainly something else; with what takes that.
+        InputError: it has errors, or is plainly something else; with what takes that.
     """
     try:
         return load_config(path, own_code=own_code)
@@ -132,7 +132,7 @@ def cases_in(file: Path) -> Literal["only", "also"] | None:
 
     A folder does where every file of it holds cases only.
 
-    Recordings are not decoded for this where their first 64 KiB have no key that begins a dataset,
+    Recordings are not decoded for this where their first 64 KiB have no key that starts a dataset,
     and of JSON lines only the first line is.
     """
     if file.is_dir():

@@ -1,4 +1,4 @@
-"""Policies of guards: the dry run over recordings, cases, and a policy to begin with."""
+"""Policies of guards: the dry run over recordings, cases, and a policy to start with."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def check_policy(
     Args:
         policy: a policy, or its file.
         traces: files and folders with recordings, evaluation folders, and servers
-            (``server://HOST``). Secrets in them are looked for, and not shown.
+            (``server://HOST``). Secrets in them are searched for, and not shown.
         functions: a module, or its file, that registers functions of the policy; it is run.
-        note: takes what the readers have to say; the logger `baton` warns when left out.
+        note: is called with notes of the readers; the logger `baton` warns by default.
 
     Raises:
-        InputError: a policy or recordings with faults.
+        InputError: a policy or recordings with errors.
     """
     run_functions(functions)
     return dry_run(_policy(policy), _read(traces, note))
@@ -50,7 +50,7 @@ def try_policy(
     ``functions`` is as for :func:`check_policy`.
 
     Raises:
-        InputError: a policy or cases with faults.
+        InputError: a policy or cases with errors.
     """
     run_functions(functions)
     document = Document(str(cases), read_bytes(Path(cases)), "yaml")
@@ -66,10 +66,10 @@ def suggest_policy(
     Args:
         traces: as for :func:`check_policy`.
         output: a file to write it to, which must not be there yet.
-        note: takes what the readers have to say; the logger `baton` warns when left out.
+        note: is called with notes of the readers; the logger `baton` warns by default.
 
     Raises:
-        InputError: recordings with faults, or a file that is there already.
+        InputError: recordings with errors, or a file that exists already.
     """
     if output is not None and Path(output).exists():
         raise InputError(Problem(file=str(output), message="is there already"))

@@ -117,7 +117,7 @@ def add_guard(
             see that it can be, and by the hook.
 
     Raises:
-        InputError: the settings are not the JSON that Claude Code reads, the policy has faults,
+        InputError: the settings are not the JSON that Claude Code reads, the policy has errors,
             there is no such module, or the server's address is none.
     """
     load_policy(policy)

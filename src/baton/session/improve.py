@@ -116,8 +116,8 @@ class ImproveOptions(EvaluateOptions, total=False):
             points to agents, and those that propose read it with the cases that it is about.
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not done again.
-        on_start: is told the folder.
-        on_step: is told what goes on, in a line each.
+        on_start: is called with the folder.
+        on_step: is told what continues, in a line each.
     """
 
     app: str | None
@@ -164,10 +164,10 @@ def improve(
         options: see :class:`ImproveOptions`. ``judge`` is also the model that proposes.
 
     Returns:
-        What came of it; its ``texts`` are those that are proven to be better.
+        Its result; its ``texts`` are those that are proven to be better.
 
     Raises:
-        InputError: a file with faults, no such agent, component or option, too few cases, nothing
+        InputError: a file with errors, no such agent, component or option, too few cases, nothing
             that fails, or no model to ask.
     """
     work = _prepared(moments, target, evaluators, options)
@@ -183,7 +183,7 @@ def estimate_improvement(
     """Say what :func:`improve` would take at most; nothing is played, and nobody is asked.
 
     Raises:
-        InputError: as :func:`improve` does, as far as it can be known.
+        InputError: like :func:`improve`, as far as it can be known.
     """
     work = _prepared(moments, target, evaluators, options)
     given, ready, drawn = work.options, work.ready.moments, work.drawn
@@ -508,7 +508,7 @@ def _lines(folder: Path, most: int) -> int:
 
 
 def keep_result(folder: Path, improvement: Improvement) -> None:
-    """Write what came of an improvement into its folder."""
+    """Write the result of an improvement into its folder."""
     encoded = msgspec.json.format(msgspec.json.encode(improvement), indent=2)
     write_whole(folder / RESULT, encoded + b"\n")
 

@@ -151,13 +151,13 @@ def investigate_issue(
         What was done about the issue; in a rehearsal what the investigation would take.
 
     Raises:
-        InputError: an option or file with faults, no such issue, or no model to ask.
+        InputError: an option or file with errors, no such issue, or no model to ask.
     """
     if not 1 <= steps <= STEPS:
         raise InputError(f"{option('steps')} is from 1 to {STEPS}")
     flags = judge_flags_of(options)
     scoring = options
-    if flags.rehearsal:  # made-up verdicts would make up failures: what is not known is an error
+    if flags.rehearsal:  # made-up verdicts would make up failures: what is unknown is an error
         scored = msgspec.structs.replace(flags, rehearsal=False, cache_only=True)
         scoring = {**options, "judge": scored}
     work = _begin(key, sources, evaluators, place, scoring)
@@ -310,7 +310,7 @@ def prove_kept(
     agent: AgentLike,
     **options: Unpack[ScoreOptions],
 ) -> Fix:
-    """Play members of an issue and green neighbours again, as :func:`prove_fix` does.
+    """Play members of an issue and green neighbours again, like :func:`prove_fix`.
 
     Args:
         issue: the issue, as whoever keeps it knows it.
@@ -323,8 +323,8 @@ def prove_kept(
         The fix with its proof. Nothing is kept.
 
     Raises:
-        InputError: a fix that cannot be played, or by this agent; a text that has changed since
-            the fix was made; members that are not there or cannot be judged.
+        InputError: a fix that cannot be played, or by this agent; a text that has changed since the
+            fix was made; members that do not exist or cannot be judged.
     """
     target, named, variant = _player(agent, options)
     _refuse_unplayable(issue, fix)
@@ -343,7 +343,7 @@ def search_for_fix(
     agent: AgentLike,
     judge: Judge,
 ) -> Fix:
-    """Search for a text that ends an issue, as :func:`baton.improve` does, and prove it.
+    """Search for a text that ends an issue, like :func:`baton.improve`, and prove it.
 
     Members of the issue and passing neighbours are the cases. What is changed is the text of the
     fix that was proposed before, else the instructions of whoever is at fault: the receiver for its
@@ -390,7 +390,7 @@ def search_for_fix(
 
 
 def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> str:
-    """Return the text that is changed; raises InputError where the agent has none such."""
+    """Return the text that is changed; raises InputError if the agent has none such."""
     if begun is not None and begun.text in texts:
         return str(begun.text)
     known = subtype_named(issue.subtype)
@@ -500,7 +500,7 @@ def _made(
         return _conversations(issue, traced, wanted, there, most, neighbours)
     known = subtype_named(issue.subtype)
     # What the receiver is told to do concerns its own work; how the sender chooses, asks and uses
-    # results concerns all that it hands on.
+    # results concerns all that it passes on.
     of_receiver = known is not None and known.category == "working"
     members = Pool(2 * most, failing=True, issue=issue.key, members=wanted)
     greens = Pool(

@@ -65,7 +65,7 @@ GROUPS = Path(".baton") / "issue-groups.json"
 class Found(NamedTuple):
     """Issues, the most frequent first, and what they were made of.
 
-    ``unread`` are results whose trace is not there any more; their failures are not counted.
+    ``unread`` are results whose trace no longer exists; their failures are not counted.
     ``traces`` is ``None`` for those of a server, which counts conversations that are gone as well.
     ``kept`` is what was done about issues, by their keys, and ``quiet`` are those of them that did
     not fail in what was read.
@@ -95,22 +95,22 @@ def find_issues(
 
     Args:
         sources: folders of evaluations, which are taken as they were scored, and recordings, which
-            are scored as :func:`baton.score` does; the newest evaluation when left out.
+            are scored like :func:`baton.score`; the newest evaluation when left out.
         stored: where evaluations are stored.
         marks: the file with the states of issues.
-        groups: the file with the groups of texts; it is written anew.
+        groups: the file with the groups of texts; it is written again.
         progress: the folder with what was done about issues.
-        embeddings: the model whose vectors of judges' reasons are compared, in the place of their
+        embeddings: the model whose vectors of judges' reasons are compared, in place of their
             words: ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if
             that is of OpenAI as well), or settings as of a judge. What is sent is masked.
         evaluators: what recordings are scored by, as for :func:`baton.score`.
-        unreadable: takes what is wrong with broken files, and the others go on; without it, a
+        unreadable: takes what is wrong with broken files, and the others continue; without it, a
             broken file is an error.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
             ``note`` takes what was left out.
 
     Raises:
-        InputError: an option or file with faults, or nothing that could be read.
+        InputError: an option or file with errors, or nothing that could be read.
     """
     embed = None if embeddings is None else embedder(embeddings, options)
     opened = Opened(sources, evaluators, stored=stored, unreadable=unreadable, **options)
@@ -265,7 +265,7 @@ def _in_groups(
         return found
     groups = _read_groups(path)
     before = msgspec.json.encode(groups, order="deterministic")
-    # Groups of vectors would fall apart by words: where there are no vectors, they stay.
+    # Groups of vectors would fall apart by words: if there are no vectors, they stay.
     hold = groups.pop(_BY_VECTORS, None) is not None
     try:
         issues = collector.issues(groups, embed, hold=hold and embed is None)
@@ -346,7 +346,7 @@ def results_of(
         options: for recordings, as for :func:`baton.score`.
 
     Raises:
-        InputError: an option or file with faults, or nothing that could be read.
+        InputError: an option or file with errors, or nothing that could be read.
     """
     yield from _each_once(_evaluations(sources, evaluators, Path(stored), options, unreadable))
 
@@ -499,7 +499,7 @@ class ProgressFolder:
                 yield found
 
     def write(self, progress: Progress) -> None:
-        """Keep what was done about an issue, in the place of what was there."""
+        """Keep what was done about an issue, in place of what was there."""
         file = self._path / f"{progress.issue.key}.json"
         fresh = file.with_suffix(".new")
         with naming(file):

@@ -38,8 +38,8 @@ def label(
         rubric: the rubric to label by; the one that judged the evaluation when left out.
         labels: the file that takes the labels, one JSON object a line; what is in it is kept.
         by: who labels, if several people do.
-        config: for rubrics of the user's own.
-        agents: agent definitions, for traces that lie elsewhere.
+        config: for the user's own rubrics.
+        agents: agent definitions, for traces that are elsewhere.
         traces: recordings that the evaluation was made from.
         stored: where evaluations are stored.
 
@@ -94,7 +94,7 @@ class Labelling:
 
         Args:
             label: one of ``choices``.
-            score: a number of the scale, where there are no choices.
+            score: a number of the scale, if there are no choices.
 
         Raises:
             ValueError: the score is not on the scale, or there is no such label.

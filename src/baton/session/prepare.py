@@ -37,7 +37,7 @@ JudgeLike = Judge | JudgeFlags | str | Mapping[str, Any]
 GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
 TrustLike = Trust | PathLike | Iterable[PathLike]
 Note = Callable[[str], None]
-"""Takes one line that a user should know, and that is no part of a report."""
+"""Takes one line that a user should know, and that is not part of a report."""
 
 
 def log_note(text: str) -> None:
@@ -71,10 +71,10 @@ class ScoreOptions(TypedDict, total=False):
             ``False`` for nothing; kinds beside the secrets (``["email"]``); or a mapping with
             ``kinds`` and ``patterns`` (``{"patterns": {"employee": "EMP-[0-9]{6}"}}``).
         redact_kinds: kinds beside what ``redact`` or the config says.
-        by_cases: choose evaluators by what cases state, where nothing names them; ``evaluate``
-            always does.
+        by_cases: choose evaluators by what cases state, if nothing names them; ``evaluate`` always
+            does.
         note: takes each line that is worth knowing and no part of a report, such as an input that
-            is not used; the logger `baton` warns when left out.
+            is not used; the logger `baton` warns by default.
     """
 
     config: PathLike | Config | None
@@ -93,7 +93,7 @@ class ScoreOptions(TypedDict, total=False):
 
 
 def refuse_unknown(function: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raise InputError for an option that a function does not have, with the nearest names."""
+    """Raise InputError for an option that a function does not have, with similar names."""
     names = set(known)
     for name in options:
         if name not in names:
@@ -142,11 +142,11 @@ def inputs_of(
 ) -> Inputs:
     """Load the config that the options name, and the cases and definitions that go with it.
 
-    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal
-    no code of the user's own is imported.
+    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal no
+    the user's own code is imported.
 
     Raises:
-        InputError: a file with faults; recordings where cases are meant.
+        InputError: a file with errors; recordings where cases are meant.
     """
     config, judge = options.get("config"), options.get("judge")
     note = options.get("note", log_note)
@@ -180,7 +180,7 @@ def load_inputs(
     """Load the cases and the agent definitions that are given, else those of the config.
 
     Raises:
-        InputError: a file with faults; recordings where cases are meant.
+        InputError: a file with errors; recordings where cases are meant.
     """
     definitions = agents or (config.agents if config else None)
     catalog = load_catalog(definitions) if definitions is not None else None
@@ -257,8 +257,8 @@ def prepare(
     """Decide what scores, and how: evaluators, redaction, judge and gate, all of it checked.
 
     Args:
-        inputs: the cases, where there are any, and the config, whose evaluators, judge and gate
-            hold unless others are given.
+        inputs: the cases, if there are any, and the config, whose evaluators, judge and gate hold
+            unless others are given.
         evaluators: what scores; goes before config and cases.
         options: all else that is given.
         criteria: criteria of ADK to score with.
@@ -322,7 +322,7 @@ def for_this(plan: Plan, dataset: Dataset | None) -> Plan:
     """Return the plan with its provenance, where its gate is for certain data alone.
 
     Raises:
-        InputError: the gate is for another dataset, or its baseline is not there.
+        InputError: the gate is for another dataset, or its baseline does not exist.
     """
     if plan.gate.regression is None and plan.gate.bound is None:
         return plan
@@ -346,7 +346,7 @@ def folder_header(
     ``changes`` are the texts that were changed.
 
     Raises:
-        InputError: the gate is for another dataset or config, or its baseline is not there.
+        InputError: the gate is for another dataset or config, or its baseline does not exist.
     """
     from baton import __version__
 

@@ -23,12 +23,12 @@ def pricing(
 
     Args:
         config: a config with ``prices:``, and maybe a provider that names the model.
-        prices: USD per million tokens by model; go before those of the config. Empty, and without
-            a config, the list of genai-prices counts where it is installed, and what a recording
-            was priced with before stays.
+        prices: USD per million tokens by model; go before those of the config. Empty, and without a
+            config, the list of genai-prices counts if it is installed, and what a recording was
+            priced with before stays.
 
     Raises:
-        InputError: the config or a price has faults.
+        InputError: the config or a price has errors.
     """
     if config is None and prices is None:
         return lambda trace: trace

@@ -62,7 +62,7 @@ def pull_traces(
         trace: ids of the only traces to fetch.
         session: fetch only traces of this session.
         timeout: seconds to wait for an answer.
-        retry_attempts: how often a request is tried.
+        retry_attempts: how often a request is attempted.
         retry_delay: seconds before the second attempt; doubled for each further one.
         max_answer_mib: the most MiB of one answer, decompressed.
         max_seconds: the most seconds for one whole answer.

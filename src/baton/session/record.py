@@ -25,13 +25,13 @@ FOLDER = Path(".baton/recordings")
 
 
 class Recorded(NamedTuple):
-    """What became of a program.
+    """The outcome of a program.
 
     ``code`` is its exit code, as a shell has it (128 and the signal that ended it). ``on`` are the
     instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
     install for those that nothing recorded, by framework. ``problems`` say why something was not
-    recorded. ``size`` is how many bytes the recording has grown. ``file`` is ``None`` where all
-    went to a server; ``sent`` tells whether that took something.
+    recorded. ``size`` is how many bytes the recording has grown. ``file`` is ``None`` if all went
+    to a server; ``sent`` tells whether that took something.
     """
 
     file: Path | None

@@ -27,7 +27,7 @@ class Recordings(NamedTuple):
 
 
 def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
-    """Put recordings in the place of what stands for them.
+    """Put recordings in place of what stands for them.
 
     Conversations of a server (``server://HOST``) are fetched into a file. For the folder of an
     evaluation stands what it was made of.

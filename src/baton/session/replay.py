@@ -103,7 +103,7 @@ def replay(
             ``live_tools`` alone really run.
 
     Raises:
-        InputError: a file with faults, no such agent, dispatch, text or tool, or a change that
+        InputError: a file with errors, no such agent, dispatch, text or tool, or a change that
             breaks a text. Nothing is played then.
     """
     known = [*ScoreOptions.__annotations__, *EvaluateOptions.__annotations__]
@@ -173,7 +173,7 @@ def ready_moments(
         instead: says what to write where the agent is missing.
 
     Raises:
-        InputError: a file with faults, no such agent or dispatch, wrong options.
+        InputError: a file with errors, no such agent or dispatch, wrong options.
     """
     note = options.get("note", log_note)
     agent = _agent_of(target, options, app, variant, instead)

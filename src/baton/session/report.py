@@ -62,7 +62,7 @@ def report(
         redact: what is replaced by tags; ``None`` for what the folder says.
         with_traces: say what keeps its traces from being shown, also without ``html``.
         stored: where evaluations are stored.
-        note: takes why traces are not shown; the logger `baton` warns when left out.
+        note: takes why traces are not shown; the logger `baton` warns by default.
 
     Returns:
         The evaluation: its ``header``, and ``rows()`` of its results in short.

@@ -224,7 +224,7 @@ def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool
 
 
 def open_cases_of(folder: Path) -> Callable[[str], bool]:
-    """Tell the cases that did not pass; where some were not played, all that did not."""
+    """Tell the cases that did not pass; if some were not played, all that did not."""
     stored = read_evaluation(folder)
     passed: dict[str, int] = {}
     for row in stored.rows():

@@ -66,12 +66,12 @@ def keep_examples(
         rubric: the rubric, by any of its names, or its file.
         files: labels (a file of `baton label`, or a dataset), then evaluations that were judged;
             evaluations alone give only what proven fixes confirm.
-        config: a config with the rubric's options, and rubrics of the user's own.
-        agents: agent definitions, for traces that lie elsewhere.
+        config: a config with the rubric's options, and the user's own rubrics.
+        agents: agent definitions, for traces that are elsewhere.
         traces: the recordings that evaluations were made from.
         project: what the examples belong to; they are shown only where `project` is the same.
         progress: the folder with what was done about issues.
-        out: the file; beside the rubric, where that is the user's own, else here.
+        out: the file; beside the rubric, if that is the user's own, else here.
         note: takes what was left out.
 
     Raises:
@@ -166,7 +166,7 @@ class _Maker:
         labels: Sequence[Label] = (),
         origin_is_fix: bool = False,
     ) -> None:
-        """Make one, unless what was judged is not there any more."""
+        """Make one, unless what was judged no longer exists."""
         subject = self._subjects.get(key)
         question = None if subject is None else shown_to_judge(self._evaluator, subject)
         if question is None:
@@ -189,7 +189,7 @@ class _Maker:
 
 
 def shown_to_judge(evaluator: Judged, subject: Subject) -> Question | None:
-    """Return the question about a thing; ``None`` where it can't be put."""
+    """Return the question about a thing; ``None`` if it can't be put."""
     try:
         question = evaluator.question(subject)
     except ValueError:

@@ -36,7 +36,7 @@ from .server_source import with_servers_fetched
 
 
 class RubricFile(NamedTuple):
-    """A rubric, where it stands, and whether it is the user's own."""
+    """A rubric, where it is, and whether it is the user's own."""
 
     rubric: Rubric
     file: Path
@@ -54,7 +54,7 @@ def rubric_files(
     """Return all rubrics by name, the user's own first; ``names`` may be files of rubrics.
 
     Raises:
-        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
     """
     of_config = config.rubric_paths if config is not None else ()
     own = load_folders([*of_config, *folders, *_files_among(names)])
@@ -65,7 +65,7 @@ def rubric_files(
 
 
 def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
-    """Find a rubric by any of its names, or its file; raises InputError with the nearest ones."""
+    """Find a rubric by any of its names, or its file; raises InputError with similar names."""
     file = Path(name)
     for each in files.values():
         if name in names_of(each.rubric) or (each.own and each.file == file):
@@ -95,7 +95,7 @@ def requests_for(
         dataset: cases that the traces belong to.
         agents: agent definitions; go before those of the config.
         config: where the options of the rubric come from, if there is one.
-        folders: files and folders with rubrics of the user's own.
+        folders: files and folders with the user's own rubrics.
         note: gets what the readers of the traces have to say.
 
     Raises:
@@ -191,10 +191,10 @@ def try_rubrics(
     Args:
         names: rubrics, or their files; the user's own when left out.
         config: a config with ``judge:``, and rubrics of its own.
-        rubrics: files and folders with rubrics of the user's own.
+        rubrics: files and folders with the user's own rubrics.
         judge: the judge's model; goes before the config.
         on_answer: takes each answer as soon as it is there.
-        note: takes what the readers of traces have to say; the logger `baton` warns when left out.
+        note: takes what the readers of traces have to say; the logger `baton` warns by default.
 
     Raises:
         InputError: no such rubric, none has an example, or no judge is named.
@@ -233,7 +233,7 @@ def try_rubrics(
 
 
 def rubric_evaluator(name: str, config: Config | None) -> Judged:
-    """Return the evaluator that asks a rubric: as the config has it, where it has one.
+    """Return the evaluator that asks a rubric: as the config has it, if it has one.
 
     The option that named it is `rubric` in every function and command that takes one.
 
@@ -253,7 +253,7 @@ def rubric_evaluator(name: str, config: Config | None) -> Judged:
 
 
 def _refuse_misspelt(name: str, config: Config | None) -> None:
-    """Raise InputError if a name is no rubric's; a file or `module:name` has faults of its own."""
+    """Raise InputError if a name is no rubric's; a file or `module:name` has errors of its own."""
     if not name.replace("-", "_").isidentifier() or name in known_evaluator_names():
         return
     try:

@@ -77,7 +77,7 @@ def score(
         Results in the order of the dataset, one for every planned case.
 
     Raises:
-        InputError: an unknown evaluator, option or value, or a file with faults.
+        InputError: an unknown evaluator, option or value, or a file with errors.
     """
     refuse_unknown("`baton.score`", options, (*_POSITIONAL, *ScoreOptions.__annotations__))
     return _score(traces, dataset, evaluators, options, None)
@@ -89,7 +89,7 @@ def score_readable(
     unreadable: list[str],
     **options: Unpack[ScoreOptions],
 ) -> Evaluation:
-    """Score recorded traces without cases as :func:`score` does, and go on past broken files.
+    """Score recorded traces without cases like :func:`score`, and continue past broken files.
 
     ``unreadable`` takes what is wrong with these.
 
@@ -141,10 +141,10 @@ def score_into(
     on_start: Callable[[Path], None] = lambda _: None,
     **options: Unpack[ScoreOptions],
 ) -> StoredEvaluation:
-    """Do what :func:`score` does, and write each result into a new folder as it comes.
+    """Like :func:`score`, but also write each result into a new folder as it comes.
 
-    The folder keeps the traces, so that what they were read from may go. ``on_start`` is told the
-    folder once it is there.
+    The folder keeps the traces, so that what they were read from may go. ``on_start`` is called
+    with the folder once it is there.
 
     Raises:
         InputError: as for :func:`score`; the folder exists, or cannot be written.
@@ -192,7 +192,7 @@ def score_files(
     last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> Written:
-    """Score recorded traces as :func:`score` does, into a new folder, and maybe by several workers.
+    """Score recorded traces like :func:`score`, into a new folder, and maybe by several workers.
 
     A broken file does not stop the others: it makes the evaluation an error that names it.
 
@@ -211,7 +211,7 @@ def score_files(
         options: as for :func:`score`.
 
     Raises:
-        InputError: an option, a file or the config has faults, or no trace was read; no folder is
+        InputError: an option, a file or the config has errors, or no trace was read; no folder is
             left behind then.
     """
     again = _again(traces, dataset, evaluators, options, out if last_failed else None)
@@ -292,9 +292,9 @@ def estimate_scoring(
     last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> JudgingEstimate | None:
-    """Work out what judging would take, without asking anybody; ``None`` where no judge is needed.
+    """Work out what judging would take, without asking anybody; ``None`` if no judge is needed.
 
-    No code of the user's own is imported. ``judge`` has to be a rehearsal.
+    No the user's own code is imported. ``judge`` has to be a rehearsal.
 
     Raises:
         InputError: as for :func:`score_files`.
@@ -375,7 +375,7 @@ class _Chosen(NamedTuple):
     last: Path | None = None
 
     def ids(self, cases: Dataset | None) -> list[str] | None:
-        """Return the ids of what did not pass, of traces where there are no cases."""
+        """Return the ids of what did not pass, of traces if there are no cases."""
         if self.last is None:
             return None
         from .resume import open_cases_of  # it loads what plays agents
@@ -394,7 +394,7 @@ class _Chosen(NamedTuple):
 class _Ready(NamedTuple):
     """What scores, and what is scored; ``traces`` are records and paths, with globs expanded.
 
-    ``keep`` tells the traces to score, where only some cases are; ``ids`` are of what did not pass
+    ``keep`` tells the traces to score, if only some cases are; ``ids`` are of what did not pass
     last time.
     """
 
@@ -586,7 +586,7 @@ def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
 
 
 def _repeats(ready: _Ready) -> int:
-    """Return how often evaluations that are scored again played their cases, at the most."""
+    """Return how often evaluations that are scored again played their cases, at most."""
     repeats = 1
     for path in ready.files if ready.inputs.dataset is not None else ():
         folder = path.parent if path.name == BODIES else path
@@ -596,10 +596,10 @@ def _repeats(ready: _Ready) -> int:
 
 
 def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[str, Any] | None:
-    """Return the backend that is asked for; what lies at an address always needs one."""
+    """Return the backend that is asked for; what is at an address always needs one."""
     config = ready.inputs.config
     chosen = chosen_backend(config.backend if config else None, backend, workers)
-    # What lies at an address is read in pieces, as workers do.
+    # What is at an address is read in pieces, as workers do.
     at_address = len(ready.files) < len(ready.words)
     if chosen is not None and len(ready.words) < len(ready.traces):
         raise InputError("cases of dispatches are scored here: leave the backend out")
@@ -629,8 +629,8 @@ def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
 def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
     """Yield the traces, as recorded: they are redacted when each has met its case.
 
-    Without ``problems``, a file with faults is raised at the end. With them, it is named there,
-    the others go on, and reading no trace at all is an error.
+    Without ``problems``, a file with errors is raised at the end. With them, it is named there, the
+    others continue, and reading no trace at all is an error.
     """
     count = kept = 0
     errors: list[InputError] = []

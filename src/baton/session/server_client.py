@@ -73,7 +73,7 @@ class ServerError(BatonError):
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """What became of recordings that were sent: how many files, and whether they were new."""
+    """The outcome of recordings that were sent: how many files, and whether they were new."""
 
     files: int
     new: bool
@@ -110,7 +110,7 @@ class Server:
     Filters are the fields of ``docs/server-api.md`` by name, as texts (``to="refund-*"``,
     ``depth=">=2"``), a list for alternatives; ``from_`` is written with a line below, as ``from``
     means something else in Python. Everything raises ``InputError`` for what the server refuses,
-    and ``ServerError`` where it does not answer.
+    and ``ServerError`` if it does not answer.
     """
 
     def __init__(self, url: str, key: str | None, project: str | None) -> None:
@@ -386,7 +386,7 @@ class Server:
             why: only these reasons; all of them when left out.
             share: how much of what nothing else speaks for is sampled, up to 1.
             people: how many label each dispatch.
-            by: who asks, where it is not who has the key.
+            by: who asks, if it is not who has the key.
             limit: how many are listed.
 
         Raises:
@@ -522,8 +522,8 @@ class Server:
 
         Args:
             rule: its name in the settings of the server.
-            since: only conversations that began then or later: RFC 3339, or a date.
-            until: only those that began before.
+            since: only conversations that started then or later: RFC 3339, or a date.
+            until: only those that started before.
             filter: only those that meet it, such as ``to:refund-*``.
 
         Raises:
@@ -664,10 +664,10 @@ class Server:
 
 
 def _criteria_beside(dataset: Sequence[Path]) -> Path | None:
-    """Return the `test_config.json` that cases lie beside, as `baton eval` takes it.
+    """Return the `test_config.json` that cases are beside, as `baton eval` takes it.
 
     Raises:
-        InputError: some lie beside another one, or beside none.
+        InputError: some are beside another one, or beside none.
     """
     beside = {(path.parent / CRITERIA) for path in dataset}
     there = [path for path in beside if path.is_file()]
@@ -678,7 +678,7 @@ def _criteria_beside(dataset: Sequence[Path]) -> Path | None:
 
 
 def _exactly(key: str) -> str:
-    """Return a filter for one conversation; keys with quotes are found by what they begin with."""
+    """Return a filter for one conversation; keys with quotes are found by what they start with."""
     before = key.partition('"')[0]
     return f'conversation:"{before}*"' if before != key else f'conversation="{key}"'
 

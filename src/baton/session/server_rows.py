@@ -21,8 +21,8 @@ Interval = Literal["hour", "day", "week"]
 class Page(msgspec.Struct, Generic[T], kw_only=True):
     """Some rows; ``next`` is the cursor of those that follow, ``None`` after the last ones.
 
-    Of a search for a text ``searched_to`` is the start of the oldest conversation that was looked
-    at: a page may be empty, and others follow.
+    Of a search for a text ``searched_to`` is the start of the oldest conversation that was
+    examined: a page may be empty, and others follow.
     """
 
     items: list[T]
@@ -70,7 +70,7 @@ class Conversation(msgspec.Struct, kw_only=True):
 
 
 class ConversationSums(msgspec.Struct, kw_only=True):
-    """Sums over conversations; there are ``more`` than were counted where that is set.
+    """Sums over conversations; there are ``more`` than were counted if that is set.
 
     ``passed``, ``failed`` and ``errors`` count worst verdicts; ``seconds`` is the mean duration.
     """
@@ -173,7 +173,7 @@ class Queued(msgspec.Struct, kw_only=True):
     """A dispatch that waits for a label.
 
     ``why`` is ``None`` for what the person took before. ``labels`` is how many people labelled it,
-    ``held_by`` who has it now; until when, where it is who asks.
+    ``held_by`` who has it now; until when, if it is who asks.
     """
 
     dispatch: DispatchRow
@@ -231,7 +231,7 @@ class TrialAnswer(msgspec.Struct, kw_only=True):
 class Trial(msgspec.Struct, kw_only=True):
     """A rubric that is tried: how many things were ``asked`` about, and what was answered.
 
-    ``quality`` compares the judge with people on what both labelled; it is ``None`` where there is
+    ``quality`` compares the judge with people on what both labelled; it is ``None`` if there is
     nothing such, or ``incomparable`` says why not. ``changed`` is how many verdicts are not those
     of before.
     """
@@ -355,8 +355,7 @@ class AgentRow(msgspec.Struct, kw_only=True):
 class AgentVersion(msgspec.Struct, kw_only=True):
     """What an agent was made of for a time; ``conversation_id`` is the newest one that says so.
 
-    ``runs``, ``cost_usd`` and the times are ``None`` where they are not known of this version
-    alone.
+    ``runs``, ``cost_usd`` and the times are ``None`` if they are unknown of this version alone.
     """
 
     version: str | None
@@ -476,9 +475,9 @@ class IssueRow(Issue, kw_only=True, omit_defaults=True):
     Attributes:
         trend: failures of each of the last 14 days (UTC), today last.
         went_into: the key of the issue that its members are in now, after its texts were grouped
-            anew.
-        scored: the share of its edge's dispatches that its evaluators scored, where that is not
-            all, as by a rule with a ``sample``: rates are estimated over those. ``count`` has all
+            again.
+        scored: the share of its edge's dispatches that its evaluators scored, if that is not all,
+            as by a rule with a ``sample``: rates are estimated over those. ``count`` has all
             failures, also those beyond the sample.
     """
 
@@ -488,10 +487,10 @@ class IssueRow(Issue, kw_only=True, omit_defaults=True):
 
 
 class IssueEvent(msgspec.Struct, kw_only=True):
-    """What became of an issue.
+    """The outcome of an issue.
 
     ``kind`` is ``new``, ``regressed``, ``burst``, ``state`` (somebody gave it one), ``merged``,
-    ``split`` or ``gone`` (its texts were grouped anew), ``investigation``, ``fix``, ``promotion``.
+    ``split`` or ``gone`` (its texts were grouped again), ``investigation``, ``fix``, ``promotion``.
     """
 
     at: datetime | None
@@ -557,12 +556,12 @@ class Rescore(msgspec.Struct, kw_only=True):
     """A rule that is applied to stored conversations, those that ``filter`` and times choose.
 
     ``by`` is ``None`` for one of the command line. ``state`` is ``waiting``, ``running``,
-    ``stopped`` (the same command goes on), ``done``, or ``failed``. So many ``conversations`` were
-    looked at, scores ``added`` and ``replaced``; judges are ``asked`` about some conversations, of
-    which ``waiting`` are still to be asked. Left out are conversations that retention ``deleted``,
-    that ``moved``, as a late span made a new version of them meanwhile, ``untold`` ones of which
-    is not known what rules their program named, and those that ``failed`` to be scored; ``error``
-    is that of the last one.
+    ``stopped`` (the same command continues), ``done``, or ``failed``. So many ``conversations``
+    were examined, scores ``added`` and ``replaced``; judges are ``asked`` about some conversations,
+    of which ``waiting`` are still to be asked. Left out are conversations that retention
+    ``deleted``, that ``moved``, as a late span made a new version of them meanwhile, ``untold``
+    ones of which is unknown what rules their program named, and those that ``failed`` to be scored;
+    ``error`` is that of the last one.
     """
 
     id: int
@@ -591,9 +590,9 @@ class EvaluationJob(msgspec.Struct, kw_only=True):
 
     ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
     ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` are how
-    many of its ``results`` have which status, and grow while it runs; ``planned`` is how many
-    there are to be, where that is known. What was not ``made_here`` is a folder that is listed, and
-    cannot be started again.
+    many of its ``results`` have which status, and grow while it runs; ``planned`` is how many there
+    are to be, if known. What was not ``made_here`` is a folder that is listed, and cannot be
+    started again.
     """
 
     id: int

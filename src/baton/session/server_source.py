@@ -124,7 +124,7 @@ def fetch(address: str, note: Note) -> Path:
 
 
 def with_servers_fetched(paths: Iterable[str], note: Note) -> list[str]:
-    """Put files in the place of servers; raises as :func:`fetch` does."""
+    """Put files in place of servers; raises like :func:`fetch`."""
     return [str(fetch(path, note)) if is_server(path) else path for path in paths]
 
 

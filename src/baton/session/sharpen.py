@@ -78,7 +78,7 @@ class RubricOptions(TypedDict, total=False):
     """How a rubric is improved.
 
     Keys:
-        config: a config with `judge:`, the rubric's options, and rubrics of the user's own.
+        config: a config with `judge:`, the rubric's options, and the user's own rubrics.
         judge: the judge's model; it also proposes. Goes before the config.
         strategy: how texts are proposed, as for :func:`baton.improve`.
         seed: of everything that is drawn.
@@ -87,9 +87,9 @@ class RubricOptions(TypedDict, total=False):
         agents: agent definitions.
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not asked again.
-        on_start: is told the folder.
-        on_step: is told what goes on, in a line each.
-        note: takes what is worth knowing.
+        on_start: is called with the folder.
+        on_step: is told what continues, in a line each.
+        note: is called with notes.
     """
 
     config: PathLike | None
@@ -173,7 +173,7 @@ def estimate_rubric(
     """Say what :func:`improve_rubric` would take at most; nobody is asked, and no key is needed.
 
     Raises:
-        InputError: as :func:`improve_rubric` does, as far as it can be known.
+        InputError: like :func:`improve_rubric`, as far as it can be known.
     """
     from baton.judges.judge import Rehearsal
 
@@ -223,7 +223,7 @@ class _Work(NamedTuple):
 
 
 def own_file(rubric: str, config: PathLike | None = None) -> Path:
-    """Return the file of a rubric of the user's own, which a better text can be written into.
+    """Return the file of a rubric of the user, which a better text can be written into.
 
     Raises:
         InputError: the rubric comes with Baton.

@@ -60,10 +60,10 @@ def traces_to_show(
         config: a config whose ``prices:`` count.
         prices: USD per million tokens by model; go before those of the config.
         redact: what is replaced by tags, as for :func:`baton.score`.
-        note: takes what the readers have to say; the logger `baton` warns when left out.
+        note: is called with notes of the readers; the logger `baton` warns by default.
 
     Raises:
-        InputError: files with faults (after all others were shown), or nothing that is meant.
+        InputError: files with errors (after all others were shown), or nothing that is meant.
     """
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     if not some:

@@ -43,9 +43,9 @@ def export_tables(address: str, folder: PathLike) -> Written:
     """Write conversations of a server with their runs, dispatches and scores as Parquet.
 
     Columns have the names and types of the API's rows: times are UTC in microseconds, tokens 64-bit
-    integers; what has a form of its own (details, evidence, the judge) is JSON text. Nothing but
-    one page and one row group of each table waits in memory. Files that are there are replaced
-    when all is written.
+    integers; what has its own form (details, evidence, the judge) is JSON text. Nothing but one
+    page and one row group of each table waits in memory. Files that are there are replaced when all
+    is written.
 
     Args:
         address: ``server://HOST/PROJECT?FILTER``.

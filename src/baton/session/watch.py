@@ -94,7 +94,7 @@ def case_hashes(
 ) -> dict[str, tuple[str, str]] | None:
     """Return file and content hash of every case that ``keyword`` fits, by id.
 
-    ``None`` where they cannot be read, or none is left.
+    ``None`` if they cannot be read, or none is left.
     """
     try:
         dataset = choose(load_dataset(list(datasets)), keyword=keyword)
@@ -177,7 +177,7 @@ def watch(
         config: a config or criteria of ADK, as for `baton eval --config`.
         keyword: watch only cases that this expression fits.
         trust: whether a config that is found may name code.
-        note: takes what has changed; the logger `baton` warns when left out.
+        note: takes what has changed; the logger `baton` warns by default.
 
     Returns:
         The exit code of the last evaluation.

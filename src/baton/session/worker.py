@@ -37,7 +37,7 @@ from .prepare import (
 
 
 def make_workers(spec: Mapping[str, Any], config: Config | None) -> Backend:
-    """Build a backend; code of the user's own is looked for beside the config.
+    """Build a backend; the user's own code is searched for beside the config.
 
     Raises:
         InputError: it cannot be built.

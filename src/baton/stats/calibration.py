@@ -24,8 +24,8 @@ Weight = Callable[[Label, Label], float]
 class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
     """How well one label is met: ``labelled`` by people, ``judged`` so by the judge, both.
 
-    ``precision`` is ``both / judged``, ``recall`` is ``both / labelled``; ``None`` where that
-    divides by 0.
+    ``precision`` is ``both / judged``, ``recall`` is ``both / labelled``; ``None`` if that divides
+    by 0.
     """
 
     label: str
@@ -42,7 +42,7 @@ def agreement(pairs: Sequence[Pair[Label]]) -> Estimate | None:
 
 
 def kappa(pairs: Sequence[Pair[Label]], weight: Weight[Label] | None = None) -> Estimate | None:
-    """Estimate Cohen's kappa: agreement beyond chance, 1 at the most, 0 for chance alone.
+    """Estimate Cohen's kappa: agreement beyond chance, 1 at most, 0 for chance alone.
 
     ``kappa = (p_o - p_e) / (1 - p_e)``: J. Cohen, "A coefficient of agreement for nominal
     scales", Educational and Psychological Measurement 20 (1960). With ``weight``, which gives 1
@@ -168,7 +168,7 @@ def disputed(raters: Mapping[str, Mapping[Key, str]]) -> list[Key]:
 
 
 def majority(answers: Sequence[str]) -> str | None:
-    """Return what more than half say, ``None`` where no answer has that."""
+    """Return what more than half say, ``None`` if no answer has that."""
     for answer in dict.fromkeys(answers):
         if 2 * answers.count(answer) > len(answers):
             return answer
@@ -205,7 +205,7 @@ class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReversedOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of verdicts when the choices were put in reverse order.
+    """The outcome of verdicts when the choices were put in reverse order.
 
     ``changed`` is the share of items whose verdict is another; ``shift`` by how much the mean
     score went up (or, below 0, down).
@@ -230,7 +230,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
-    """Look at the items of which several samples were taken; ``None`` where there is none.
+    """Look at the items of which several samples were taken; ``None`` if there is none.
 
     All samples have to agree, as sampling stops when the rest can change nothing: pairs that
     agree would be counted more often than pairs that do not.

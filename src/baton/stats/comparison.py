@@ -39,13 +39,13 @@ _SHUFFLES = 2_000
 # The search for the worst rate takes the square of the cases. With more of them the plain exact p
 # is no longer too careful.
 _UNCONDITIONAL_UP_TO = 100
-# A variance of 100 is a standard deviation of 10 passes: the normal limit is then off by far less
+# A variance of 100 is a standard deviation of 10 passes: the normal limit is then off much less
 # than the data are.
 _EXACT_UP_TO = 100
 # The tails of so many coins are sums of whole numbers with as many bits; beyond it this is slow.
 _COINS_UP_TO = 2_000
 # "Fewer cases pass" is what people act on, and it must not get lost for the reason that 20 other
-# axes are looked at too. So it gets 0.04 of 0.05, and the others share 0.01; once it is shown, they
+# axes are examined too. So it gets 0.04 of 0.05, and the others share 0.01; once it is shown, they
 # share all (as in the fallback procedure of B. L. Wiens, 2003).
 _PRIMARY_SHARE = 0.8
 
@@ -83,8 +83,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     ``before`` and ``after`` are means over cases, each weighing the same however often it was
     repeated; ``difference`` is ``after - before`` with its interval. ``p`` is the chance of a
-    difference at least as large, to the side that was seen, where nothing changed; 1 where there
-    is no difference. ``test`` is ``exact_passes`` for values that are all 0 or 1
+    difference at least as large, to the side that was seen, if nothing changed; 1 if there is no
+    difference. ``test`` is ``exact_passes`` for values that are all 0 or 1
     (:func:`drop_of_passes`), ``shuffled_repeats`` for other values of up to 12 repeated cases
     (:func:`shuffle_repeats`), and ``sign_flip`` for all else; ``p`` of that one is ``None`` for
     fewer than two cases.
@@ -101,8 +101,7 @@ class AxisChange(msgspec.Struct, frozen=True, kw_only=True):
     """One axis: its difference over the cases that both have, and what that comes to.
 
     ``p`` is corrected for the number of axes, see :func:`compare_all`. ``cases_needed`` and
-    ``repeats_needed`` are how many would tell where it is ``unclear``; ``None`` where that is not
-    known.
+    ``repeats_needed`` are how many would tell where it is ``unclear``; ``None`` if that is unknown.
     """
 
     axis: Axis
@@ -322,7 +321,7 @@ def compare_pairs(
     after: Mapping[str, Sequence[float]],
     confidence: float = 0.95,
 ) -> Difference | None:
-    """Compare the values of each case in two evaluations; ``None`` where they share no case.
+    """Compare the values of each case in two evaluations; ``None`` if they share no case.
 
     The interval is that of the mean difference of the cases, by the bootstrap. ``p`` is exact where
     the bootstrap of few cases is too sure, and uses repeats: :class:`Difference` names the tests.
@@ -517,8 +516,7 @@ def cases_needed(
     """Return how many cases would show a true difference of ``effect``, 4 times out of 5.
 
     ``n = ((z(confidence) + z(power)) * s / effect)^2``, two-sided, with ``s`` the standard
-    deviation of the differences so far; ``None`` where it is not known: fewer than two, or all
-    the same.
+    deviation of the differences so far; ``None`` if it is unknown: fewer than two, or all the same.
     """
     if len(differences) < 2 or effect == 0:
         return None
@@ -536,7 +534,7 @@ def repeats_needed(
     """Return how many repeats of the same cases would show a difference of ``effect``.
 
     The variance of a case's difference is what repeats average out, divided by their number, and
-    what stays. ``None`` where no number of repeats would do, or cases were not repeated.
+    what stays. ``None`` if no number of repeats would do, or cases were not repeated.
     """
     if effect == 0 or any(len(values) < 2 for values in (*before, *after)):
         return None

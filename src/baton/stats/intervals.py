@@ -18,7 +18,7 @@ Z95 = _NORMAL.inv_cdf(0.975)
 # values is normal for all that matters, and a report has an interval for each of its figures.
 _RESAMPLED_UP_TO = 2_000
 # About a million draws: 4,000 samples of up to 250 values, fewer of more, and 2,000 at least. The
-# ends of a 95 % interval lie at the 50th value from either side of 2,000, so fewer samples would
+# ends of a 95 % interval are at the 50th value from either side of 2,000, so fewer samples would
 # make them jump from one data set to a nearly equal one.
 _DRAWS = 1_000_000
 _RESAMPLES = 2_000, 4_000
@@ -31,9 +31,8 @@ _PAIRS = 65_536
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A figure and what it may as well be, at a confidence (0 to 1).
 
-    ``low`` and ``high`` are ``None`` where the spread cannot be estimated: with fewer than two
-    values, or when all values are equal. ``n`` is the number of observations, or 0 where it was
-    not stored.
+    ``low`` and ``high`` are ``None`` if the spread cannot be estimated: with fewer than two values,
+    or when all values are equal. ``n`` is the number of observations, or 0 where it was not stored.
     """
 
     value: float
@@ -240,7 +239,7 @@ def _drawn(draw: random.Random, values: Sequence[float]) -> Iterator[Iterator[fl
 def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float, float]:
     means = _resampled_means(values)
     below = sum(m < mean for m in means) + sum(m == mean for m in means) / 2
-    # Where all samples lie on one side the bias would be infinite.
+    # Where all samples are on one side the bias would be infinite.
     bias = _NORMAL.inv_cdf(min(max(below / len(means), 1e-6), 1 - 1e-6))
     apart = [mean - value for value in values]
     squares = math.fsum(d**2 for d in apart)

@@ -59,7 +59,7 @@ def flake_rate(passed: int, total: int) -> float | None:
 
 
 def of_repeats(cases: Mapping[str, Sequence[bool]], k: int) -> Repeats | None:
-    """Sum up the verdicts of each case; ``None`` where no case has ``k`` of them."""
+    """Sum up the verdicts of each case; ``None`` if no case has ``k`` of them."""
     counts = {case: (sum(passes), len(passes)) for case, passes in cases.items()}
     enough = {case: count for case, count in counts.items() if count[1] >= k}
     if not enough:

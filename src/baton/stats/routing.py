@@ -13,8 +13,8 @@ from baton.model import Routed, RoutingCell, Score, chain_turns
 class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
     """One agent: how often it was expected, how often work went to it, and how often both.
 
-    ``precision`` is ``right / actual`` and ``recall`` is ``right / expected``, 0 to 1; ``None``
-    where that divides by 0.
+    ``precision`` is ``right / actual`` and ``recall`` is ``right / expected``, 0 to 1; ``None`` if
+    that divides by 0.
     """
 
     agent: str
@@ -72,7 +72,7 @@ def mistakes(cells: Iterable[RoutingCell]) -> list[RoutingCell]:
 
 
 def plain_matrix(cells: Sequence[RoutingCell]) -> dict[str, Any] | None:
-    """Return matrix and agents as plain data; ``None`` where nothing was counted."""
+    """Return matrix and agents as plain data; ``None`` if nothing was counted."""
     if not cells:
         return None
     return {

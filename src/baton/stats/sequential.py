@@ -52,7 +52,7 @@ class Watch(msgspec.Struct, kw_only=True):
     It opens when there is evidence of ``OPENS`` that the mean is below ``limit``, and the mean of
     the last ``over`` values is, too. It closes when there is evidence of ``CLOSES`` that the mean
     is nearer to the limit than to what it had fallen to, and the last ``over`` are not below the
-    limit. Evidence starts anew with each change. ``opens`` and ``closes`` take the place of the
+    limit. Evidence starts again with each change. ``opens`` and ``closes`` take the place of the
     usual amounts of evidence.
     """
 

@@ -26,7 +26,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]{{2,}}|(?:(?![{_UNSPACED}])[^\W\d_]){{2,}}")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
 _LONGEST = 60
-"""Letters of a word: a base64 text is none, and would be a key of its own."""
+"""Letters of a word: a base64 text is none, and would be its own key."""
 
 
 def words(text: str, stop: Collection[str] = ()) -> list[str]:
@@ -58,7 +58,7 @@ class TfIdf(msgspec.Struct, frozen=True, kw_only=True):
     idf: list[float]
 
     def vector(self, terms: Iterable[str]) -> Vector:
-        """Return the vector of a text, given by its words; words that are not known have none."""
+        """Return the vector of a text, given by its words; words that are unknown have none."""
         counts = Counter(number for term in terms if (number := self.number.get(term)) is not None)
         raw = {number: (1 + math.log(n)) * self.idf[number] for number, n in counts.items()}
         length = math.sqrt(math.fsum(weight * weight for weight in raw.values()))

@@ -57,7 +57,7 @@ class AgentEvaluator:
 
         Raises:
             AssertionError: a case failed, or could not be evaluated.
-            InputError: a file or an argument has faults.
+            InputError: a file or an argument has errors.
         """
         try:
             spec = importlib.util.find_spec(agent_module)

@@ -28,7 +28,7 @@ def assert_passes(
     """Fail with what went wrong, unless the run passes.
 
     Args:
-        trace: a run, the path of a recording, or a result or evaluation that is there already.
+        trace: a run, the path of a recording, or a result or evaluation that exists already.
         case: what should have happened, or the path of a dataset (``cases.yaml:refund``). A run
             is held to a single case whatever either is called.
         evaluators: as for :func:`baton.score`; when left out, what the case states.
@@ -37,7 +37,7 @@ def assert_passes(
 
     Raises:
         AssertionError: a case failed, or could not be evaluated.
-        InputError: a file or an option has faults.
+        InputError: a file or an option has errors.
     """
     __tracebackhide__ = True
     if isinstance(trace, CaseResult | Evaluation):

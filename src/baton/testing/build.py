@@ -136,7 +136,7 @@ def dispatch(
     result: Any = None,
     **fields: Any,
 ) -> Dispatch:
-    """Make a dispatch of its own, for :func:`turn`, where no run of the test makes it.
+    """Make its own dispatch, for :func:`turn`, if no run of the test makes it.
 
     It is taken as it is: the runs that it names are not looked for, and no step is added.
     """
@@ -374,7 +374,7 @@ def score(
 
 
 def result(*scores: Score | Status, id: str = "test", **fields: Any) -> CaseResult:
-    """Make what became of a case, with its status by its scores."""
+    """Make the outcome of a case, with its status by its scores."""
     made = [one if isinstance(one, Score) else score(one) for one in scores]
     fields = {"status": case_status([one.status for one in made]), **fields}
     return CaseResult(case_id=id, scores=made, **fields)
@@ -384,8 +384,8 @@ def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) ->
     """Make an evaluation of results, with its counts and its status by them.
 
     It is what ``baton.score`` returns: ``save(path)`` writes its folder, ``to_html(path)`` and the
-    like its reports. Results keep their places; where none is given, the cases are numbered in
-    the order in which they come, and the repeats of a case share its place. ``about`` is what
+    like its reports. Results keep their places; if none is given, the cases are numbered in the
+    order in which they come, and the repeats of a case share its place. ``about`` is what
     `evaluation.json` says of how it was made (``{"planned": 3}``).
     """
     if not any(one.position for one in results):

@@ -224,7 +224,7 @@ def _forgotten(value: object, gap: re.Pattern[str]) -> object:
 def ignored_result(
     trace: Trace, random: Random, instead: Sequence[str] = ELSEWHERE
 ) -> tuple[Trace, Seeded] | None:
-    """Let the caller go on as if nothing had come back, with one of the texts ``instead``."""
+    """Let the caller continue as if nothing had come back, with one of the texts ``instead``."""
     place = pick(trace, random, _answered)
     if place is None:
         return None
@@ -303,7 +303,7 @@ def wrong_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
 
 
 def unknown_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Misspell the receiver of a dispatch, so that nobody was set to work."""
+    """Misspell the receiver of a dispatch, so that nobody was started."""
     place = pick(
         trace,
         random,
@@ -398,7 +398,7 @@ def _limited(place: Place) -> bool:
     )
 
 
-# A number of two digits or more, which is no part of a name, path or longer number.
+# A number of two digits or more, which is not part of a name, path or longer number.
 _VALUE = re.compile(r"(?<![\w.,:/#-])\d[\d.,:]*\d(?![\w/:-]|[.,]\d)")
 
 
@@ -576,7 +576,7 @@ _DEEDS = (
 
 
 def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let an agent end with the claim of a deed, where no tool was called that might do it."""
+    """Let an agent end with the claim of a deed, if no tool was called that might do it."""
     made = copied(trace)
     names = {
         step.name.casefold()

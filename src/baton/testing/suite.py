@@ -33,7 +33,7 @@ class Suite(NamedTuple):
     def play(self, place: int) -> Sequence[CaseResult]:
         """Play the case at a place of the dataset, as often as it is repeated, and score it.
 
-        The provider is built anew for every case, as each is played in an event loop of its own.
+        The provider is built again for every case, as each is played in an event loop of its own.
 
         Raises:
             InputError: the provider refuses its options.
@@ -43,7 +43,7 @@ class Suite(NamedTuple):
 
 
 def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
-    """Read a config; raises InputError when it has faults, or names no dataset or provider.
+    """Read a config; raises InputError when it has errors, or names no dataset or provider.
 
     ``trust`` is for one that was found; without it the user named the config.
     """

@@ -57,7 +57,7 @@ class _Link(NamedTuple):
 
 
 class _Period(NamedTuple):
-    """The time that is looked at; ``since`` is in seconds since the epoch, ``None`` for all."""
+    """The time that is examined; ``since`` is in seconds since the epoch, ``None`` for all."""
 
     key: str
     since: float | None
@@ -72,7 +72,7 @@ def _period(visit: Visit) -> _Period:
     """Read the period.
 
     Raises:
-        InputError: it is none of those that can be chosen.
+        InputError: it is not one of those that can be chosen.
     """
     key = visit.query("days") or _PERIOD
     if key not in _PERIODS:
@@ -147,7 +147,7 @@ def _graph(visit: Visit, rows: Sequence[AgentRow], links: Sequence[_Link]) -> st
 
 
 def _agent_link(visit: Visit, name: str) -> str:
-    """Return the page of an agent, for the time that is looked at."""
+    """Return the page of an agent, for the time that is examined."""
     return visit.link(f"{NAV.path}/{quote(name, safe='')}", days=visit.query("days"))
 
 
@@ -319,7 +319,7 @@ _MOST_LINES = 2000
 
 
 def line_changes(before: str, after: str) -> list[Change]:
-    """Return the lines that changed with some around them; nothing where none did."""
+    """Return the lines that changed with some around them; nothing if none did."""
     if before == after:
         return []
     old, new = before.splitlines(), after.splitlines()

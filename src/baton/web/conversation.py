@@ -135,7 +135,7 @@ class _Drawings:
         )
 
     def get(self, visit: Visit, there: Stored, rows: Sequence[ScoreRow]) -> _Drawing | None:
-        """Return what a page shows; ``None`` where retention deleted the record."""
+        """Return what a page shows; ``None`` if retention deleted the record."""
         if there.deleted is not None:
             return None
         failed = frozenset(row.id for row in rows if row.status == "failed")
@@ -327,7 +327,7 @@ def _text(visit: Visit) -> Response:
 
 
 def _question(visit: Visit, record: Trace, score: int) -> str:
-    """Return what a judge was asked: put together from the record once more."""
+    """Return what a judge was asked: combined from the record once more."""
     row = next((each for each in _rows(visit) if each.id == score), None)
     if row is None:
         raise Denied(404, "this score was replaced by a newer one", "load the page again")

@@ -38,7 +38,7 @@ _ROWS = 200
 """Cases that a page gets at once."""
 _PREVIEW = 160
 WAIT = 0.5
-"""Seconds that a page waits for files that are not read yet; it says so and goes on by itself."""
+"""Seconds that a page waits for files that are not read yet; it says so and continues by itself."""
 _HISTORY = 30
 
 
@@ -124,7 +124,7 @@ def _evaluators() -> list[_Evaluator]:
 
 
 def _word(agent: AgentLike) -> list[str]:
-    """Return how `baton eval` names an agent; empty where only a config can."""
+    """Return how `baton eval` names an agent; empty if only a config can."""
     if isinstance(agent, str):
         return [agent]
     if is_configured(agent):
@@ -139,7 +139,7 @@ def _word(agent: AgentLike) -> list[str]:
 
 
 class _Last(NamedTuple):
-    """What became of a case the last time that it was played."""
+    """The outcome of a case the last time that it was played."""
 
     status: str
     evaluation: int
@@ -160,7 +160,7 @@ def last_results(visit: Visit, path: Path) -> tuple[dict[str, _Last], list[int]]
 
 
 def _played(folder: Path, path: Path) -> dict[str, str] | None:
-    """Return the results of an evaluation by case; ``None`` where it did not play the dataset."""
+    """Return the results of an evaluation by case; ``None`` if it did not play the dataset."""
     try:
         marks = [(folder / name).stat() for name in (HEADER, INDEX)]
         of, results = _results(folder, *((one.st_mtime_ns, one.st_size) for one in marks))
@@ -240,7 +240,7 @@ def _one(visit: Visit) -> View:
 
 
 def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow:
-    """Return a dataset; with 0 for ``within`` only that it is there, where it is not read yet."""
+    """Return a dataset; with 0 for ``within`` only that it is there, if it is not read yet."""
     try:
         return folders(visit).dataset(name, within)
     except KeyError:

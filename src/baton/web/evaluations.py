@@ -141,7 +141,7 @@ def _number(visit: Visit, name: str) -> int | None:
     """Read a number of the address.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not one.
     """
     text = visit.query(name)
     if text is None:
@@ -238,7 +238,7 @@ def _one(visit: Visit) -> View:
 
 
 class _Going(NamedTuple):
-    """How an evaluation goes on; ``rate`` is in cases a second, ``left`` in seconds."""
+    """How an evaluation continues; ``rate`` is in cases a second, ``left`` in seconds."""
 
     results: int
     planned: int | None
@@ -272,7 +272,7 @@ def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
 
 
 class _PageData(NamedTuple):
-    """What the report's scripts draw, as JSON: all of it, and what a page begins with."""
+    """What the report's scripts draw, as JSON: all of it, and what a page starts with."""
 
     whole: bytes
     first: bytes
@@ -297,7 +297,7 @@ def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> _PageData:
     whole = msgspec.json.encode(data)
     if len(rows) <= _FEW:
         return _PageData(whole, whole)
-    # The list begins with the worst ones: a row has its number where some before it are missing.
+    # The list starts with the worst ones: a row has its number where some before it are missing.
     worst = sorted(range(len(rows)), key=lambda number: (_RANK[listed[number].status], number))
     counts = Counter(_PLACES[row.status] for row in listed)
     data["rows"] = [{"number": number, **rows[number]} for number in worst[:_AT_FIRST]]
@@ -316,7 +316,7 @@ def _list_rows(rows: Iterable[IndexRow], tables: Tables) -> list[dict[str, Any]]
     """
     listed: list[dict[str, Any]] = []
     first: dict[tuple[Any, ...], int] = {}
-    # Many cases have the same verdicts, agents and tags: each of these is put together once.
+    # Many cases have the same verdicts, agents and tags: each of these is combined once.
     verdicts: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     agents: dict[tuple[str | None, ...], list[int]] = {}
     tags: dict[tuple[str, ...], list[int]] = {}
@@ -373,7 +373,7 @@ def _worst(scored: Iterable[tuple[str, Status]], tables: Tables) -> list[tuple[i
 
 
 def _state(visit: Visit) -> Response:
-    """Tell how an evaluation goes on, for a page that is open."""
+    """Tell how an evaluation continues, for a page that is open."""
     job = _job(visit, visit.path["id"])
     try:
         opened: _Opened | None = _opened(visit, visit.path["id"])

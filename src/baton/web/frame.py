@@ -103,7 +103,7 @@ class Visit(NamedTuple):
         return self.request.path_params
 
     def query(self, name: str) -> str | None:
-        """Return a parameter of the address, ``None`` where it is missing or empty."""
+        """Return a parameter of the address, ``None`` if it is missing or empty."""
         return self.request.query_params.get(name) or None
 
     def value(self, name: str) -> str:

@@ -19,7 +19,7 @@ class Way(NamedTuple):
 
 
 def lines_to_send(visit: Visit) -> list[Way]:
-    """Return the ways, with the address of this server, and the key where it needs one."""
+    """Return the ways, with the address of this server, and the key if it needs one."""
     url = f"{visit.request.url.scheme}://{visit.request.url.netloc}"
     keyed = visit.state.access.has_keys()
     other = visit.project != DEFAULT and not keyed

@@ -24,7 +24,7 @@ NAV = NavItem("Playground", "/playground", "p")
 
 
 class Playground:
-    """The conversations that go on, and the pages over them."""
+    """The conversations that continue, and the pages over them."""
 
     def __init__(self) -> None:
         self._chats = Chats()
@@ -168,7 +168,7 @@ def _hues(trace: Trace) -> dict[str, int]:
 
 
 def _homes(visit: Visit) -> dict[str, dict[str, str]]:
-    """Return where the datasets of each agent are made: ADK's lie beside its agents."""
+    """Return where the datasets of each agent are made: ADK's are beside its agents."""
     places = {str(each.folder): each.name for each in folders(visit).places()}
     first = next(iter(places.values()), "")
     homes = {}

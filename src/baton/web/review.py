@@ -80,7 +80,7 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 def project_evaluator(visit: Visit, name: str) -> Judged:
-    """Return what asks a rubric in the project of a page; raises InputError where there is none."""
+    """Return what asks a rubric in the project of a page; raises InputError if there is none."""
     return evaluator_of(visit.state.live_settings(), visit.project, name)
 
 
@@ -259,7 +259,7 @@ def _to_next(visit: Visit, asked: Asked, evaluator: Judged, **more: Any) -> Resp
 
 
 def _label(visit: Visit) -> Response:
-    """Keep a label and go on to the next dispatch."""
+    """Keep a label and continue to the next dispatch."""
     asked = _from_form(visit)
     evaluator = project_evaluator(visit, asked.rubric)
     item = _item_of(visit)

@@ -227,7 +227,7 @@ FOREIGN_INPUTS = {
 
 
 def input_of(name: str, unit: Unit) -> Input | None:
-    """Find an input of a unit; ``None`` where the unit has none of this name."""
+    """Find an input of a unit; ``None`` if the unit has none of this name."""
     return next((each for each in INPUTS.get(name, ()) if unit in each.units), None)
 
 

@@ -56,7 +56,7 @@ class LabelledExample(
 
     ``label`` or ``score`` is what people say, ``judged`` what the judge had said. ``conversation``
     and ``subject`` are the ids of the trace and of the thing. ``material`` is a hash of all that
-    was shown of it, ``text`` its beginning and its end. ``at`` is when it was labelled (RFC 3339).
+    was shown of it, ``text`` its start and its end. ``at`` is when it was labelled (RFC 3339).
     """
 
     rubric: str
@@ -224,7 +224,7 @@ def read_examples(path: Path) -> tuple[LabelledExample, ...]:
     """Read a file of examples.
 
     Raises:
-        InputError: it is not there, or lines of it are no examples; all of them.
+        InputError: it does not exist, or lines of it are no examples; all of them.
     """
     try:
         stat = path.stat()
@@ -234,7 +234,7 @@ def read_examples(path: Path) -> tuple[LabelledExample, ...]:
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-# Every case with options of its own makes its evaluators anew.
+# Every case with options of its own makes its evaluators again.
 @lru_cache(maxsize=8)
 def _read(path: Path, _time: int, _size: int) -> tuple[LabelledExample, ...]:
     newest: dict[tuple[str | None, ...], LabelledExample] = {}
@@ -279,7 +279,7 @@ def _searchable(
 
 
 def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) -> Examples | None:
-    """Return the examples of the file that options name; ``None`` where they name none.
+    """Return the examples of the file that options name; ``None`` if they name none.
 
     Raises:
         InputError: the file cannot be read, or has no example of the rubric and project.
@@ -310,7 +310,7 @@ def _fits(item: LabelledExample, answer: Answer) -> bool:
 
 
 def _checked(item: LabelledExample, answer: Answer) -> LabelledExample:
-    """Return an example without what the judge had said, where that is no answer of the rubric.
+    """Return an example without what the judge had said, if that is not an answer of the rubric.
 
     It stands in a title, outside the fence.
     """

@@ -52,10 +52,10 @@ def rubric_in(document: Document) -> Rubric:
 
 
 def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
-    """Read the rubrics of some folders (or files), each with where it stands.
+    """Read the rubrics of some folders (or files), each with where it is.
 
     Raises:
-        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
     """
     found: dict[str, tuple[Rubric, Path]] = {}
     problems: list[Problem] = []
@@ -104,7 +104,7 @@ def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
 
 
 def checked_rubric(rubric: Rubric, path: Place) -> Rubric:
-    """Return a rubric that was put together from options; raises InputError where it is faulty."""
+    """Return a rubric that was combined from options; raises InputError if it is faulty."""
     problems = [
         Problem(path=path_text((*path, *place)), message=message)
         for place, message in faults(rubric)

@@ -128,7 +128,7 @@ def run_pieces(trace: Trace, run: AgentRun) -> list[Piece]:
 
 
 def call_parts(call: ToolCall, *, result: bool = True, by: str = "") -> tuple[Part, ...]:
-    """Write a tool call, with what came back and, where it is not clear, ``by`` whom."""
+    """Write a tool call, with what came back and, if it is not clear, ``by`` whom."""
     given = "(no arguments)" if call.arguments is None else call.arguments
     parts = block(f"{by} called the tool {call.name} with:", given, "arguments")
     if not result:
@@ -180,7 +180,7 @@ def tools_text(names: list[str] | str | None) -> str:
 
 
 def _step(made: Mapping[str, Dispatch], shown: Collection[str], step: Step) -> Iterator[Piece]:
-    """Write one step; a call that hands work on stands where that is ``shown``, else itself."""
+    """Write one step; a call that hands work on stands if that is ``shown``, else itself."""
     if isinstance(step, Said):
         if not step.thought:
             yield piece((step.id,), *block("said:", plain(step.content)))
@@ -202,7 +202,7 @@ class Given(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Why it is not known, and what would supply it; ``unstated``: a case may leave it out."""
+    """Why it is unknown, and what would supply it; ``unstated``: a case may leave it out."""
 
     says: str
     unstated: bool = False
@@ -228,7 +228,7 @@ def given(*pieces: Piece) -> Given:
 
 
 class Section(NamedTuple):
-    """One input as the judge sees it: its name, heading and text; or why it is not known.
+    """One input as the judge sees it: its name, heading and text; or why it is unknown.
 
     A ``list`` has the things to label one by one, and room of its own.
     """
@@ -297,7 +297,7 @@ class _Leaf:
 
     @property
     def least(self) -> int:
-        """How much room it takes at least: a note, or itself where it is no longer."""
+        """How much room it takes at least: a note, or itself if it is no longer."""
         return min(len(self.text), NOTE)
 
     @property

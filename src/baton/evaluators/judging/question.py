@@ -33,7 +33,7 @@ _STATEMENTS = "The statements are listed in the last block of the material."
 class Question(NamedTuple):
     """A request, what it shows, the things to label one by one, and what it leaves out.
 
-    ``guess`` is what a distilled judge would say, where there is one.
+    ``guess`` is what a distilled judge would say, if there is one.
     """
 
     request: JudgeRequest

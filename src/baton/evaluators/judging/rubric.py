@@ -65,7 +65,7 @@ class Scale(Strict, frozen=True, kw_only=True):
         return low, high
 
     def normal(self, number: float) -> float:
-        """Put a number of this scale between 0 and 1, where that is asked for."""
+        """Put a number of this scale between 0 and 1, if that is asked for."""
         low, high = self.bounds
         return (number - low) / (high - low) if self.normalise else number
 
@@ -73,9 +73,8 @@ class Scale(Strict, frozen=True, kw_only=True):
 class Each(Strict, frozen=True, kw_only=True):
     """Several statements, each with a label, in one answer; the score is their mean.
 
-    ``items`` stand in the rubric. Without them they are those of the config, the case and the
-    turn; of the latter two only those of this ``type`` and those without one (all, where it is
-    ``None``).
+    ``items`` stand in the rubric. Without them they are those of the config, the case and the turn;
+    of the latter two only those of this ``type`` and those without one (all, if it is ``None``).
     """
 
     choices: Labels
@@ -250,7 +249,7 @@ def _score(label: Label | float | None) -> float | None:
 
 
 class StatedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A statement that answers are held against."""
+    """A statement that answers are compared with."""
 
     text: str
     id: str | None = None
@@ -260,17 +259,16 @@ class StatedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options; what is ``None`` is as the rubric has it.
 
-    ``judge`` overrides settings of the judge. ``rubric`` is the text that stands for
-    ``{rubric}`` in a prompt: one, or one for each agent. ``rubrics`` are statements to check.
-    ``cascade``: where a finding settles the question, no judge is asked. ``order``: judge
-    also dispatches known only from the order of runs; ``kinds``: judge dispatches of these
-    kinds; ``agents``: judge only dispatches to these (runs and tool calls: of these).
-    ``input_mapping``: names that the user's text uses, and the input that each stands for; the
-    judge is shown these inputs alone, of the unit that has them.
-    ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
-    longest. ``examples``: show the judge earlier cases on which people decided, the nearest ones.
-    ``distilled``: a small classifier answers before the judge where it is sure enough. The others
-    replace parts of the rubric. The marks say what files of data may set: see
+    ``judge`` overrides settings of the judge. ``rubric`` is the text that stands for ``{rubric}``
+    in a prompt: one, or one for each agent. ``rubrics`` are statements to check. ``cascade``: where
+    a finding settles the question, no judge is asked. ``order``: judge also dispatches known only
+    from the order of runs; ``kinds``: judge dispatches of these kinds; ``agents``: judge only
+    dispatches to these (runs and tool calls: of these). ``input_mapping``: names that the user's
+    text uses, and the input that each stands for; the judge is shown these inputs alone, of the
+    unit that has them. ``max_chars``: how much material a judge is shown, the rest is cut from the
+    middle of what is longest. ``examples``: show the judge earlier cases on which people decided,
+    the nearest ones. ``distilled``: a small classifier answers before the judge if it is sure
+    enough. The others replace parts of the rubric. The marks say what files of data may set: see
     :mod:`baton.plugins.data_limits`.
     """
 

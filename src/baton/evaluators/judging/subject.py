@@ -19,7 +19,7 @@ from baton.model.views import broken, child_runs, placed_calls
 
 
 class Subject(NamedTuple):
-    """One thing to judge, and where it stands; what does not apply is ``None``.
+    """One thing to judge, and where it is; what does not apply is ``None``.
 
     ``renames`` are the agent names of the config.
     """
@@ -81,7 +81,7 @@ class Subject(NamedTuple):
 
     @property
     def runs(self) -> list[AgentRun]:
-        """The runs that are judged: of a dispatch those that it set to work."""
+        """The runs that are judged: of a dispatch those that it started."""
         if self.dispatch is not None:
             return child_runs(self.trace, self.dispatch)
         if self.run is not None:

@@ -22,7 +22,7 @@ from .material import Piece, block, piece
 from .rubric import Answer, Claims, Direction, Each, Rubric, RubricOptions
 from .subject import Subject
 
-# Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.
+# Behind a stop, unless small letters continue (`e.g. this`); CJK stops need no space.
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]*]))\s+(?![a-z])|(?<=[。！？])|\n+")
 MOST = 100
 """How many parts of a text one answer labels: about four pages, and 15,000 tokens of reasons."""
@@ -335,13 +335,13 @@ class UnitDetails(Ballots, kw_only=True):
 
 
 class JudgedDetails(Ballots, kw_only=True):
-    """What a judged score says beside its verdict; ``UNSET`` where it does not apply.
+    """What a judged score says beside its verdict; ``UNSET`` if it does not apply.
 
     ``agent``, or of a dispatch ``from``, ``to`` and ``kind``, say who is judged. ``items`` are the
     statements that were judged, of which ``counted`` have a score; ``units`` the scores that this
     one sums up. ``unknown`` names inputs that were not recorded, ``cut`` the characters of each
     input that the judge was not shown, ``not_shown`` the steps these belong to, ``unanswered`` the
-    errors of samples. ``of_the_rest`` is the verdict on what was shown, where it does not count.
+    errors of samples. ``of_the_rest`` is the verdict on what was shown, if it does not count.
     """
 
     agent: str | UnsetType = UNSET
@@ -523,7 +523,7 @@ class Scorer(NamedTuple):
     ) -> Score:
         """Say that a verdict does not count, as what was not shown could turn it over.
 
-        It is an error, as for votes that are not known: skipped, padding would be a way out.
+        It is an error, as for votes that are unknown: skipped, padding would be a way out.
         """
         label = verdict.value if verdict.details.label is UNSET else verdict.details.label
         said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"

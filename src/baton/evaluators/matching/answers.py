@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 def answer_text(turn: Turn) -> str:
-    """Return the answer of a turn as text, data as JSON; empty where there was none."""
+    """Return the answer of a turn as text, data as JSON; empty if there was none."""
     return "" if turn.output is None else turn.output.plain()
 
 
@@ -52,14 +52,14 @@ class AnswerDetails(Details, kw_only=True):
     """Of answers, turn by turn."""
 
     turns: list[dict[str, Any]]
-    """Each with ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, where it
-    is below the threshold) and what the evaluator says of it."""
+    """Each with ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, if it is
+    below the threshold) and what the evaluator says of it."""
     fix: str | msgspec.UnsetType = msgspec.UNSET
     """Which dispatch returned what an answer lacks."""
 
 
 def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
-    """Return the turns as details; the answer is quoted where it is below the threshold."""
+    """Return the turns as details; the answer is quoted if it is below the threshold."""
     turns = []
     for row in rows:
         turn = {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
@@ -85,7 +85,7 @@ def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
 
 
 def shown(value: Any, limit: int = 80) -> str:
-    """Write a value as JSON, cut where it is long."""
+    """Write a value as JSON, cut if it is long."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
@@ -107,7 +107,7 @@ def data_of(answer: Content | None) -> Any:
 
 
 def json_of(text: str | None) -> Any:
-    """Return what a text is as JSON; ``NOTHING`` when it is none."""
+    """Return what a text is as JSON; ``NOTHING`` when it is not one."""
     try:
         return NOTHING if text is None else decode_json(text)
     except msgspec.DecodeError:

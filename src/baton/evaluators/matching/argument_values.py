@@ -100,7 +100,7 @@ def contains(part: Any, whole: Any) -> bool:
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Find expected texts, as patterns, in actual texts; all else as :func:`contains` does."""
+    """Find expected texts, as patterns, in actual texts; all else like :func:`contains`."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return all(key in actual and matches(each, actual[key]) for key, each in expected.items())
     if isinstance(expected, list) and isinstance(actual, list):
@@ -113,7 +113,7 @@ def matches(expected: Any, actual: Any) -> bool:
 def similar(expected: Any, actual: Any, least: float) -> bool:
     """Compare texts by :func:`text_similarity`, from ``least`` on; all else tolerantly.
 
-    Of a mapping only the expected keys are looked at.
+    Of a mapping only the expected keys are examined.
     """
     if isinstance(expected, str) and isinstance(actual, str):
         return passes(text_similarity(expected, actual), least)

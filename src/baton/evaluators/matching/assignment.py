@@ -39,7 +39,7 @@ def assign(
         room: how many there are of each kind on the right.
         supply: how many there are of each kind on the left; one of each by default.
         gain: a whole number above 0 for a pair that fits. Several of one kind need equal gains.
-        likely: pairs to begin with, of equal gains; nothing on the right has more than it has room
+        likely: pairs to start with, of equal gains; nothing on the right has more than it has room
             for.
 
     Returns:

@@ -16,7 +16,7 @@ from baton.model import Evidence, ExpectedToolCall
 # A reason is one line in a terminal; the rest is in the details.
 _NAMED = 4
 _LONGEST_VALUE = 60
-# So many unpaired calls of a name are looked at for the one nearest to a missing call.
+# So many unpaired calls of a name are examined for the one nearest to a missing call.
 _LOOKED_AT = 10
 
 
@@ -117,7 +117,7 @@ class CallDetails(Details, kw_only=True):
     step_average: float | msgspec.UnsetType = msgspec.UNSET
     turns: list[TurnDetails]
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """What to write in the case or the config, where that is plain."""
+    """What to write in the case or the config, if that is plain."""
 
 
 def turn_details(
@@ -194,7 +194,7 @@ def _made_row(call: Made) -> dict[str, Any]:
 
 
 def _differing(turn: TurnCalls, pair: Pair) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return each differing argument with its values, empty where there is none.
+    """Return each differing argument with its values, empty if there is none.
 
     The name that is empty stands for the arguments as a whole.
     """

@@ -88,7 +88,7 @@ class Rule(
         return Reach(wanted - far - _ROUNDING, wanted + far + _ROUNDING)
 
     def in_words(self) -> str | None:
-        """Say what an actual value has to be, where that is not the expected one."""
+        """Say what an actual value has to be, if that is not the expected one."""
         value = getattr(self, self.kind)
         match self.kind:
             case "regex" if isinstance(value, str):
@@ -143,7 +143,7 @@ Same = Callable[[Any, Any], bool]
 # sorted into kinds.
 _BLIND = frozenset({"ignore", "any"})
 # Ways that accept an argument which the expected call does not state: a superset holds it, and a
-# pattern or text that is not there asks for nothing.
+# pattern or text that does not exist asks for nothing.
 _OPEN = frozenset({"subset", "regex", "similar"})
 
 
@@ -263,7 +263,7 @@ class CallRules:
     def way(self, tool: str, argument: str) -> str:
         """Return the mode or the kind of rule by which an argument is compared.
 
-        A rule of kind ``regex`` has a pattern of its own and goes as ``pattern``.
+        A rule of kind ``regex`` has its own pattern and goes as ``pattern``.
         """
         rule = self.rule(tool, argument)
         if rule is None:
@@ -319,5 +319,5 @@ class CallRules:
 
     @property
     def heeds_arguments(self) -> bool:
-        """Whether arguments are looked at at all."""
+        """Whether arguments are examined at all."""
         return self.arguments != "ignore" or bool(self.rules)

@@ -12,7 +12,7 @@ from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
 
 
 class Part(NamedTuple):
-    """One thing stated: its ``share`` that is right, 0 to 1, or ``None`` where it is not known.
+    """One thing stated: its ``share`` that is right, 0 to 1, or ``None`` if it is unknown.
 
     ``fault`` is a word for what is wrong, ``says`` a sentence on it, or what would supply it.
     """
@@ -88,7 +88,7 @@ def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
 
 
 def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
-    """Tell work that goes on together: issued together, or overlapping in time.
+    """Tell work that continues together: issued together, or overlapping in time.
 
     Overlap proves it; no overlap proves nothing, so that otherwise the group has to be known.
     """
@@ -236,7 +236,7 @@ class Wrong(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What became of the expected dispatches of a turn, and the ones that nobody expected."""
+    """The outcome of the expected dispatches of a turn, and the ones that nobody expected."""
 
     met: list[Met]
     wrong: list[Wrong]

@@ -76,9 +76,9 @@ def require_rouge() -> None:
 def rouge1(expected: str, actual: str) -> Rouge:
     """Compare the tokens of two texts, in any order.
 
-    A token counts as often as it stands in both. Precision is the share of the actual tokens
-    that were found, recall that of the expected ones, F their harmonic mean; 0 when either
-    text has no tokens, also when both have none.
+    A token counts as often as it is in both. Precision is the share of the actual tokens that were
+    found, recall that of the expected ones, F their harmonic mean; 0 when either text has no
+    tokens, also when both have none.
     """
     wanted, found = Counter(_folded_words(expected)), Counter(_folded_words(actual))
     # Each word is one token, and words that are equal have equal stems: only what stands in one
@@ -86,7 +86,7 @@ def rouge1(expected: str, actual: str) -> Rouge:
     missing = {word: n - found.get(word, 0) for word, n in wanted.items() if n > found.get(word, 0)}
     extra = {word: n - wanted.get(word, 0) for word, n in found.items() if n > wanted.get(word, 0)}
     overlap = wanted.total() - sum(missing.values())
-    # A stem begins with the letter of its word.
+    # A stem starts with the letter of its word.
     both_begin = {word[0] for word in missing} & {word[0] for word in extra}
     if both_begin:
         overlap += (_stems(missing, both_begin) & _stems(extra, both_begin)).total()
@@ -101,7 +101,7 @@ def _folded_words(text: str) -> list[str]:
 
 
 def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
-    """Count the stems of words that are counted, of those that begin with certain letters."""
+    """Count the stems of words that are counted, of those that start with certain letters."""
     stems: Counter[str] = Counter()
     for word, count in counts.items():
         if word[0] in beginnings:
@@ -178,7 +178,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(text.split()) if self.normalize_whitespace else text
 
     def pattern(self, regex: str, path: str = "") -> Pattern:
-        """Compile a pattern; raises InputError that names ``path`` when it is none."""
+        """Compile a pattern; raises InputError that names ``path`` when it is not one."""
         try:
             return compiled(regex, ignore_case=not self.case_sensitive)
         except BadPatternError as error:
@@ -200,11 +200,11 @@ def match_score(
     """Score ``actual`` against ``expected``, 0 to 1.
 
     ``equals`` and ``contains`` (``actual`` holds ``expected``): 1 or 0. ``regex``: 1 if
-    ``expected``, as a pattern, is found anywhere in ``actual`` as it stands. ``jaccard``: words
-    in both divided by words in either, as sets. ``recall``: share of the expected words, as a
-    set, that are there. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which goes by its
-    own folding. Where either text is empty, or ``expected`` has no words, only equality counts.
-    ``fold`` is that of ``reading``, for who keeps folded texts.
+    ``expected``, as a pattern, is found anywhere in ``actual`` as it is. ``jaccard``: words in both
+    divided by words in either, as sets. ``recall``: share of the expected words, as a set, that are
+    there. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which goes by its own folding. Where
+    either text is empty, or ``expected`` has no words, only equality counts. ``fold`` is that of
+    ``reading``, for who keeps folded texts.
 
     Raises:
         InputError: ``expected`` is to be a pattern and is none.
@@ -255,7 +255,7 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     draft: Any = Draft202012Validator
     if "$schema" in schema:
         named = schema["$schema"]
-        # Without a default of its own, the library warns and takes its newest draft.
+        # Without its own default, the library warns and takes its newest draft.
         draft = validator_for({"$schema": str(named)}, default=cast("Any", None))
         if draft is None:
             raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
@@ -402,7 +402,7 @@ class AnswerRules(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One thing that was looked at; ``problem`` says what is wrong when it scores below 1."""
+    """One thing that was examined; ``problem`` says what is wrong when it scores below 1."""
 
     name: str
     score: float

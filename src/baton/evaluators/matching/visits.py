@@ -55,7 +55,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
         )
 
     def check(self) -> None:
-        """Check that the library for ROUGE is there where it is needed."""
+        """Check that the library for ROUGE is there if it is needed."""
         if getattr(self, "match", None) == "rouge1":
             require_rouge()
 
@@ -301,10 +301,9 @@ def lay(
     """Lay visits against runs in order, so that the sum of gains is the largest.
 
     A visit has a run to itself, or one text of a run: an agent that speaks twice in a row is
-    recorded as one run, and may be expected as two visits. A gain of 0 lays nothing. Takes
-    O(visits * texts), as the longest common subsequence does (R. Wagner and M. Fischer, "The
-    string-to-string correction problem", 1974), and O(visits + texts) where all visits gain
-    ``most``.
+    recorded as one run, and may be expected as two visits. A gain of 0 lays nothing. Takes O(visits
+    * texts), as the longest common subsequence does (R. Wagner and M. Fischer, "The
+    string-to-string correction problem", 1974), and O(visits + texts) if all visits gain ``most``.
 
     Args:
         visits: how many there are.
@@ -349,7 +348,7 @@ def _lay_all(
 ) -> list[Place | None] | None:
     """Lay each visit at the first place after the one before where it gains ``most``.
 
-    ``None`` where one has no such place. Otherwise no other way gains more.
+    ``None`` if one has no such place. Otherwise no other way gains more.
     """
     laid: list[Place | None] = []
     reached, end = 0, 0

@@ -42,7 +42,7 @@ class Agents:
         app: an App.
         name: what it goes by, unless a session says otherwise.
         streaming: whether models stream their answers.
-        services: services of a server, where there is one, instead of those in memory.
+        services: services of a server, if there is one, instead of those in memory.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Agents:
             await events.aclose()
 
     async def state(self, key: SessionKey) -> dict[str, Any] | None:
-        """Return the state of a session as plain data; ``None`` where it is not JSON."""
+        """Return the state of a session as plain data; ``None`` if it is not JSON."""
         sessions = self._services["session_service"]
         session = await sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
         with suppress(TypeError, msgspec.MsgspecError):
@@ -354,7 +354,7 @@ def changed(root: Any, texts: Mapping[str, str]) -> Any:
 
 
 def _point_to(copies: dict[int, Any], agent: Any) -> None:
-    """Let fields of an agent of the user's own class hold the copies of agents, too."""
+    """Let fields of an agent of the user class hold the copies of agents, too."""
     for field in type(agent).model_fields:
         value = getattr(agent, field)
         if field in ("sub_agents", "parent_agent"):

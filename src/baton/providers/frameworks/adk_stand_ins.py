@@ -46,7 +46,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
     Args:
         play: the stand-ins.
         before: what was said before the user's message.
-        since: what was said after it, before the agent goes on.
+        since: what was said after it, before the agent continues.
         ends_at: the agent that plays no part any more: who hands work to it has done its own.
     """
 
@@ -64,7 +64,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         self._held: dict[str, Held] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
-        """Put into the history what was said, once; an AgentTool has a session of its own."""
+        """Put into the history what was said, once; an AgentTool has its own session."""
         if not isinstance(invocation_context.agent, BaseAgent):
             raise ProviderError(
                 "stand-ins cannot answer in a Workflow: its functions are not called as tools are"
@@ -159,7 +159,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> None:
-        """Forget a call that ended in an error of its own."""
+        """Forget a call that ended in its own error."""
         del tool, tool_args, error
         _BY_TOOL.set(None)
         self._held.pop(tool_context.function_call_id, None)
@@ -233,7 +233,7 @@ async def _failed(tool: Any, arguments: dict[str, Any], context: Any, error: Exc
     """Return what a model gets of a call that failed.
 
     Callbacks of the user's for such errors come first, as they do for a tool that raises. Without
-    one, the model gets the error as tools of ADK report theirs, and goes on.
+    one, the model gets the error as tools of ADK report theirs, and continues.
     """
     invocation = context.get_invocation_context()
     given = {"tool": tool, "tool_context": context, "error": error}

@@ -1,4 +1,4 @@
-"""Which agent is at work, and whether a run of another is work that it hands on.
+"""Which agent is running, and whether a run of another is work that it passes on.
 
 Agents call others in three ways that frameworks tell apart: by a hand-off, by a tool that is an
 agent, and in the body of a function tool (``return (await refunds.run(task)).output``). The last is
@@ -35,7 +35,7 @@ _OPENING: WeakKeyDictionary[Play, str] = WeakKeyDictionary()
 
 @contextmanager
 def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Iterator[None]:
-    """Say who is at work in a block, also for the tasks and threads that begin there."""
+    """Say who is running in a block, also for the tasks and threads that begin there."""
     token = _AT_WORK.set(AtWork(agent, tool, call))
     try:
         yield
@@ -44,17 +44,17 @@ def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Ite
 
 
 def now() -> AtWork | None:
-    """Return who is at work."""
+    """Return who is running."""
     return _AT_WORK.get()
 
 
 def put(at: AtWork | None) -> None:
-    """Say who is at work from here on, for a generator, whose block may end in another context."""
+    """Say who is running from here on, for a generator, whose block may end in another context."""
     _AT_WORK.set(at)
 
 
 def begin(agent: str) -> None:
-    """Say who is at work for the rest of this context."""
+    """Say who is running for the rest of this context."""
     _AT_WORK.set(AtWork(agent))
 
 
@@ -118,7 +118,7 @@ async def answered(
 
 
 def answered_now(play: Play, asked: Asked, receiver: str | None, run: Callable[[], Any]) -> Any:
-    """Do what :func:`answered` does for a framework that does not await; raises the same."""
+    """Like :func:`answered`, for a framework that does not await; raises the same."""
     asked = asked._replace(to=receiver)
     sent = dispatched(play, asked, receiver)
     if sent is None:
@@ -172,8 +172,8 @@ def agents_used_by(
 ) -> dict[str, Any]:
     """Return the agents that the code of a function uses, by their own names and those there.
 
-    Seen are global names, names of an enclosing function, attributes of modules, and what lies in
-    a mapping or list of these; also in functions of its module that it calls.
+    Seen are global names, names of an enclosing function, attributes of modules, and what is in a
+    mapping or list of these; also in functions of its module that it calls.
     """
     found: dict[str, Any] = {}
     for key, value in _values(function, set(), 0):

@@ -1,4 +1,4 @@
-"""What a framework is to the ``python`` provider: one class, in a module of its own.
+"""What a framework is to the ``python`` provider: one class, in its own module.
 
 Nothing of a framework is imported that the program has not imported.
 """
@@ -14,7 +14,7 @@ Session = dict[str, Any]
 Ask = Callable[[Any, Any, Session], Awaitable[Any]]
 """Asks an object of a framework: takes it, a message and the session; returns the answer."""
 KEPT = "baton.history"
-"""Where a session keeps what was said, so that the next message goes on with it."""
+"""Where a session keeps what was said, so that the next message continues with it."""
 
 
 class Text(NamedTuple):
@@ -39,7 +39,7 @@ class Framework:
 
     Attributes:
         package: the module by which a program uses it.
-        needs_tool: whether an agent goes on from the call of a tool, in an integration; one that
+        needs_tool: whether an agent continues from the call of a tool, in an integration; one that
             goes through its work again needs none.
         asks: how its objects are asked, by the package and the name of their class. The first
             class of an object's ancestors that is listed counts.
@@ -67,7 +67,7 @@ class Framework:
         messages: Sequence[Message],  # noqa: ARG002
         session: Session,  # noqa: ARG002
     ) -> Any:
-        """Let an agent go on from what was said, and return its answer.
+        """Let an agent continue from what was said, and return its answer.
 
         The last message is of the user, or a call of a tool with its result.
 
@@ -82,7 +82,7 @@ class Framework:
     def stand_in(self) -> None:
         """Have all calls of tools and agents ask :func:`baton.stand_ins.current` from now on.
 
-        Called before each case that has stand-ins; what is there already is left as it is.
+        Called before each case that has stand-ins; what exists already is left as it is.
 
         Raises:
             ProviderError: calls of the framework's tools cannot be answered by stand-ins.

@@ -102,7 +102,7 @@ class ClaudeAgents(Framework):
         return None
 
     def stand_in(self) -> None:
-        """Have every conversation with Claude Code begin with stand-ins from now on."""
+        """Have every conversation with Claude Code start with stand-ins from now on."""
         switch_on()
 
 

@@ -50,7 +50,7 @@ async def _ask(graph: Any, message: Any, session: Session) -> Any:
 
 
 class Node(NamedTuple):
-    """An agent that is a node of a graph: a function, or a graph of its own."""
+    """An agent that is a node of a graph: a function, or its own graph."""
 
     graph: Any
     name: str
@@ -108,7 +108,7 @@ class LangGraph(Framework):
         return answer
 
     def stand_in(self) -> None:
-        """Have calls of tools, graphs and nodes ask; raises ProviderError where they cannot."""
+        """Have calls of tools, graphs and nodes ask; raises ProviderError if they cannot."""
         install()
 
 
@@ -179,14 +179,14 @@ _VARIABLE = "system_message"
 
 
 def _is_of_create_agent(graph: Any) -> bool:
-    """Tell a graph that gives its model the tools anew for each request."""
+    """Tell a graph that gives its model the tools again for each request."""
     node = graph.nodes.get("model") if is_a(graph, "langgraph", "Pregel") else None
     function = getattr(getattr(node, "bound", None), "func", None)
     return getattr(function, "__module__", None) == "langchain.agents.factory"
 
 
 def _prompt(graph: Any) -> Text | None:
-    """Return the system prompt of an agent of `create_agent`, where it is a plain text."""
+    """Return the system prompt of an agent of `create_agent`, if it is a plain text."""
     if not _is_of_create_agent(graph):
         return None
     bound = graph.nodes["model"].bound
@@ -227,7 +227,7 @@ async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> A
 
 
 def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
-    """Leave out what an agent said at the end: a graph goes on from there, and not the agent."""
+    """Leave out what an agent said at the end: a graph continues from there, and not the agent."""
     last = len(messages)
     while last and messages[last - 1].role == "agent" and not messages[last - 1].calls:
         last -= 1
@@ -237,7 +237,7 @@ def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
 async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
     """Run the function of a node by itself, and then what says where its graph goes from there.
 
-    It begins anew, so that what it said and called since the user's message is left out.
+    It begins again, so that what it said and called since the user's message is left out.
     """
     name = "baton"
     asked = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)

@@ -48,14 +48,14 @@ MAKERS = ("create_agent", "create_react_agent", "create_deep_agent", "create_sup
 
 
 class _Call(NamedTuple):
-    """A call of a tool that goes on: the tool, what the stand-ins are asked, and its id."""
+    """A call of a tool that continues: the tool, what the stand-ins are asked, and its id."""
 
     tool: Any
     asked: Asked
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("baton_langchain_call", default=None)
-"""The call that `run` began, until `_run` takes it."""
+"""The call that `run` started, until `_run` takes it."""
 _RUNNING: ContextVar[Any] = ContextVar("baton_langgraph_running", default=None)
 """The graph that was let through: what it calls of itself is not asked for again."""
 
@@ -79,12 +79,12 @@ def install() -> None:
 
 
 def active() -> Play | None:
-    """Return the play that may have something to say; raises Decided where it is over."""
+    """Return the play that may have something to say; raises Decided if it is over."""
     play = current()
     if play is None or play.is_idle:
         return None
     if play.decided:
-        raise _end()  # whatever goes on after the decision
+        raise _end()  # whatever continues after the decision
     return play
 
 
@@ -275,7 +275,7 @@ class _Step:
         self._receiver = None if self._moves else receiver(self._tool, call.asked.input)
 
     def at_work(self) -> AbstractContextManager[None]:
-        """Say who is at work while the tool's function runs: an agent in it is asked by this."""
+        """Say who is running while the tool's function runs: an agent in it is asked by this."""
         return at_work(self._asked.agent or "", self._asked.name, self._asked.id)
 
     def answered_now(self, run: Callable[[], Any]) -> Any:
@@ -357,7 +357,7 @@ async def _nothing() -> None:
 
 
 def _taken(tool: Any) -> _Step | None:
-    """Return the call of a tool that `run` began, where a play may answer it."""
+    """Return the call of a tool that `run` started, where a play may answer it."""
     call = _CALL.get()
     play = active() if call is not None and call.tool is tool else None
     return _Step(call, play) if call is not None and play is not None else None
@@ -475,7 +475,7 @@ def _refuse_fault(play: Play, asked: Asked) -> None:
 
 
 class _Ran:
-    """What an agent really answered, where nothing answered in its place."""
+    """What an agent really answered, if nothing answered in its place."""
 
     def __init__(self) -> None:
         self._kept: Any = msgspec.UNSET
@@ -529,7 +529,7 @@ def _at_work(graph: Any) -> Iterator[None]:
 
 
 def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
-    """Return what the stand-ins are asked for a graph that is set to work, if they have a say.
+    """Return what the stand-ins are asked for a graph that is started, if they have a say.
 
     A graph that is not an agent's loop is the plan by which agents work, and is asked for only
     where stand-ins name it. Raises ProviderError for one on another server that would run there
@@ -591,7 +591,7 @@ def _run_in(task: Any, run: Any, args: Any, named: Any) -> Any:
 
 
 def _graph_of(task: Any) -> Any:
-    """Return the graph that a node is, where it is one."""
+    """Return the graph that a node is, if it is one."""
     steps = getattr(task.proc, "steps", None) or [task.proc]
     return steps[0] if isinstance(steps[0], sys.modules["langgraph.pregel"].Pregel) else None
 
@@ -700,7 +700,7 @@ def prompt_in(given: Any) -> Any:
 
 
 def _caller(config: Any) -> str | None:
-    """Return the agent at work, as the reader of spans names it; ``None`` where nothing says so."""
+    """Return the running agent, as the reader of spans names it; ``None`` if nothing says so."""
     metadata = (config or {}).get("metadata") or {}
     named = metadata.get("lc_agent_name")
     if isinstance(named, str):

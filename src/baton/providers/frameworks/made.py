@@ -1,6 +1,6 @@
 """What the code of a tool says beforehand: agents that it makes itself, and where it moves to.
 
-Functions of tools often make the agent that they ask, so that no object of it is there yet:
+Functions of tools often make the agent that they ask, so that no object of it exists yet:
 
     @tool
     def ask_cashier(task):

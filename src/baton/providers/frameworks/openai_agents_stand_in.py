@@ -2,7 +2,7 @@
 
 The SDK has hooks that are told of a call, and none that may answer it. So three of its functions
 are replaced: the one that calls a function tool, the one that hands over, and the one that runs an
-agent. Tools that OpenAI or the SDK itself runs are refused where they are offered to a model.
+agent. Tools that OpenAI or the SDK itself runs are refused if they are offered to a model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HARMLESS = ("ToolSearchTool", "ProgrammaticToolCallingTool")
 class _Stopped(Exception):  # noqa: N818 - says what happened
     """Ends a run at the dispatch that is played for.
 
-    The SDK tells the model of a tool that was cancelled, and goes on.
+    The SDK tells the model of a tool that was cancelled, and continues.
     """
 
 
@@ -373,7 +373,7 @@ def _text(value: Any) -> str:
 
 
 def _decoded(arguments: str) -> Any:
-    """Return the arguments of a call, or their text where that is not JSON."""
+    """Return the arguments of a call, or their text if that is not JSON."""
     try:
         return msgspec.json.decode(arguments or "{}")
     except msgspec.MsgspecError:

@@ -67,9 +67,9 @@ class Program:
 
     Args:
         spec: the target, as ``module:name``.
-        folder: where it is looked for.
+        folder: if it is searched for.
         texts: components that are changed, by name; `Prompts.begin` has handed them out.
-        prompts: texts that lie in files.
+        prompts: texts that are in files.
 
     Raises:
         InputError: there is no such function or object, or it is neither; a component that is to
@@ -111,10 +111,10 @@ class Program:
         return {*named, *marked_tools()}
 
     def _asking(self) -> dict[str, str]:
-        """Return what the program's code asks for, also where it has not been run yet.
+        """Return what the program's code asks for, also if it has not been run yet.
 
         Raises:
-            InputError: the files of examples that it asks for have faults.
+            InputError: the files of examples that it asks for have errors.
         """
         texts = calls_of(components.get, self._root)
         found = {each.name: each.text for each in texts if each.text is not None}
@@ -168,7 +168,7 @@ class Program:
 
         One that was loaded before the program may be loaded by something else: Baton's own judges
         load pydantic-ai. A program that imports the standard library, Baton and its own files alone
-        does not use it. Of other packages nobody can tell what they import, so that such a program
+        does not use it. Of other packages it is unknown what they import, so that such a program
         counts as one that does.
         """
         others = self._imported - sys.stdlib_module_names - {"baton"}
@@ -333,7 +333,7 @@ def is_of_adk(value: Any) -> bool:
 
 
 def plain(answer: Any) -> Any:
-    """Return an answer as text or plain data, where it is a model of pydantic."""
+    """Return an answer as text or plain data, if it is a model of pydantic."""
     dump = getattr(answer, "model_dump", None)
     return dump(mode="json") if callable(dump) else answer
 

@@ -102,7 +102,7 @@ def _tools(agent: Any) -> list[Any]:
 
 
 def _instructions(agent: Any) -> Text | None:
-    """Return the plain text that an agent is instructed by, where there is one and not several.
+    """Return the plain text that an agent is instructed by, if there is one and not several.
 
     It is a system prompt or an instruction. What functions return comes beside it, as it was.
     """

@@ -133,7 +133,7 @@ class StandsIn(AbstractCapability[Any]):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Answer a run in place of the agent, where it is work that another hands on."""
+        """Answer a run in place of the agent, if it is work that another passes on."""
         agent = _agent(ctx)
         asked = handed_on(self.play, agent, ctx.prompt)
         if asked is None:
@@ -273,7 +273,7 @@ def _output_function(ctx: RunContext[Any], name: str | None) -> Any:
 
 
 def _typed(answer: Any, ctx: RunContext[Any]) -> Any:
-    """Return an answer as the type that the agent puts out; as it is where it does not fit.
+    """Return an answer as the type that the agent puts out; as it is if it does not fit.
 
     What a program does with an answer of the wrong type is what a fault of that kind shows.
     """

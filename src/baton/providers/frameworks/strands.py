@@ -152,7 +152,7 @@ class Strands(Framework):
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
-        """Let an agent go on from what was said; one of a swarm is told of the others by it."""
+        """Let an agent continue from what was said; one of a swarm is told of the others by it."""
         swarm = agent.swarm if isinstance(agent, Member) else None
         agent = agent.agent if isinstance(agent, Member) else agent
         history = _history(messages)
@@ -173,7 +173,7 @@ class Strands(Framework):
         return answer
 
     def stand_in(self) -> None:
-        """Have calls of tools and agents ask; raises ProviderError where they cannot."""
+        """Have calls of tools and agents ask; raises ProviderError if they cannot."""
         install()
 
 

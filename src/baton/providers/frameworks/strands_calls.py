@@ -124,7 +124,8 @@ def _patch_tools(executor: Any) -> None:
             if not (play.decided or play.refused):
                 raise
             # Strands makes results of errors, and leaves a hole for a cancelled task: the agent
-            # would go on. So it is told to end after these tools, as one of its tools may tell it.
+            # would continue. So it is told to end after these tools, as one of its tools may tell
+            # it.
             ctx.agent.cancel(after_current_tools=True)
             yield _event(ctx, StandInError(str(error) or "the decision is made"))
 
@@ -326,7 +327,7 @@ def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
 
 
 def _stop(play: Play) -> None:
-    """End what goes on after a decision, or after a call that had to be refused."""
+    """End what continues after a decision, or after a call that had to be refused."""
     if play.decided:
         raise Decided
     play.check()
@@ -348,7 +349,7 @@ def _result(answer: Any, named: dict[str, Any]) -> Any:
 
 
 def _text_of(prompt: Any) -> Any:
-    """Return what an agent is told as text, where it is text."""
+    """Return what an agent is told as text, if it is text."""
     if isinstance(prompt, list):
         blocks = [b for m in prompt if isinstance(m, dict) for b in m.get("content", [m])]
         texts = [b["text"] for b in blocks if isinstance(b, dict) and "text" in b]

@@ -34,7 +34,7 @@ _MOST = 100_000
 class Collected(msgspec.Struct, kw_only=True):
     """What the spans of a case are, and the log records of its traces.
 
-    ``open`` names spans that have not ended, ``homeless`` spans that belong to no case and began
+    ``open`` names spans that have not ended, ``homeless`` spans that belong to no case and started
     while this one was played. ``lost`` counts what else was seen, by what it is.
     """
 
@@ -53,7 +53,7 @@ class Play:
 
 
 class _Group:
-    """The spans of a trace. ``during`` are the cases in play when it began and has no owner."""
+    """The spans of a trace. ``during`` are the cases in play when it started and has no owner."""
 
     def __init__(self, during: list[Play]) -> None:
         self.owner: Play | None = None

@@ -71,7 +71,7 @@ class Hearing:
             _logs.set_logger_provider(LoggerProvider())
 
     def _met(self, provider: Any) -> None:
-        """Note a provider that was made, as it need not be the one of the process."""
+        """Record a provider that was made, as it need not be the one of the process."""
         self._providers.add(provider)
         if self._is_installed:
             self._hear(provider)

@@ -60,7 +60,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
     def on_chain_start(
         self, serialized: Mapping[str, Any] | None, inputs: Any, *, run_id: UUID, **more: Any
     ) -> None:
-        """Begin a graph, a node of one, or any other step of a program."""
+        """Start a graph, a node of one, or any other step of a program."""
         name = _name(serialized, more)
         # As OpenInference does: `AgentExecutor` is an agent, and no graph says so.
         kind = "AGENT" if "agent" in name.lower() else "CHAIN"
@@ -74,7 +74,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         run_id: UUID,
         **more: Any,
     ) -> None:
-        """Begin a request to a chat model."""
+        """Start a request to a chat model."""
         heard = list(messages[0]) if messages else []
         self._start(run_id, _name(serialized, more), "LLM", heard, more)
 
@@ -86,13 +86,13 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         run_id: UUID,
         **more: Any,
     ) -> None:
-        """Begin a request to a model that completes a text."""
+        """Start a request to a model that completes a text."""
         self._start(run_id, _name(serialized, more), "LLM", prompts[0] if prompts else "", more)
 
     def on_tool_start(
         self, serialized: Mapping[str, Any] | None, input_str: str, *, run_id: UUID, **more: Any
     ) -> None:
-        """Begin a tool."""
+        """Start a tool."""
         arguments = more.get("inputs")
         name = _name(serialized, more)
         span = self._start(
@@ -106,7 +106,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
     def on_retriever_start(
         self, serialized: Mapping[str, Any] | None, query: str, *, run_id: UUID, **more: Any
     ) -> None:
-        """Begin a search for documents."""
+        """Start a search for documents."""
         self._start(run_id, _name(serialized, more), "RETRIEVER", query, more)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
@@ -138,7 +138,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         """Do nothing: the error that stops the graph is recorded."""
 
     def on_resume(self, event: Any) -> None:
-        """Do nothing: what goes on is recorded."""
+        """Do nothing: what continues is recorded."""
 
     def _start(
         self, run_id: UUID, name: str, kind: str, given: Any, more: Mapping[str, Any]
@@ -211,7 +211,7 @@ def _spent(messages: Sequence[Any], output: Mapping[str, Any]) -> Iterator[tuple
 
 
 def _written(value: Any) -> str:
-    """Write a text as it is, and a value as JSON, or as Python prints it where it has no JSON."""
+    """Write a text as it is, and a value as JSON, or as Python prints it if it has no JSON."""
     if isinstance(value, str):
         return value
     try:

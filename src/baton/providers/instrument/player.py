@@ -149,7 +149,7 @@ def _keep_apart(spans: list[Span], played: list[PlayedTurn]) -> None:
 
 
 def _nothing_seen(setup: ProgramSetup) -> Trace:
-    """Return what to fill in when no agent was at work in any span."""
+    """Return what to fill in when no agent was running in any span."""
     return Trace(
         schema_version=SCHEMA_VERSION,
         id="",
@@ -247,7 +247,7 @@ class Player:
         return Told(self.program.components(), sorted(self.program.tools()))
 
     def start(self, case: Case) -> CaseInPlay:
-        """Begin a case; raises ProviderError when it cannot be played."""
+        """Start a case; raises ProviderError when it cannot be played."""
         refuse_unplayable(case, stand_ins=True)
         if self.target.whole_case and len(case.turns) > 1:
             raise ProviderError(
@@ -368,7 +368,7 @@ class CaseInPlay:
 
     @contextmanager
     def _root(self, name: str, owner: Play) -> Iterator[None]:
-        """Start a trace of its own, below whose first span all others come to stand."""
+        """Start its own trace, below whose first span all others come to stand."""
         attributes = {"baton.case": self._case.id, "session.id": session_of(self._case)}
         tracer = self._player.tracing.tracer
         span = tracer.start_span(name, context=Context(), attributes=attributes)

@@ -297,7 +297,7 @@ def _signal(number: int) -> str:
 
 
 class Pool:
-    """Plays cases in processes of their own, where nothing of one case reaches another."""
+    """Plays cases in their own processes, if nothing of one case reaches another."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup

@@ -11,10 +11,10 @@ does, puts :func:`warm_workers` around it. Then
 - workers with the same setup, texts included, are kept when their pool is closed, and play its next
   batch. As within a batch, what a program keeps gets from one case to the next.
 
-Each worker imports libraries itself where that may make a difference: if the program changes the
+Each worker imports libraries itself if that may make a difference: if the program changes the
 environment while it is loaded (libraries may read it when they are imported), or if it is
 instrumented, which has to be before them. Where importing starts threads, which a fork does not
-have, and where there is no safe fork (macOS, Windows), workers are started as ever.
+have, and if there is no safe fork (macOS, Windows), workers are started as ever.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Kill(msgspec.Struct, tag="kill"):
 
 
 class _Forked(msgspec.Struct, tag="forked"):
-    """``pid`` is ``None`` where no worker could be forked; ``why`` says why."""
+    """``pid`` is ``None`` if no worker could be forked; ``why`` says why."""
 
     pid: int | None
     why: str = ""
@@ -171,7 +171,7 @@ class Nursery:
             self._send(_Preload(list(modules[at : at + _NAMES])))
 
     def fork(self) -> Forked | None:
-        """Fork a worker, once the modules are imported; ``None`` where it cannot be done."""
+        """Fork a worker, once the modules are imported; ``None`` if it cannot be done."""
         orders, to_worker = os.pipe()
         from_worker, answers = os.pipe()
         heard, errors = os.pipe()
@@ -277,7 +277,7 @@ class Warm:
                     self._cannot = True
 
     def fork(self) -> Forked | None:
-        """Fork a worker; ``None`` where one has to be started. Blocks."""
+        """Fork a worker; ``None`` if one has to be started. Blocks."""
         if self._nursery is None or self._cannot:
             return None
         made = self._nursery.fork()
@@ -285,7 +285,7 @@ class Warm:
         return made
 
     def take(self, setup: bytes) -> Worker | None:
-        """Return a worker that was kept; ``None`` where there is none."""
+        """Return a worker that was kept; ``None`` if there is none."""
         with self._lock:
             kept = self._kept.get(setup)
             return kept.pop() if kept else None
@@ -379,7 +379,7 @@ def _knows_baton(module: ModuleType) -> bool:
 
 
 def _origin(value: object) -> str:
-    """Name the module that a value of a module is of; empty where it does not say."""
+    """Name the module that a value of a module is of; empty if it does not say."""
     try:
         name = value.__name__ if isinstance(value, ModuleType) else value.__module__
     except Exception:  # noqa: BLE001 - a proxy that works in a request alone may raise anything

@@ -22,7 +22,7 @@ Workers = Literal["process", "inline"]
 
 
 class Setup(msgspec.Struct, kw_only=True, tag="setup"):
-    """The program, and how it is instrumented. ``folder`` is where it is looked for.
+    """The program, and how it is instrumented. ``folder`` is where to search for it.
 
     ``agents`` are definitions that the config gives, ``texts`` components that are changed,
     ``prompts`` files of texts and ``prompts_to`` the function that gets those that are changed. A
@@ -87,7 +87,7 @@ class Refused(msgspec.Struct, tag="refused"):
 
 
 class Played(msgspec.Struct, tag="played"):
-    """What came of a case, or what there was of one that is broken off.
+    """The result of a case, or what there was of one that is broken off.
 
     ``problem`` says why it is an error.
     """

@@ -66,7 +66,7 @@ class PlainPlayer:
         return Told(await self._provider.components(), sorted(await self._provider.tools()))
 
     def start(self, case: Case) -> PlainCase:
-        """Begin a case; raises ProviderError when it cannot be played."""
+        """Start a case; raises ProviderError when it cannot be played."""
         again = any(turn.new_session for turn in case.turns[1:])
         if again and self._provider.lacks("new_session"):
             raise ProviderError(NO_SESSION)

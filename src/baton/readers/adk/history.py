@@ -17,7 +17,7 @@ _MOST = 20_000
 
 
 class History:
-    """The runs of one session, in the order they began."""
+    """The runs of one session, in the order they started."""
 
     def __init__(self, catalog: Catalog, *, whole: bool) -> None:
         """Take definitions; ``whole`` tells that nothing of the session came before."""
@@ -35,7 +35,7 @@ class History:
         self._turns.append(turn)
 
     def give(self, turn: Turn, run: AgentRun, branch: str) -> None:
-        """Say what the first request of a run held, where that is known."""
+        """Say what the first request of a run held, if known."""
         self._branches[run.id] = branch
         card = self._catalog.get(run.agent)
         if not self._whole or card is None or card.shares_history is None or turn.input is None:
@@ -67,7 +67,7 @@ class History:
 
 
 def _last_words(turn: Turn, run: AgentRun) -> Content | None:
-    """Return what the agent before said last, where it did nothing after that."""
+    """Return what the agent before said last, if it did nothing after that."""
     before = turn.runs[-2] if len(turn.runs) > 1 else None
     if before is None or before.agent == run.agent or not before.steps:
         return None

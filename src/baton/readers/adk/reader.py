@@ -121,7 +121,7 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     if not lost:
         return whole, []
     text = "".join((event.content.text() if event.content else None) or "" for event in lost)
-    # A chunk still tells who was at work when the stream ended, and that it ended too early.
+    # A chunk still tells who was running when the stream ended, and that it ended too early.
     whole += [msgspec.structs.replace(chunks[-1], content=None) for chunks in open_chunks.values()]
     what = "partial chunks without the whole they belong to"
     return whole, [Dropped(what=what, count=len(lost), example=text[:80] or None)]
@@ -144,7 +144,7 @@ def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
 
 def _name_unknown_in(turn: Turn) -> None:
     if turn.input is None:
-        # The first event comes when a model has answered: the turn began before that.
+        # The first event comes when a model has answered: the turn started before that.
         turn.started = None
         turn.unknown += ["input", "started"]
     for run in turn.runs:

@@ -109,7 +109,7 @@ def details_of(case: EvalCase) -> list[Any]:
 
 
 def note_tools(builder: TraceBuilder, app_details: Sequence[Any]) -> None:
-    """Note the tools that agents were offered, and whom these may hand work to.
+    """Record the tools that agents were offered, and whom these may hand work to.
 
     ADK writes ``app_details`` into the invocations that it evaluated, one after the other.
     """

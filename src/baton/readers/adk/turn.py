@@ -40,7 +40,7 @@ class Session:
     """What lasts from turn to turn of a conversation: its builder, and calls that are open.
 
     ``asked_about`` holds which call each request to a person is about, both by id. ``whole`` tells
-    that the recording begins with the session, ``branches`` that events name their branch.
+    that the recording starts with the session, ``branches`` that events name their branch.
     """
 
     def __init__(self, catalog: Catalog, *, whole: bool = False, branches: bool = True) -> None:
@@ -182,7 +182,7 @@ class _TurnReader:
             if event.author and event.author not in authors and not is_bookkeeping(event):
                 authors.add(event.author)
         self._authors = frozenset(authors)
-        # No function of this object: a circle would keep the whole turn until it is looked for.
+        # No function of this object: a circle would keep the whole turn until it is searched for.
         self._lanes = Lanes(self._authors, partial(self._builder.next_group, self._turn))
         self._error: str | None = None
         self._cut = False
@@ -316,7 +316,7 @@ class _TurnReader:
             self._builder.start(due, run)
             return run
         for sender in before:
-            # A workflow agent went on from one agent to the next: without definitions only their
+            # A workflow agent continued from one agent to the next: without definitions only their
             # order tells so, and without branches they may have run side by side.
             dispatch = self._builder.dispatch(
                 self._turn, "sequence", sender, run.agent, run.started
@@ -413,7 +413,7 @@ class _TurnReader:
         self._builder.unseen_run(self._turn, dispatch, dispatch.prompt)
 
     def _read_request(self, wire: FunctionCall) -> None:
-        """Note which tool waits for a person; the request is ADK's own call, not the model's."""
+        """Record which tool waits for a person; the request is ADK's own call, not the model's."""
         arguments = wire.args or {}
         original = arguments.get("originalFunctionCall") or arguments.get("original_function_call")
         about = original.get("id") if isinstance(original, dict) else None

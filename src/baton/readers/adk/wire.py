@@ -43,8 +43,8 @@ def read_sse(file: str, data: bytes) -> Wire:
     """Read a stored answer of ``/run_sse``.
 
     Raises:
-        InputError: an event is not JSON or no event of ADK, or a line is no part of a stream,
-            with its number. Only the last event may be truncated; what is whole is kept then.
+        InputError: an event is not JSON or no event of ADK, or a line is not part of a stream, with
+            its number. Only the last event may be truncated; what is whole is kept then.
     """
     wire = scan_sse(file, data)
     if wire.fault is not None:
@@ -99,7 +99,7 @@ def read_events(document: Document) -> Wire:
 
 
 def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
-    """Say in attributes of a trace what its session began with; nothing where that is nothing."""
+    """Say in attributes of a trace what its session started with; nothing if that is nothing."""
     if begins is None:
         return {}
     values = {"app": begins.app_name, "user": begins.user_id, "state": begins.state}

@@ -125,7 +125,7 @@ class Links(msgspec.Struct):
     launched: set[str] = msgspec.field(default_factory=set)
 
     def add(self, call: str, agent: str, kind: str = "") -> None:
-        """Note that a call set an agent to work; what was noted first stays."""
+        """Record that a call started an agent; what was noted first stays."""
         if call and agent:
             self.agents.setdefault(call, agent)
         if agent and kind:
@@ -185,7 +185,7 @@ def _from_dispatch(
 def _resumed(
     call: dict[str, Any], block: dict[str, Any], result: dict[str, Any], links: Links
 ) -> str:
-    """Return the agent that a message woke; one that was at work already only got a message."""
+    """Return the agent that a message woke; one that was running already only got a message."""
     agent = text_at(result, "resumedAgentId") or text_at(result, "revivedAgentId")
     target = text_at(dict_at(call, "input"), "to")
     if agent or block.get("is_error") or target not in links.agents.values():

@@ -141,7 +141,7 @@ def _meta(path: Path) -> dict[str, Any]:
 class Folder(NamedTuple):
     """The files of a folder: sessions and streams of Claude by session id, and all others.
 
-    ``orphans`` are files of sub-agents whose session is not there.
+    ``orphans`` are files of sub-agents whose session does not exist.
     """
 
     sessions: dict[str, Path]
@@ -151,7 +151,7 @@ class Folder(NamedTuple):
     inputs: dict[Path, InputFile]
 
     def input(self, path: Path) -> InputFile:
-        """Return the file that was looked at, which may be open, or one that was not yet."""
+        """Return the file that was examined, which may be open, or one that was not yet."""
         return self.inputs.get(path) or InputFile(path)
 
     def ids(self) -> list[str]:

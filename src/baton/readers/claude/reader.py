@@ -24,7 +24,7 @@ from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_e
 
 FORMAT, FRAMEWORK = "claude-session", "claude-agent-sdk"
 # Claude Code starts some sub-agents with this prompt when a session begins. Nobody asked for
-# anything, so it is no dispatch.
+# anything, so it is not a dispatch.
 WARM_UP = "Warmup"
 
 
@@ -32,7 +32,7 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
     """Read a session's file and those of its sub-agents; of a sub-agent's, its session.
 
     Raises:
-        InputError: a line is not a JSON object, or a sub-agent's session is not there.
+        InputError: a line is not a JSON object, or a sub-agent's session does not exist.
     """
     opened = recorded if isinstance(recorded, InputFile) else InputFile(recorded)
     found, path = head(opened), opened.path
@@ -116,7 +116,7 @@ def read_stream(
     """Read the messages of one session; ``id_`` is its name where no message tells one.
 
     A stream does not repeat what the user said. Where it does (``--replay-user-messages``, or
-    written down by who sent it), a turn begins with that; elsewhere with what follows a result.
+    written down by who sent it), a turn starts with that; elsewhere with what follows a result.
     """
     return _trace(Lines(entries=to_entries(messages)), id_, source, catalog)
 
@@ -217,7 +217,7 @@ def merge_stream(transcript: Trace, stream: Trace) -> Trace:
 
 
 def _pairs(transcript: Trace, other: Trace) -> list[tuple[AgentRun, list[AgentRun]]]:
-    """Match the runs of two recordings: what a call set to work, and the main thread."""
+    """Match the runs of two recordings: what a call started, and the main thread."""
     runs = {run.id: run for turn in other.turns for run in turn.runs}
     by_call = {d.call: d for turn in other.turns for d in turn.dispatches if d.call is not None}
     pairs: list[tuple[AgentRun, list[AgentRun]]] = []
@@ -248,7 +248,7 @@ def _runs_of(
 
 
 def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
-    """Return the usage with the other's cost, and its tokens where they are more complete."""
+    """Return the usage with the other's cost, and its tokens if they are more complete."""
     if other is None:
         return usage
     has_counts = _has_counts(other)
@@ -289,7 +289,7 @@ def read_stream_file(path: Path, data: bytes, catalog: Catalog) -> list[Trace]:
 def read_one(
     folder: Folder, id_: str, catalog: Catalog, others: Mapping[str, Sequence[Trace]]
 ) -> list[Trace]:
-    """Read one session of a folder, from its transcript where there is one.
+    """Read one session of a folder, from its transcript if there is one.
 
     ``others`` are traces of the same sessions by id, read from spans. Streams without a
     transcript are traces of their own.

@@ -253,7 +253,7 @@ class SessionReader:
         return any(run_id in dispatch.runs for dispatch in thread.dispatches)
 
     def _wake(self) -> None:
-        """Read what came of an agent before the call that set it to work."""
+        """Read the result of an agent before the call that started it."""
         for thread in [thread for thread in self._early if thread.due]:
             self._early.remove(thread)
             entries, thread.early = thread.early, []
@@ -261,7 +261,7 @@ class SessionReader:
                 self._spoken(entry)
 
     def _orphan(self, thread: Thread) -> None:
-        """Read an agent that nothing in the recording set to work."""
+        """Read an agent that nothing in the recording started."""
         if not self.threads.turns:
             self.threads.open_turn(None, None)
         kind = self.threads.links.kinds.get(thread.agent or "", "")
@@ -274,7 +274,7 @@ class SessionReader:
         self._wake()
 
     def _continue_turn(self, entry: Entry) -> None:
-        """Begin a turn when a stream goes on after a result, unless a task made it go on."""
+        """Start a turn when a stream continues after a result, unless a task made it continue."""
         ended = self.stream and self.ended_turn and not self._user_told
         if not self.threads.turns or (ended and self._from_user()):
             self.threads.open_turn(None, entry.at)
@@ -283,7 +283,7 @@ class SessionReader:
         self.ended_turn = self._told_of_task = False
 
     def _from_user(self) -> bool:
-        """Tell whether a user's message began what follows, by the result that ends it."""
+        """Tell whether a user's message started what follows, by the result that ends it."""
         if self.results < len(self._origins):
             result = self._origins[self.results]
             origin = dict_at(result, "origin")
@@ -415,8 +415,8 @@ class SessionReader:
 def name_sidechains(entries: list[Entry], links: Links) -> None:
     """Give each side conversation an agent, and find the call that started it.
 
-    A side conversation begins at an entry whose parent is none of its own. No id says which
-    call it is of: that is the oldest one whose prompt it was given.
+    A side conversation starts at an entry whose parent is none of its own. No id says which call it
+    is of: that is the oldest one whose prompt it was given.
     """
     prompts: dict[str, list[str]] = {}
     roots: dict[str, str] = {}
@@ -518,7 +518,7 @@ def _settle_dispatch(
 
 
 def _settle_run(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None:
-    """Say how the run of a sub-agent ended, and with it its dispatch where that says else."""
+    """Say how the run of a sub-agent ended, and with it its dispatch if that says else."""
     dead = session.failed.get(run.id)
     if dead is None and dispatch.status == "completed" and _died_unseen(session, dispatch, run):
         dead = dispatch.result.text if dispatch.result else None
@@ -593,7 +593,7 @@ def _settle_turn(session: SessionReader, turn: Turn, *, torn: bool) -> None:
 def _end(
     session: SessionReader, turn: Turn, main: AgentRun, torn: bool
 ) -> tuple[TurnStatus, str | None]:
-    """Say whether a turn came to its end, and what proves it where it did not."""
+    """Say whether a turn came to its end, and what proves it if it did not."""
     if main.id in session.interrupted:
         main.status = "cancelled"
         return "incomplete", "the user interrupted the turn"

@@ -1,4 +1,4 @@
-"""The threads of a session, and their tool calls: what sets a sub-agent to work, and its answer."""
+"""The threads of a session, and their tool calls: what starts a sub-agent, and its answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OpenCall(msgspec.Struct):
 
 
 class Thread(msgspec.Struct):
-    """The main thread, or one sub-agent: what set it to work, and its latest run.
+    """The main thread, or one sub-agent: what started it, and its latest run.
 
     ``due`` are dispatches whose run has not begun, ``early`` entries that came before any.
     ``answer_of`` and ``called_by`` are the messages that said and called something last.
@@ -97,7 +97,7 @@ class Threads:
         return list(self._agents.values())
 
     def open_turn(self, heard: Content | None, at: float | None) -> Turn:
-        """Begin a turn; without what the user said where that was not recorded."""
+        """Start a turn; without what the user said where that was not recorded."""
         turn = self.builder.turn(input=heard, started=at)
         run = self.builder.run(turn, MAIN, input=heard, started=at)
         if heard is None:
@@ -123,7 +123,7 @@ class Threads:
     def dispatch(
         self, thread: Thread, opened: OpenCall | None, to_agent: str, at: float | None
     ) -> Dispatch:
-        """Add a delegate dispatch to the thread it sets to work; a call may make it."""
+        """Add a delegate dispatch to the thread it started; a call may make it."""
         sender = opened.run if opened else None
         turn = self.turn_of(sender.id) if sender else self.turns[-1]
         call = opened.call if opened is not None else None
@@ -139,7 +139,7 @@ class Threads:
         return dispatch
 
     def start(self, thread: Thread, at: float | None) -> AgentRun:
-        """Begin the run that the oldest dispatch of a thread is due; it stays in that turn."""
+        """Start the run that the oldest dispatch of a thread is due; it stays in that turn."""
         dispatch = thread.due.pop(0)
         turn = self.turn_of(dispatch.id)
         agent = self.links.kinds.get(thread.agent or "", dispatch.to_agent)
@@ -147,7 +147,7 @@ class Threads:
         if thread.prompt is not None:
             run.input, thread.prompt = Content(text=thread.prompt), None
         if dispatch.continues is None:
-            # A sub-agent begins with its prompt alone; one that is woken remembers what it did.
+            # A sub-agent starts with its prompt alone; one that is woken remembers what it did.
             run.context = []
         self.builder.start(dispatch, run)
         self._put(run, turn)
@@ -155,7 +155,7 @@ class Threads:
         return run
 
     def issued(self, thread: Thread, message: str, dispatch: Dispatch) -> None:
-        """Note which message issued a dispatch: several of one message are a group."""
+        """Record which message issued a dispatch: several of one message are a group."""
         issued = thread.issued.setdefault(message, [])
         issued.append(dispatch)
         if len(issued) == 2:
@@ -172,7 +172,7 @@ class Threads:
         result: Content | None = None,
         error: str | None = None,
     ) -> None:
-        """Note that the answer to a dispatch reached the thread that made it."""
+        """Record that the answer to a dispatch reached the thread that made it."""
         self.builder.answer(dispatch, status, at, result=result, error=error)
         if thread.run is not None:
             thread.run.steps.append(self.builder.got_back(dispatch, at))
@@ -197,7 +197,7 @@ def seen(run: AgentRun, at: float | None) -> None:
 
 
 By = Literal["runtime", "policy", "user"]
-# How Claude Code begins the results of calls that never ran. Newer versions also record who decided
+# How Claude Code starts the results of calls that never ran. Newer versions also record who decided
 # (`_decided`), and these texts are for older ones, in which the text is the only sign.
 _NO_SUCH_TOOL = ("No such tool available", "InputValidationError", "Tool names must be unique")
 _BY_USER = ("The user doesn't want to proceed", "The user doesn't want to take this action")
@@ -228,7 +228,7 @@ def unstarted(text: str) -> bool:
     lowered = text.lower()
     return text.startswith(_NO_SUCH_AGENT) or (
         # A limit of agents or of their spawning starts none. "API Error: rate limit" stops one that
-        # was at work.
+        # was running.
         "limit" in lowered and ("agent" in lowered or "spawn" in lowered) and "api" not in lowered
     )
 
@@ -333,7 +333,7 @@ class Calls:
         return opened is not None and opened.thread is self._threads.main
 
     def backgrounded(self, call: str) -> None:
-        """Note that the agent of a call works in the background."""
+        """Record that the agent of a call works in the background."""
         opened = self._threads.calls.get(call)
         if opened is not None and opened.dispatch is not None:
             opened.dispatch.mode = "background"
@@ -450,7 +450,7 @@ class Delivery:
         self._begins: dict[str, int] = {}
 
     def expect(self, results: Iterable[dict[str, Any]]) -> None:
-        """Take the results of a stream: which round began with which notification."""
+        """Take the results of a stream: which round started with which notification."""
         for number, result in enumerate(results):
             run = text_at(dict_at(result, "origin"), "runId")
             if run:
@@ -461,12 +461,12 @@ class Delivery:
         self._waiting.append(_Waiting(notice, at, self._begins.get(run)))
 
     def round(self) -> None:
-        """Note that tools answered: the next request tells all that waits."""
+        """Record that tools answered: the next request tells all that waits."""
         for one in self._waiting:
             one.due = one.due or one.begins is None
 
     def began(self, number: int) -> None:
-        """Note that a round began, counted from 0."""
+        """Record that a round started, counted from 0."""
         for one in self._waiting:
             one.due = one.due or one.begins is None or one.begins <= number
 

@@ -28,8 +28,8 @@ class _Request(msgspec.Struct):
 class UsageByRun:
     """The model requests of a recording by run, each known by its message's id.
 
-    A message stands on several lines, and in several files; the largest ``output_tokens`` is
-    the final one. On a line without ``stop_reason`` it may be what the stream began with.
+    A message stands on several lines, and in several files; the largest ``output_tokens`` is the
+    final one. On a line without ``stop_reason`` it may be what the stream started with.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class UsageByRun:
         """Take the totals of the session so far from a result or cost line: the last ones hold.
 
         They count on from result to result. A cost that is lower than the one before was counted
-        anew, by another process that went on with the session, and is added to it.
+        again, by another process that continued with the session, and is added to it.
         """
         models, cost = dict_at(data, "modelUsage"), amount_at(data, "total_cost_usd")
         cost = cost if cost is not None else amount_at(data, "totalCostUSD")

@@ -114,7 +114,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
     @property
     def message(self) -> dict[str, Any]:
-        """The message of the model or user; empty where there is none."""
+        """The message of the model or user; empty if there is none."""
         return dict_at(self.data, "message")
 
     @property

@@ -126,6 +126,6 @@ def _retold(text: str) -> Iterable[str]:
     quoted: list[str] = _QUOTE.findall(text)
     if quoted:
         return quoted
-    # `For context:` stands in a line of its own, and each part begins with the agent's name.
+    # `For context:` stands in its own line, and each part starts with the agent's name.
     parts = re.split(r"\n(?=\[[^\]\n]+\] )", text)[1:]
     return [match[1] if (match := _SAID.match(part)) else part for part in parts]

@@ -70,8 +70,8 @@ def _order(turn: Turn) -> None:
     """Sort dispatches by time, and those of one run as the run made them.
 
     The time of a call that was refused may be that of the model's request, which is before the
-    calls of the same answer that were carried out: of "transfer to tech, then to billing" only
-    the first one has a span of its own.
+    calls of the same answer that were carried out: of "transfer to tech, then to billing" only the
+    first one has its own span.
     """
     times = {dispatch.id: dispatch.started or 0.0 for dispatch in turn.dispatches}
     places = dict.fromkeys(times, 0)
@@ -87,9 +87,9 @@ def _order(turn: Turn) -> None:
 def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
     """Number dispatches that were issued together.
 
-    Delegates are together when one answer of a model asked for them, or, where no source tells
-    what it asked for, when they were at work at the same time; sequences when one run is followed
-    by several.
+    Delegates are together when one answer of a model asked for them, or, if no source tells what it
+    asked for, when they were running at the same time; sequences when one run is followed by
+    several.
     """
     by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
     together: dict[tuple[object, ...], list[Dispatch]] = {}
@@ -254,7 +254,7 @@ class _Linker:
         self._answer(dispatch, action, child)
         _describe(dispatch, action)
         if dispatch.prompt is None:
-            # The call passes something on that is no text: what the agent was given says what.
+            # The call passes something on that is not a text: what the agent was given says what.
             if child is not None and child.run.input is not None:
                 dispatch.prompt = child.run.input
                 dispatch.unknown = without(dispatch.unknown, "prompt")
@@ -269,7 +269,7 @@ class _Linker:
         return dispatch
 
     def _answer(self, dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
-        """Note what came of a delegate; a tool may make a text of its agent's failure."""
+        """Record the result of a delegate; a tool may make a text of its agent's failure."""
         late, own = action.late, child.run if child is not None else None
         launched = action.tool is not None and action.tool.launched
         if late is not None or launched or _outlived(action, child):
@@ -300,7 +300,7 @@ class _Linker:
                 dispatch.unknown.append("result")
 
     def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> None:
-        """Note that a run called another one of which no tool call tells."""
+        """Record that a run called another one of which no tool call tells."""
         dispatch = self._dispatch("delegate", owner, run.agent, run.run.started, Action())
         says = run.first.says
         agent = says if type(says) is AgentSpan else AgentSpan()
@@ -327,7 +327,7 @@ class _Linker:
             return True
         owner = self._owners.get(id(run.outer))
         if owner is None:
-            # The run of the agent that it says it was called by: the last that began.
+            # The run of the agent that it says it was called by: the last that started.
             says = run.first.says
             owner = next(self._named(says.called_by if type(says) is AgentSpan else None), None)
         if owner is None:
@@ -628,7 +628,7 @@ def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
 
 
 def _waits(run: RunSpans, action: Action) -> bool:
-    """Tell whether a run goes on after a call by which it seems to give control away."""
+    """Tell whether a run continues after a call by which it seems to give control away."""
     node = action.node
     if node is None or action.tool is None or action.tool.sure:
         return False

@@ -151,7 +151,7 @@ def write_usage(usage: Usage) -> Attributes:
 
 
 def read_usage(attributes: Mapping[str, Any]) -> Attributes | None:
-    """Read what :func:`write_usage` wrote, as plain data; ``None`` where nothing was told."""
+    """Read what :func:`write_usage` wrote, as plain data; ``None`` if nothing was told."""
     if USAGE + "complete" not in attributes:
         return None
     names = {**_TOKENS, **{field: USAGE + field for field in _BESIDE}}
@@ -176,7 +176,7 @@ TOOLS = Form(_write_tools, _read_tools)
 SCOPE = "baton"
 KIND, ID, INDEX, TURN, RUN = "baton.kind", "baton.id", "baton.index", "baton.turn", "baton.run"
 GUARD = "baton.guard."
-"""What attributes of a guard's decisions begin with."""
+"""What attributes of a guard's decisions start with."""
 ERROR, UNTIMED, SPANS = "baton.error", "baton.untimed", "baton.spans"
 CONVERSATION = "gen_ai.conversation.id"
 EVENTS: dict[str, type[HandedOff] | type[GotBack]] = {
@@ -283,7 +283,7 @@ def without_texts(
 
     ``after`` is what is left of ``before``, where tags stand for the texts if it is ``tagged``;
     with ``no_message`` that of the status is gone. Fields without their texts are named in
-    ``unknown``, as nobody can tell any more what they were.
+    ``unknown``, as it is no longer known what they were.
     """
     owner = KINDS.get(str(before.get(KIND)))
     if owner is None:
@@ -344,7 +344,7 @@ def write_fields(obj: msgspec.Struct) -> Attributes:
 
 
 def _made(default: Any) -> Any:
-    """Return a default, made anew where the struct makes one."""
+    """Return a default, made again where the struct makes one."""
     return default.factory() if hasattr(default, "factory") else default
 
 

@@ -168,7 +168,7 @@ def span_id_of(text: str | None) -> str:
 def _hex(text: str, digits: int, base64_length: int) -> str:
     """Read an id; ``base64_length`` is how long one is as stock protobuf-to-JSON prints it.
 
-    Shorter hex is filled up, as tracers with short ids leave zeros out. What is no id by any of
+    Shorter hex is filled up, as tracers with short ids leave zeros out. What is not an id by any of
     these rules names the same thing wherever it stands, so it is kept as it is.
     """
     lower = text.lower()

@@ -51,7 +51,7 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def arguments(self) -> Any:
-        """What it was given, from the span or, where that has no object, from the model."""
+        """What it was given, from the span or, if that has no object, from the model."""
         ran = self.tool.arguments if self.tool is not None else None
         written = self.call.arguments if self.call is not None else None
         return written if ran is None or (isinstance(written, dict) and ran != written) else ran
@@ -105,7 +105,7 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def ended(self) -> float | None:
-        """When it came back; ``None`` where only the model's words tell of it."""
+        """When it came back; ``None`` if only the model's words tell of it."""
         node = self.node or self.handoff_node
         return node.span.ended if node is not None else None
 
@@ -151,7 +151,7 @@ class _Actions:
         return id_ in self._written
 
     def run(self, action: Action, node: Node, tool: ToolSpan) -> None:
-        """Note that the span of a tool carries an action out."""
+        """Record that the span of a tool carries an action out."""
         again = action.node is not None
         action.node, action.tool = node, tool
         if action.call is not None and not again:
@@ -356,7 +356,7 @@ class _Writer:
         return self._without_answers()
 
     def _not_run(self, action: Action) -> bool:
-        """Tell a call that no tool or hand-off carried out though the run went on from it."""
+        """Tell a call that no tool or hand-off carried out though the run continued from it."""
         if action.node is not None or action.handoff is not None:
             return False
         if action.answer is not None:

@@ -37,9 +37,9 @@ def parsed(value: Any) -> Any:
 
 
 def printed_value(printed: Any, *, otherwise: Any) -> Any:
-    """Return the plain value that Python printed as this text; ``otherwise`` where it is none.
+    """Return the plain value that Python printed as this text; ``otherwise`` if it is not one.
 
-    What is no text stays as it is.
+    What is not a text stays as it is.
     """
     if not isinstance(printed, str):
         return printed
@@ -129,7 +129,7 @@ def content(value: Any) -> Content | None:
 
 
 def _blocks(value: Any) -> Content | None:
-    """Read a list of blocks ({"text": ...}, images, ...); ``None`` when it is none."""
+    """Read a list of blocks ({"text": ...}, images, ...); ``None`` when it is not one."""
     if not isinstance(value, list) or not value:
         return None
     texts: list[str] = []
@@ -263,7 +263,7 @@ _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thought
 
 
 def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
-    """Read the counts whose names begin with the first prefix that has any, if one has."""
+    """Read the counts whose names start with the first prefix that has any, if one has."""
     few = len(attributes) <= MOST_NAMES
     named = (_counts_in if few else _counts_in.__wrapped__)(tuple(attributes), prefixes)
     if named is None:
@@ -317,9 +317,9 @@ def usage(
 ) -> Usage:
     """Return counts as the record has them: input without cached tokens, output with thinking.
 
-    Sources differ in whether the input holds the cached tokens and the output the thinking
-    ones. The total tells where there is one; otherwise both do, as OpenTelemetry says, unless
-    that would leave fewer than none.
+    Sources differ in whether the input holds the cached tokens and the output the thinking ones.
+    The total tells if there is one; otherwise both do, as OpenTelemetry says, unless that would
+    leave fewer than none.
     """
     if read is None and write is None and thinking is None and cost is None:
         return Usage(

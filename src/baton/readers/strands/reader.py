@@ -259,7 +259,7 @@ def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: 
     """Read one case alone, as the SDK keeps what a task answered.
 
     Raises:
-        InputError: it has faults.
+        InputError: it has errors.
     """
     extra_keys: list[ExtraKey] = []
     row = document.decode(Row, extra_keys=extra_keys)
@@ -355,7 +355,7 @@ def state_of(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Drop
 
 
 def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
-    """Say what the case asked, where one message was sent, and what came of it last."""
+    """Say what the case asked, where one message was sent, and its result last."""
     if len(turns) == 1:
         _set(turns[0], "input", _content(row.input))
     last = turns[-1]
@@ -393,7 +393,7 @@ def read_strands(
     """Read a file by the kind that its source's format names.
 
     Raises:
-        InputError: it has faults.
+        InputError: it has errors.
     """
     match source.format:
         case "strands-report":

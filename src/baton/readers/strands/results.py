@@ -121,7 +121,7 @@ _NESTED = "multiagent_result"
 
 
 class Place(NamedTuple):
-    """The runs that a visit began and ended with; ``None`` where that is not told."""
+    """The runs that a visit started and ended with; ``None`` if that is not told."""
 
     visit: Visit
     first: AgentRun | None
@@ -135,7 +135,7 @@ class Level(NamedTuple):
     places: list[Place]
 
     def final(self) -> AgentRun | None:
-        """Return the run that had the last word; ``None`` where several may have."""
+        """Return the run that had the last word; ``None`` if several may have."""
         if len(self.places) == 1:
             return self.places[0].last
         if self.visits.kind == "swarm":
@@ -173,7 +173,7 @@ class Nodes:
         ``where`` is its place in the document.
 
         Raises:
-            InputError: a nested result has faults, or they are nested too deep.
+            InputError: a nested result has errors, or they are nested too deep.
         """
         if len(inside) > _DEEPEST:
             raise InputError(self._document.problem("nested too deeply to be read"))
@@ -289,7 +289,7 @@ def read_result(document: Document, source: Source, catalog: Catalog, fallback_i
     """Read a result or a state as one turn; its runs are visits, as far as these are told.
 
     Raises:
-        InputError: it has faults.
+        InputError: it has errors.
     """
     extra_keys: list[ExtraKey] = []
     result = document.decode(MultiAgentResult, extra_keys=extra_keys)

@@ -113,7 +113,7 @@ class Dispatches:
         builder.number_sequences(turn)
 
     def final(self, runs: list[AgentRun]) -> AgentRun | None:
-        """Return the run that passed its work on to no other; ``None`` where several did not."""
+        """Return the run that passed its work on to no other; ``None`` if several did not."""
         made = self._turn.dispatches
         sending = {d.from_run for d in made if d.kind != "delegate" and d.runs}
         ends = [run for run in runs if run.id not in sending]
@@ -225,7 +225,7 @@ class Dispatches:
 
 
 def _offer(dispatch: Dispatch, run: AgentRun) -> None:
-    """Allow the tools that the receiver was offered, where that is told."""
+    """Allow the tools that the receiver was offered, if that is told."""
     if run.tools_offered is not None:
         allow_tools(dispatch, run.tools_offered, "offered")
 
@@ -297,7 +297,7 @@ def _run(
         if name is not None or lone:
             defined = [{"name": t.name, "parameters": t.parameters} for t in agent.available_tools]
             builder.may_reach(run.agent, targets_of(defined))
-    else:  # some mappers write none where they know of none
+    else:  # some mappers write none if they know of none
         run.unknown.append("tools_offered")
     return run
 
@@ -421,7 +421,7 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
     """Read a session; each of its traces is a turn.
 
     Raises:
-        InputError: it has faults, or holds no spans.
+        InputError: it has errors, or holds no spans.
     """
     extra_keys: list[ExtraKey] = []
     session = document.decode(Session, extra_keys=extra_keys)

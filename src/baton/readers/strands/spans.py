@@ -40,7 +40,7 @@ class Tree:
                 self.unread.append(span)
 
     def tools(self, agent: Span | None) -> list[Span]:
-        """Return the tool calls of an agent; of ``None`` where there are no agents at all."""
+        """Return the tool calls of an agent; of ``None`` if there are no agents at all."""
         return self._tools.get(id(agent), [])
 
     def models(self, agent: Span | None) -> list[Span]:
@@ -81,7 +81,7 @@ class Tree:
             kept.setdefault(id(owner), []).append(span)
 
     def _owner(self, span: Span) -> Span | None:
-        """Return the agent at work in a span; a lone agent is at work in all of them."""
+        """Return the running agent in a span; a lone agent is running in all of them."""
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
@@ -104,7 +104,7 @@ class Tree:
         return found
 
     def _nearest(self, span: Span) -> Span | None:
-        """Return the agent or tool call that a span lies in, found once for all on the way."""
+        """Return the agent or tool call that a span is in, found once for all on the way."""
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
@@ -351,7 +351,7 @@ class Names:
                 if isinstance(name, str) and name:
                     self._names.setdefault(id(agent), name)
         self.arrivals: dict[int, Span] = {}
-        """The hand-off calls that were seen to arrive, by the agents they set to work."""
+        """The hand-off calls that were seen to arrive, by the agents they started."""
         for _, agents in tree.siblings():
             self._read_swarm(tree, agents)
 

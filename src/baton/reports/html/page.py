@@ -91,7 +91,7 @@ class _Alike:
         self._first: dict[tuple[object, ...], int] = {}
 
     def __call__(self, result: CaseResult, number: int) -> Plain:
-        """Return the number of the first row that says the same, where it is another one."""
+        """Return the number of the first row that says the same, if it is another one."""
         if result.position != self._position:  # repeats of a case come together
             self._position, self._first = result.position, {}
         verdicts = [(s.evaluator, s.status, s.value, s.reason) for s in result.scores]

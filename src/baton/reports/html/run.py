@@ -51,7 +51,7 @@ _FACTS = 40
 _CONTEXT = 12
 """Earlier texts of a shared history that a card names."""
 _PROVEN = 300
-"""Dispatches of one trace whose facts are looked for: the work grows with their square."""
+"""Dispatches of one trace whose facts are searched for: the work grows with their square."""
 _WORD = 160
 _BAD = ("failed", "refused", "unanswered")
 
@@ -67,11 +67,11 @@ def trace_view(
     """Return all that is drawn of a trace; empty fields are left out.
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
-    an object: its beginning, how many characters ``more`` it has, and where it is (``at``, see
+    an object: its start, how many characters ``more`` it has, and where it is (``at``, see
     :func:`text_at`). Of the tool calls after the first ``calls``, arguments and results are left
     out (``cut``). What of a result came up again takes most of the time that a card takes; where a
     page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
-    seconds from the beginning of the trace.
+    seconds from the start of the trace.
     """
     with indexed(trace):
         drawn = _Drawn(trace, most, calls)
@@ -86,7 +86,7 @@ def trace_view(
 
 
 def text_at(trace: Trace, at: str) -> str | None:
-    """Return a text of a trace that a page cut, by its place; ``None`` where there is none."""
+    """Return a text of a trace that a page cut, by its place; ``None`` if there is none."""
     id_, _, field = at.rpartition("/")
     for turn in trace.turns:
         steps = [step for run in turn.runs for step in run.steps]
@@ -99,7 +99,7 @@ def text_at(trace: Trace, at: str) -> str | None:
 
 
 def card_view(trace: Trace, id_: str, *, most: int = MOST) -> Plain | None:
-    """Return the card of a dispatch without its facts; ``None`` where there is no such dispatch."""
+    """Return the card of a dispatch without its facts; ``None`` if there is no such dispatch."""
     with indexed(trace) as index:
         dispatch = index.dispatches.get(id_)
         if dispatch is None:
@@ -228,7 +228,7 @@ class _Drawn:
         )
 
     def given(self, run: AgentRun, started_by: list[Dispatch]) -> str | Plain | None:
-        """Return what a run was given where that is not what its sender said."""
+        """Return what a run was given if that is not what its sender said."""
         if not started_by or run.input is None or run.input in [d.prompt for d in started_by]:
             return None
         return self.text(run.input, run.id, "input")

@@ -28,7 +28,7 @@ def backend_entries() -> tuple[Entry, ...]:
 
 
 def backend_entry(name: str) -> Entry:
-    """Find a backend by its name; raises InputError with the nearest ones."""
+    """Find a backend by its name; raises InputError with similar names."""
     known = {entry.type: entry for entry in backend_entries()}
     if name not in known:
         raise InputError(f"unknown backend `{name}`; {suggestion(name, known)}")

@@ -6,7 +6,7 @@ options = context.config.attributes
 context.configure(
     connection=options["connection"],
     version_table=f"{options['part']}_revision",
-    # SQLite cannot change a column: the table is made anew and copied.
+    # SQLite cannot change a column: the table is made again and copied.
     render_as_batch=True,
 )
 with context.begin_transaction():

@@ -29,7 +29,7 @@ class _Sample(NamedTuple):
 
 
 SAMPLE = _Sample("desk.py:answer", "desk.py", "Please refund order 42.")
-"""Agents to try it on, where there are none yet."""
+"""Agents to try it on, if there are none yet."""
 
 
 Ci = Literal["github", "gitlab", "none"]
@@ -63,7 +63,7 @@ def init(
         force: overwrite files that are there.
 
     Raises:
-        InputError: files that are there already, what is no agent, or agents that cannot be asked.
+        InputError: files that exist already, what is not an agent, or agents that cannot be asked.
     """
     known = next((each for each in CIS if each == ci), None)
     if known is None:
@@ -120,7 +120,7 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
     """Find out what plays the cases, and whether spans have to tell what the agents do.
 
     Raises:
-        InputError: what is no agent, or what records it is not installed.
+        InputError: what is not an agent, or what records it is not installed.
     """
     if agent == "sample":
         spec = {"type": "python", "target": SAMPLE.agent}

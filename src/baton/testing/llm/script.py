@@ -184,7 +184,7 @@ def replies(script: Script | PathLike[str]) -> Callable[[Received], Reply]:
 
     Raises:
         InputError: the script is the path of a YAML one, and something is wrong with that.
-        ScriptError: it holds something that is no answer.
+        ScriptError: it holds something that is not an answer.
     """
     if isinstance(script, PathLike):
         return load_script(script)

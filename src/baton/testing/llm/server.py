@@ -271,7 +271,7 @@ class LlmServer:
 
     @property
     def script(self) -> Script | PathLike[str]:
-        """What it says; a new one starts from its beginning."""
+        """What it says; a new one starts from scratch."""
         return self._script
 
     @script.setter

@@ -84,7 +84,7 @@ def _tool_name(attributes: Mapping[str, Any]) -> str | None:
 
 
 def goes_on(_before: list[Span], spans: list[Span]) -> bool:
-    """Tell spans that continue the turn before: they begin with what a background agent answers."""
+    """Tell spans that continue the turn before: they start with what a background agent answers."""
     prompts = (span.attributes.get("user_prompt") for span in spans if claims(span))
     prompt = next((prompt for prompt in prompts if prompt is not None), None)
     return isinstance(prompt, str) and prompt.lstrip().startswith(_NOTICE)

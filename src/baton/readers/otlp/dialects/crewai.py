@@ -31,7 +31,7 @@ _KICKOFF = ".kickoff"
 # What its instrumentation wraps: one method for a task, which stands for the agent that has it, and
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
-# CrewAI gives errors to the model as text and goes on. The second one is said of wrong arguments.
+# CrewAI gives errors to the model as text and continues. The second one is said of wrong arguments.
 _REFUSED = ("Error executing tool", "I encountered an error while trying to use the tool.")
 _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
@@ -75,7 +75,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _ask(node: Node, says: AgentSpan) -> None:
-    """Put the task of an agent in the place of the arguments of the method that ran it.
+    """Put the task of an agent in place of the arguments of the method that ran it.
 
     They hold the agent itself, with its place in memory, and what earlier tasks answered; what
     the task says stands on the crew.
@@ -97,7 +97,7 @@ def _ask(node: Node, says: AgentSpan) -> None:
                 elif isinstance(written, str) and description:
                     # By its events it writes the task as the model gets it: the description, a
                     # paragraph of CrewAI's own on the form of the answer, and what earlier tasks
-                    # answered. Only where that is not there is all known that was asked.
+                    # answered. Only if there is none, all questions are known.
                     form = text(task.get("expected_output")) or ""
                     _, found, rest = written.partition(f"{description}\n\n")
                     if found and form in rest and "\n\n" not in rest.partition(form)[2].strip():

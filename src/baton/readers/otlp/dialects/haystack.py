@@ -104,7 +104,7 @@ def _definitions(tools: Any) -> Any:
     """Return tools as definitions: each is serialised as its class and its data.
 
     What cannot be serialised, a function without a name for example, has all of them printed as
-    Python prints objects. Then they are not known.
+    Python prints objects. Then they are unknown.
     """
     tools = parsed(tools)
     if not isinstance(tools, list):

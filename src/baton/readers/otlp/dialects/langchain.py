@@ -173,7 +173,7 @@ def _inner(value: Any, key: str) -> Any:
 def _added(says: PlainSpan, made: Any) -> list[Any]:
     if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
-    # The state of a graph only grows: at the end it holds the messages it began with.
+    # The state of a graph only grows: at the end it holds the messages it started with.
     return list(read_messages(made["messages"])[len(says.heard_messages()) :])
 
 
@@ -339,7 +339,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _nearest(
     node: Node | None, place: Mapping[int, tuple[_Graph, Node] | None]
 ) -> tuple[_Graph, Node] | None:
-    """Return the node of a graph which a span is part of, where no agent or tool is in between."""
+    """Return the node of a graph which a span is part of, if no agent or tool is in between."""
     while node is not None and node.says.graph is None and type(node.says) is PlainSpan:
         node = node.parent
     return place.get(id(node)) if node is not None and type(node.says) is PlainSpan else None
@@ -384,10 +384,10 @@ def _loop_key(graph: _Graph) -> tuple[str, tuple[str, ...]]:
     return graph.span.span.name, place.path if place is not None else ()
 
 
-# Example: `supervisor` is a node of the outer graph and in it runs a graph of its own with the
-# nodes `agent` and `tools`. The inner graph is a loop, so its span becomes the agent `supervisor`;
-# the outer one becomes a workflow. In a plain graph `writer -> critic` there is no loop, so the
-# graph is a workflow and both nodes are agents.
+# Example: `supervisor` is a node of the outer graph and in it runs its own graph with the nodes
+# `agent` and `tools`. The inner graph is a loop, so its span becomes the agent `supervisor`; the
+# outer one becomes a workflow. In a plain graph `writer -> critic` there is no loop, so the graph
+# is a workflow and both nodes are agents.
 def _settle(graph: _Graph, loop: bool) -> None:
     around = graph.span
     place, own = around.says.graph, _name(around)
@@ -412,8 +412,8 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
 
     No model, tool or agent was seen in the whole turn: the nodes are plain functions, or call a
     model that nobody instrumented. Then they are all there is to hand work on: `router` writes
-    `{"order": "42"}` into the state, `billing` answers from it. A node that runs a graph of its own
-    is what its nodes do.
+    `{"order": "42"}` into the state, `billing` answers from it. A node that runs its own graph is
+    what its nodes do.
     """
     around: set[int] = set()
     for graph in graphs.values():
@@ -466,7 +466,8 @@ def _before(graph: _Graph) -> dict[int, list[Node]]:
         for node in steps[step]:
             if len(steps.get(step - 1, ())) == 1:
                 senders[id(node)] = steps[step - 1]
-            # One that waits goes on when the last of them has run, each once since its last visit.
+            # One that waits continues when the last of them has run, each once since its last
+            # visit.
             visited = last[_node_name(node)][0] if _node_name(node) in last else -1
             for edge in said[id(node)].get("langgraph_triggers") or ():
                 joined = _JOIN.fullmatch(edge) if isinstance(edge, str) else None

@@ -20,7 +20,7 @@ _FRAMEWORK = "semantic-kernel"
 # The functions that a request may call, on the span around it: names with commas between.
 _OFFERED = "sk.available_functions"
 # A function that is an agent takes these; the kernel fills in the second, and hands its value on to
-# all functions below. No model wrote it where it says nothing.
+# all functions below. No model wrote it if it says nothing.
 _MESSAGES, _OVERRIDE = "messages", "instructions_override"
 _NOT_GIVEN = (None, "None")
 _CALLING = "tool_calls"

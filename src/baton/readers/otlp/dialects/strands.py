@@ -24,7 +24,7 @@ _NEXT = re.compile(r"\n(?:From [^\n]+:\n)?  - [^\n:]+: ")
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Note how to tell which nodes of a graph an agent follows."""
+    """Record how to tell which nodes of a graph an agent follows."""
     for node in nodes:
         says, around = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME:
@@ -40,7 +40,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _answers_before(
     says: AgentSpan, in_graph: bool, said: Collection[str]
 ) -> dict[str, list[str]] | None:
-    """Return what an agent was given, by node; ``None`` where its message does not tell.
+    """Return what an agent was given, by node; ``None`` if its message does not tell.
 
     The agents at the start of a graph are given the task alone. ``said`` are answers of agents that
     went before: one of them is taken whole, as it may quote such a message ("From legal:").

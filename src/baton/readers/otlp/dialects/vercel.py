@@ -89,7 +89,7 @@ def read(span: Span) -> Reading:
             says = _model(span)
         elif operation == _TOOL:
             says = _tool(span)
-        else:  # embeddings, images, speech: no agent is at work in them
+        else:  # embeddings, images, speech: no agent is running in them
             says = PlainSpan(name=operation)
         genai.fail(says, span)
     says.framework = _FRAMEWORK

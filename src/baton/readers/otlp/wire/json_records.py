@@ -1,4 +1,4 @@
-"""JSON of any of the known forms to spans and log records, also where it is broken.
+"""JSON of any of the known forms to spans and log records, also if it is broken.
 
 A value is decoded in one go, a large one record by record. Where that fails, ``Scan`` finds the
 records that are whole, and ``Salvage`` keeps what can be kept of each.
@@ -133,7 +133,7 @@ class _Walk:
         self._in_resource: list[tuple[bytes, int, int, bytes]] = []
 
     def open(self, token: bytes, at: int) -> bool:
-        """Note a bracket that opens, and tell whether a record starts with it.
+        """Record a bracket that opens, and tell whether a record starts with it.
 
         What stands in a list is known by the list's key.
         """
@@ -148,7 +148,7 @@ class _Walk:
         return self.in_record
 
     def close(self, end: int) -> Iterator[Found]:
-        """Note a bracket that closes, and yield what that makes whole."""
+        """Record a bracket that closes, and yield what that makes whole."""
         self.depth -= 1
         if self.in_record and self.depth >= self._record:
             return

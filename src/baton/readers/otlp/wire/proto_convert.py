@@ -20,7 +20,7 @@ def _span(data: memoryview, scope: str, resource: dict[str, Any]) -> Span:
 
 
 def _scope_spans(data: memoryview, resource: dict[str, Any]) -> list[Span]:
-    """Read all spans of a scope at once; one without the id of a trace is no span."""
+    """Read all spans of a scope at once; one without the id of a trace is not a span."""
     wire = ScopeSpans.FromString(data)  # type: ignore[arg-type]
     scope = wire.scope.name
     return [_made(span, scope, resource) for span in wire.spans if len(span.trace_id) == 16]

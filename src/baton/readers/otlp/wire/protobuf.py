@@ -153,7 +153,7 @@ class _Reader:
     def _whole_scope(
         self, start: int, end: int, resource: dict[str, Any]
     ) -> list[Span | Event] | None:
-        """Decode the spans of a scope in one go; ``None`` where each is to be looked at alone.
+        """Decode the spans of a scope in one go; ``None`` if each is to be looked at alone.
 
         So it is when there are many, when they are log records, and when something is broken.
         """
@@ -186,7 +186,7 @@ class _Reader:
         return found
 
     def _kind(self, start: int, end: int) -> str | None:
-        """Tell spans (which begin with ids of 16 and 8 bytes) from log records and metrics."""
+        """Tell spans (which start with ids of 16 and 8 bytes) from log records and metrics."""
         first = next(iter(fields(self.data, start, end)), None)
         if first is None:
             return None

@@ -1,4 +1,4 @@
-"""Spans of the OpenTelemetry SDK: as it prints them, and as they lie in memory.
+"""Spans of the OpenTelemetry SDK: as it prints them, and as they are in memory.
 
 It prints them by ``ReadableSpan.to_json`` and the console exporter. Those in memory are known by
 what they have, so that nothing of OpenTelemetry is imported here.

@@ -56,7 +56,7 @@ def is_otlp(file: Path | str | InputFile) -> bool:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Tell the form of a file from its first bytes; ``None`` when it is none of these."""
+    """Tell the form of a file from its first bytes; ``None`` when it is not one of these."""
     if head.isspace():  # A new line and a space would pass for the start of an export.
         return None
     return _bare_form(head) or ("frames" if _is_frame(head) else None)

@@ -281,7 +281,7 @@ _CHUNK = 1 << 20
 
 
 class Place(NamedTuple):
-    """A part of a file: its first ``line`` where it has lines, else what it is called."""
+    """A part of a file: its first ``line`` if it has lines, else what it is called."""
 
     line: int | None = None
     name: str = ""
@@ -297,7 +297,7 @@ class Place(NamedTuple):
 
 
 def offset_of(part: Any, data: bytes | memoryview) -> int:
-    """Return where a part of ``data`` stands in it: 0 when it is none."""
+    """Return where a part of ``data`` stands in it: 0 when it is not one."""
     start = re.escape(bytes(memoryview(part)[:400]))
     match = re.search(start, data)
     return match.start() if match else 0

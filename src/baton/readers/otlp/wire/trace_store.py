@@ -18,7 +18,7 @@ from baton.readers.otlp.span import Event, Span
 class Batch(msgspec.Struct, array_like=True):
     """Spans and log records of one trace; what they have in common is kept once.
 
-    ``of`` has the place of each one's resource, and is empty where all have the same.
+    ``of`` has the place of each one's resource, and is empty if all have the same.
     """
 
     spans: list[Span]

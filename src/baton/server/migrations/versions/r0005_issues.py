@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make the tables; what is stored already is counted, and its failures are looked at."""
+    """Make the tables; what is stored already is counted, and its failures are examined."""
     if context.config.attributes["part"] != "index":
         return
     op.add_column("dispatch", sa.Column("model", sa.Text))
@@ -197,7 +197,7 @@ def upgrade() -> None:
         if_not_exists=True,
     )
     op.create_index("issue_proof_by_state", "issue_proof", ["state", "due"], if_not_exists=True)
-    # The models of what was read before are not known, and count as that.
+    # The models of what was read before are unknown, and count as that.
     op.execute(
         "INSERT INTO issue_edge SELECT project, coalesce(from_agent, ''), to_agent,"
         " coalesce(agent_version, ''), '', count(*) FROM dispatch WHERE kind <> 'return'"
