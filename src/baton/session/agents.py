@@ -1,4 +1,4 @@
-"""Who plays the cases: a config with providers, or an agent that is named in one word."""
+"""Finds what plays the cases: a config with providers, or an agent named by one word."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_AGENT = (
 
 
 class Target(NamedTuple):
-    """A config, the spec of a provider, or both; ``datasets`` is what else was named."""
+    """A config, the spec of a provider, or both; ``datasets`` are the other words."""
 
     config: Config | None
     provider: dict[str, Any] | None
@@ -52,7 +52,7 @@ def find_target(
     own_code: bool = True,
     instead: str = "an agent and its datasets",
 ) -> Target:
-    """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
+    """Distinguish a config from an agent by the first word; the default is ``baton.yaml``.
 
     ``trust`` is for a config that is found, ``app`` is the app of a server. ``config`` is one for
     the agent that the first word names, which plays in place of its `providers`. Without
@@ -108,7 +108,7 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool, instead: str) ->
 
 
 def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
-    """Return the spec of the provider that plays an agent; ``None`` for what names none.
+    """Return the spec of the provider for an agent; ``None`` if the word names none.
 
     An address is a server of ADK, a folder with ``agent.py`` one of ADK agents, and
     ``module:function`` a function of Python. Relative paths start in ``folder``.
@@ -133,14 +133,14 @@ AgentLike = dict[str, Any] | str
 
 
 class Served(NamedTuple):
-    """What a place offers to talk to and to evaluate: agents by name, and folders of cases."""
+    """Agents by name, to talk to and to evaluate, and folders of cases."""
 
     agents: dict[str, AgentLike]
     datasets: list[str]
 
 
 def served(place: Path) -> Served:
-    """Return the agents of a folder or a config, and where their cases lie.
+    """Return the agents of a folder or a config, and the folders of their cases.
 
     A folder is one of ADK agents, or holds such folders as `adk web` takes it; eval sets are beside
     the agents. A config names providers, and maybe its dataset. All paths are absolute, and no code
@@ -189,7 +189,7 @@ def names_providers(file: Path) -> bool:
     try:
         value = Document(str(file), read_bytes(file), "yaml").value()
     except InputError:
-        return False  # who reads it says what is wrong
+        return False  # its reader reports the problem
     return isinstance(value, dict) and "providers" in value
 
 
@@ -199,7 +199,7 @@ def is_configured(agent: AgentLike) -> bool:
 
 
 def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvider[Any]:
-    """Build what plays an agent; paths start in ``folder``, or in that of its config.
+    """Build the provider of an agent; paths are relative to ``folder``, or to its config's folder.
 
     Raises:
         InputError: it is not one, or it refuses its options.
@@ -220,7 +220,7 @@ def in_own_process(
 ) -> tuple[Config | None, dict[str, Any] | None]:
     """Have a program run in its own process.
 
-    With changed texts it does so anyway, so that two plays that are compared are played alike.
+    With changed texts it does so anyway, so that both compared plays run in the same way.
     Where it is not played at all, nothing of it is loaded, not even to tell what records it.
     """
     changes: dict[str, Any] = {"workers": "process"}
@@ -238,7 +238,7 @@ def in_own_process(
 
 
 def variant_names(config: Config) -> list[str]:
-    """Name the providers of a config by ``agent_id``, else by type; a duplicate gets a number."""
+    """Name the providers of a config by ``agent_id``, else by type; duplicates get a number."""
     names: list[str] = []
     for options in config.providers:
         plain = options.agent_id or options.type

@@ -1,4 +1,4 @@
-"""Better texts put in place: into the files that hold the old ones, or as a commit on a branch."""
+"""Applies better texts: writes them to the files with the old ones, or commits them to a branch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> list[str]:
-        """Say what was written, a line each."""
+        """Say what was written, in lines."""
         listed = [f"{path}: {', '.join(names)}" for path, names in self.files.items()]
         if self.branch is not None:
             head = f"committed to the branch {self.branch} ({(self.commit or '')[:12]}):"
@@ -56,7 +56,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_improvement(folder: PathLike) -> Improvement:
-    """Read what `baton improve` kept in its folder.
+    """Read the folder of `baton improve`.
 
     Its ``status`` is ``interrupted`` if it says ``running`` and no process is running there.
 
@@ -156,7 +156,7 @@ def _change(study: Study) -> Change:
 
 
 def _places(provider: ConfiguredProvider[Any], name: str, config: Path | None) -> list[Path]:
-    """Return where a text may stand: where the provider says, and in the config."""
+    """Return the possible places of a text: from the provider, and in the config."""
     own = provider.text_places(name)
     return [*own, config] if config is not None and config.is_file() else own
 
@@ -164,12 +164,12 @@ def _places(provider: ConfiguredProvider[Any], name: str, config: Path | None) -
 def _backups(base: Path) -> Path:
     number = 1
     while (backups := base / ("backup" if number == 1 else f"backup-{number}")).exists():
-        number += 1  # what was written before may have been put back, and is written again
+        number += 1  # an earlier change may have been reverted, and is made again
     return backups
 
 
 def _commit(files: list[FileChange], folder: Path, branch: str, known: Improvement) -> str:
-    """Commit the changes on top of what is checked out; raises InputError for uncommitted ones."""
+    """Commit the changes on top of HEAD; raises InputError for uncommitted ones."""
     repository = Branching(folder)
     committed = {}
     for each in files:

@@ -30,15 +30,15 @@ from .report import STORED
 from .score import score
 
 FINDERS: list[EvaluatorSpec | str] = [*PROVEN_BY_RECORD, "result_contradicted", "duplicate_work"]
-"""What scores recordings whose failure is to be explained: all that proves a fault."""
+"""The evaluators for recordings to explain: all that prove faults."""
 
 
 REPEATS = 3
-"""Plays of a moment: a fault that came by chance does not come each time."""
+"""The number of plays of a moment: a random fault does not occur each time."""
 
 
 class Blamed(NamedTuple):
-    """A run, what was wrong with it, and what made it fail."""
+    """A run, its failures, and their cause."""
 
     trace: Trace
     failures: list[Failure]
@@ -64,7 +64,7 @@ def find_blame(
     unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> list[Blamed]:
-    """Say which agent, at which step, by which fault made runs fail.
+    """Find the agent, the step and the fault that made runs fail.
 
     Args:
         sources: folders of evaluations, of which the results that failed are asked about, and
@@ -74,7 +74,7 @@ def find_blame(
         traces: ask about these only, by their ids.
         votes: how many answers of a judge are merged.
         replay_by: the agent, or a config, that plays the moment of each suspect again.
-        texts: texts to change, by name: does the run go right with them?
+        texts: texts to change, by name, to see whether the run then passes.
         repeat: how often each moment is played.
         stored: where evaluations are stored.
         unreadable: takes what is wrong with broken files, and the others continue; without it, a
@@ -167,7 +167,7 @@ def _failing(plays: Sequence[Seen]) -> int | None:
 def blame_traces(
     traces: Sequence[Trace], *, votes: int = VOTES, **options: Unpack[ScoreOptions]
 ) -> list[Blamed]:
-    """Say what made runs fail, of records that a program has; in their order.
+    """Find the causes of failed runs, given as records; in their order.
 
     Args:
         traces: records of runs that failed.
@@ -202,11 +202,11 @@ async def _blamed(runs: Sequence[_Run], votes: int, options: ScoreOptions) -> li
 
 
 def _finders(options: ScoreOptions) -> Specs | None:
-    """Return what proves faults, unless a config says what scores."""
+    """Return the evaluators that prove faults, unless a config names evaluators."""
     return FINDERS if options.get("config") is None else None
 
 
 def _failed(result: CaseResult, failures: Sequence[Failure]) -> str | None:
-    """Say what is wrong with the end of a run: an error, or what evaluators miss."""
+    """Say what is wrong with the end of a run: an error, or an evaluator's reason."""
     said = [each.says for each in failures if each.fault is None]
     return "\n".join(([result.error] if result.error else []) + said) or None

@@ -1,4 +1,4 @@
-"""Holding a judge against the labels of people, and finding what is worth a label."""
+"""Compares a judge with people's labels, and finds what is worth labelling."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def calibrate(
 ) -> CalibrationReport:
     """Compare judges with people, or with one another if there are no labels; store the figures.
 
-    Judges are asked about traces; of evaluations the verdicts that are stored are taken.
+    Judges are called for traces; for evaluations, stored verdicts are used.
 
     Args:
         rubric: the rubric, by any of its names.
@@ -86,9 +86,9 @@ def calibrate(
             ``server://localhost/PROJECT?to=refund-*``), then traces or evaluations; of a server its
             own conversations when nothing else is named.
         config: a config with ``judge:``, the rubric's options, and the user's own rubrics.
-        judge: the judge's model; goes before the config.
+        judge: the judge's model; overrides the config.
         against: further models to ask.
-        samples: how often each thing is asked about.
+        samples: the number of samples per thing.
         reversed: ask once more in reverse order.
         agents: agent definitions.
         traces: the recordings that evaluations were made from.
@@ -125,7 +125,8 @@ def calibrate(
         pairs = labelled_traces(rest, labels, settings, agents, note)
         there = [one for pair in pairs for one in things_of(evaluator, *pair, context)]
         labelled = placed(labels.labels, there, context.agent_names)
-        people(labelled, terms_of(evaluator))  # what is wrong with labels is said before asking
+        # problems of labels are reported before calling the judge
+        people(labelled, terms_of(evaluator))
         asking = chosen(evaluator, labelled.keys(), samples)
         models = [asking, *(with_model(asking, name) for name in against)]
 
@@ -163,7 +164,7 @@ def labels_first(
     rest = files[1:]
     if is_address(files[0]):
         address = str(files[0])
-        among: set[str] | None = None  # the conversations that are meant; all of them
+        among: set[str] | None = None  # the selected conversations; all of them
         if is_server(address):
             server, fields, most, _ = source_of(address)
             if fields or most is not None:
@@ -172,7 +173,7 @@ def labels_first(
         else:
             server = connect(address)
         newest: dict[tuple[str | None, ...], Label] = {}
-        for label in server.labels():  # a person who says two things of the same means the last
+        for label in server.labels():  # if a person labelled a thing twice, the last label counts
             if among is not None and label.trace not in among:
                 continue
             key = (label.rubric, label.trace, label.what, label.by)

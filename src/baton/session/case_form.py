@@ -1,6 +1,6 @@
-"""A case as a form: the few fields that people change most, in the words of its file.
+"""A case as a form: the few fields that people change most, with the keys of its file.
 
-What the form does not show stays as it is in the case; the whole of it is changed as YAML.
+Fields that the form does not show are kept; as YAML, the whole case can be edited.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class CaseForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def case_yaml(value: Any) -> str:
-    """Write a case as YAML, to be edited whole."""
+    """Write a whole case as YAML for editing."""
     return dump_yaml(value, lines=True)
 
 
 def case_of_yaml(text: str) -> dict[str, Any]:
-    """Read an edited case; raises InputError with the line of what is wrong."""
+    """Read an edited case; raises InputError with the line of each problem."""
     value = load_yaml(text, "the case")
     if not isinstance(value, dict):
         raise InputError(Problem(file="the case", message="has to be a mapping with keys"))
@@ -91,7 +91,7 @@ def form_of(value: dict[str, Any]) -> CaseForm | None:
 
 
 def with_form(value: dict[str, Any], form: CaseForm) -> dict[str, Any]:
-    """Return a case with what was changed in its form; the order of keys stays.
+    """Apply the changes of a form to a case; the order of keys is kept.
 
     Raises:
         InputError: the state is not a JSON object, or the turns are not those of the case.
@@ -138,7 +138,7 @@ def _own_turn(turn: dict[str, Any]) -> TurnForm:
 
 
 def _change_own(turn: dict[str, Any], was: TurnForm, now: TurnForm) -> None:
-    """Put what was changed into a turn; what was not changed keeps its spelling."""
+    """Apply changes to a turn; unchanged values keep their spelling."""
     turn["input"] = now.input
     if now.response != was.response:
         _put(turn, "response", now.response)

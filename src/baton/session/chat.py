@@ -1,8 +1,8 @@
 """Talking to an agent message by message: each conversation in its own process.
 
-An agent may crash, hang or keep memory, and whoever started the conversation is not to suffer
-from it. Its process is told over a pipe what to say, and tells what was seen; it ends with the
-pipe, even by a kill, and everything that it started ends with it.
+An agent may crash, hang or leak memory, which must not affect the caller. Messages are sent to its
+process through a pipe, and it sends back the record so far. It ends when the pipe closes, even
+after a kill, and so does everything that it started.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST = 100_000
 
 
 class Begin(msgspec.Struct, kw_only=True):
-    """What the process of a conversation is told first."""
+    """The first message to the process of a conversation."""
 
     agent: dict[str, Any] | str
     messages: list[str]
@@ -44,10 +44,10 @@ class Begin(msgspec.Struct, kw_only=True):
 
 
 class Seen(msgspec.Struct, kw_only=True):
-    """What it tells: the record so far, and whether it waits for a message.
+    """Its answer: the record so far, and whether it waits for a message.
 
-    ``again`` tells that the agent is played from the first message with each one, as it plays
-    whole conversations only.
+    ``again``: with each message the agent is played from the first message on, as it only plays
+    whole conversations.
     """
 
     trace: Trace | None = None
@@ -86,7 +86,7 @@ class Chat:
         self._seen = Seen()
         self._version = 1
         begin.agent = agent
-        # With -P, modules of the current folder do not take the place of Baton's own.
+        # With -P, modules of the current folder do not shadow Baton's own.
         command = [sys.executable, "-P", "-m", "baton.session.chat_process"]
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -136,7 +136,7 @@ class Chat:
         return self._state in ("starting", "working")
 
     def end(self) -> None:
-        """End the conversation and all that its agent started; what was seen stays."""
+        """End the conversation and everything that its agent started; the record stays."""
         with self._changed:
             if self.is_open:
                 self._set("ended")
@@ -152,7 +152,7 @@ class Chat:
         self._listener.join(_ENDING)
 
     def _kill_group(self) -> None:
-        """End what the agent started; only while its number cannot be that of somebody else."""
+        """Kill the agent's process group, while its id cannot belong to another process."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -168,13 +168,14 @@ class Chat:
         self._changed.notify_all()
 
     def _listen(self) -> None:
-        """Take what the process tells until it ends."""
+        """Read the messages of the process until it ends."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         with self._process.stdout as told:
             for line in told:
                 self._hear(msgspec.json.decode(line, type=Seen))
         code = self._process.wait()
-        # What the agent left behind is in its process group, which has the number until it is gone.
+        # Processes left by the agent are in its process group, whose id is not reused until they
+        # end.
         self._kill_group()
         with self._changed:
             if self.is_open:
@@ -193,7 +194,7 @@ class Chat:
 
 
 class Chats:
-    """The conversations that continue here: so many at once, each ended when nobody uses it."""
+    """The open conversations: limited in number, and ended when unused."""
 
     def __init__(self, most: int = _MOST, idle: float = _IDLE) -> None:
         """``idle`` is the seconds after which a conversation that nobody uses is ended."""
@@ -250,7 +251,7 @@ class Chats:
             return [chat for (owner, _), chat in self._chats.items() if owner == project]
 
     def tidy(self) -> None:
-        """End conversations that nobody used for long, and forget those that ended long before."""
+        """End conversations that were unused for long, and forget those that ended long ago."""
         now = time.monotonic()
         with self._lock:
             chats = list(self._chats.items())
@@ -277,7 +278,7 @@ class Chats:
 
 
 _LONGEST_TURN = 3600.0
-"""Seconds after which an agent that does not answer is ended, whatever its provider allows."""
+"""Seconds after which an agent without an answer is ended, whatever its provider allows."""
 _SWEEP = 30.0
 """Seconds between looks for conversations that nobody uses."""
 _KEPT = 20

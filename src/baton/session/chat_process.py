@@ -26,7 +26,7 @@ Tell = Callable[[Seen], None]
 
 def main() -> None:
     """Talk to the agent until there is nothing more to say."""
-    # What agents print is not what this process tells.
+    # Agents' prints must not mix with the messages of this process.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     given = os.fdopen(os.dup(0), "rb")
@@ -43,7 +43,7 @@ def main() -> None:
         tell(Seen(trace=_shown(trace), error=mask(ON.text(str(error)))))
     except Exception as error:  # noqa: BLE001 - an agent may raise anything
         tell(Seen(error=mask(ON.text(f"the agent raised {worded(error)}"))))
-    # Threads that an agent left running keep nobody waiting.
+    # Do not wait for threads that an agent left running.
     sys.stderr.flush()
     os._exit(0)
 
@@ -56,7 +56,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
         for line in given:
             message = msgspec.json.decode(line, type=str)
             loop.call_soon_threadsafe(heard.put_nowait, message)
-        # Whoever asked is gone, and an agent may be in the middle of an answer.
+        # The caller is gone, and an agent may be in the middle of an answer.
         loop.call_soon_threadsafe(heard.put_nowait, None)
         loop.call_soon_threadsafe(loop.call_later, _GRACE, os._exit, 0)
 
@@ -93,7 +93,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
                 following.cancel()
                 return
             watched.clear()
-            # It plays whole conversations only: each message plays one from its start.
+            # It only plays whole conversations: each message plays one from its start.
             tell(Seen(trace=_shown(trace), waits=True, again=True))
             message = await heard.get()
             if message is None:
@@ -102,7 +102,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
 
 
 async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
-    """Tell what was seen of a turn that continues: the last of ``watched``, if it says more."""
+    """Report the unfinished turn: the last of ``watched``, if it is new."""
     told = b""
     pause = _STEP
     while True:
@@ -112,7 +112,7 @@ async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
         began = time.monotonic()
         seen = watched.pop()
         watched.clear()
-        # What is not whole yet may not be readable in any way; the end of the turn tells it all.
+        # An incomplete turn may not be readable at all; the final record has everything.
         with suppress(Exception):
             trace = seen()
             # The turn itself may be what the program records into.
@@ -124,7 +124,7 @@ async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
             if plain != told:
                 tell(Seen(trace=now))
                 told = plain
-        # Reading what came so far again and again is not to take the time of the agents.
+        # Repeated reading of the partial record must not slow down the agents.
         pause = max(_STEP, 10 * (time.monotonic() - began))
 
 

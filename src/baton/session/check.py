@@ -1,7 +1,6 @@
-"""Checking files without running anything: what is wrong in each, and what tests nothing.
+"""Checks files without running anything: errors in each, and what tests nothing.
 
-Rules of ``baton.lint`` look at all files together: cases beside the criteria that score them and
-the app that plays them.
+Rules of ``baton.lint`` check all files together: cases, their criteria and their app.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Seen = Mapping[Kind, Sequence[Path]]
 
 
 class Checked(NamedTuple):
-    """What is wrong in some files, and what is valid and still does not test what was meant."""
+    """The problems of files, and warnings about valid files that do not test what was meant."""
 
     problems: list[Problem]
     warnings: list[LintWarning]
@@ -65,7 +64,7 @@ def check(
         note: takes what of the files is not read; the logger `baton` warns by default.
 
     Returns:
-        What is wrong, and what is valid and still does not test what was meant.
+        Problems, and warnings about valid files that do not test what was meant.
 
     Raises:
         InputError: no file is named, or no kind of warning is called so.
@@ -121,7 +120,7 @@ def _check_folder(
 
 
 def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
-    """Check a file, and say in a few words what it is."""
+    """Check a file, and return its type in a few words."""
     kind = kind_of_file(file)
     seen.setdefault(kind, []).append(file)
     match kind:
@@ -220,7 +219,7 @@ class _Reader:
         return [*self._named, *(app for app in self._below if app not in self._named)]
 
     def alone(self, file: Path) -> CaseFile | None:
-        """Read a dataset that no config speaks of; ``None`` when it has errors."""
+        """Read a dataset without a config; ``None`` when it has errors."""
         dataset = _dataset(file)
         if dataset is None:
             return None

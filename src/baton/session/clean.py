@@ -1,4 +1,4 @@
-"""Removing what Baton has stored here and nobody needs any more."""
+"""Removes Baton's old files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Removed(NamedTuple):
 def clean(older_than: str, *, dry_run: bool = False, now: float | None = None) -> Removed:
     """Remove evaluations and recordings below ``.baton`` that are older than an age.
 
-    Baselines, trust and verdicts of judges stay. Links are left alone, and so is what is not an
-    evaluation or recording.
+    Baselines, trust and verdicts of judges are kept. Links are ignored, and so are files that are
+    no evaluation or recording.
 
     Args:
         older_than: a number with `h` (hours), `d` (days) or `w` (weeks): ``30d``. The age of an

@@ -1,4 +1,4 @@
-"""Cases from production: dispatches of recordings, evaluations and servers, chosen for a set."""
+"""Cases from production: chooses dispatches of recordings, evaluations and servers."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def collect(
 ) -> CaseSet:
     """Choose dispatches for a set of cases, by receiver and verdict, and without duplicates.
 
-    A green dispatch becomes a case that expects what was done: its target and its tools. One that
-    fails has what was found as its failure modes, and expects nothing until somebody says what.
+    A passing dispatch becomes a case that expects the same target and tools. A failing one lists
+    its faults as failure modes, and expects nothing until a person states it.
 
     Args:
         sources: folders of evaluations, recordings, and servers (``server://HOST/PROJECT``); the
@@ -68,7 +68,7 @@ def collect(
             :func:`baton.session.issues.find_issues`), and what passes beside them. Its
             cases have the tag ``issue:KEY``.
         form: how the cases are played.
-        context_turns: of how many turns before and after a dispatch a case holds all.
+        context_turns: the number of turns before and after a dispatch that a case holds in full.
         stored: where evaluations are stored.
         unreadable: takes what is wrong with broken files, and the others continue; without it, a
             broken file is an error.
@@ -131,7 +131,7 @@ def cases_of(
     form: Form = "decision",
     context_turns: int = CONTEXT_TURNS,
 ) -> list[Case]:
-    """Make dispatch cases of what was chosen; those of an ``issue`` have its tag."""
+    """Make dispatch cases from the chosen dispatches; those of an ``issue`` have its tag."""
     cases: dict[str, Case] = {}
     for one in collected.chosen:
         case = dispatch_case(
@@ -148,7 +148,7 @@ def cases_of(
 
 
 def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> Iterator[str]:
-    """Yield where a set is not as it should be, a sentence each."""
+    """Yield the shortcomings of a set, one sentence each."""
     few = [each for each in collected.strata if each.chosen < LEAST]
     for stratum in few[:_NAMED]:
         cases = counted(stratum.chosen, "case")

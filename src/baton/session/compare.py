@@ -29,7 +29,7 @@ from .prepare import PathLike
 from .report import STORED
 
 Side = Evaluation | PathLike
-"""What is compared: an evaluation in memory, the folder of one, or a baseline by name or path."""
+"""One side of a comparison: an evaluation in memory, its folder, or a baseline by name or path."""
 
 
 def compare(
@@ -51,14 +51,14 @@ def compare(
         stored: where evaluations are stored.
         confidence: how sure a difference has to be, over all axes together; between 0 and 1.
         min_effect: the least difference that counts.
-        force: compare them though dataset, evaluators or judges differ.
+        force: compare them even if dataset, evaluators or judges differ.
 
     Returns:
         Every axis and case, with ``outcome`` (``worse``, ``unclear``, ``same``, ``better``, or
         ``error`` where verdicts are missing).
 
     Raises:
-        InputError: a figure out of range, no such evaluation, or two that do not compare.
+        InputError: a figure out of range, no such evaluation, or two that are not comparable.
     """
     if not 0 < confidence < 1:
         raise InputError(f"{option('confidence')} is between 0 and 1, got {confidence:g}")
@@ -79,7 +79,7 @@ def _side(side: Side) -> Snapshot:
 
 
 class Baseline(NamedTuple):
-    """What a baseline keeps of an evaluation, and its file."""
+    """A stored baseline, and its file."""
 
     snapshot: Snapshot
     file: Path
@@ -99,11 +99,11 @@ def set_baseline(
         evaluation: its folder; the newest one below ``stored`` when left out.
         name: of the baseline, or the path of its file.
         stored: where evaluations are stored.
-        force: also keep one that is not whole.
+        force: also keep one that is incomplete.
         allow_failing: also keep one that failed: what fails there counts as usual from then on.
 
     Raises:
-        InputError: no such evaluation, or one that is not whole or failed.
+        InputError: no such evaluation, or it is incomplete or failed.
     """
     file = baseline_file(name)
     folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))

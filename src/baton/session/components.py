@@ -1,4 +1,4 @@
-"""Components of an agent system: what texts it has that may be changed, and changing them."""
+"""Components of an agent system: its texts that may be changed, and changes of them."""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ from .server_source import with_servers_fetched
 
 
 class ConvertedFile(NamedTuple):
-    """The outcome of a dataset, of how many cases."""
+    """The result of a conversion, and the number of cases."""
 
     converted: Converted
     cases: int
 
     @property
     def losses(self) -> list[Loss]:
-        """What the dialect has no place for, and what had to be added."""
+        """What the dialect cannot hold, and what had to be added."""
         return self.converted.losses
 
 
@@ -52,7 +52,7 @@ def convert(
     redact: RedactLike = True,
     note: Note = log_note,
 ) -> ConvertedFile:
-    """Write a dataset in another dialect, and return what that has no place for.
+    """Write a dataset in another dialect, and return what that cannot hold.
 
     Args:
         dataset: files and folders with cases; ``FILE:case1,case2`` for some of them.
@@ -138,15 +138,13 @@ def draft_dispatches(
 ) -> list[Case]:
     """Return a case for each of some dispatches of recorded traces.
 
-    What the record proves to be wrong with a dispatch (``tool_attempted``) is among its
-    failure modes.
+    Faults of a dispatch that the record proves (``tool_attempted``) are among its failure modes.
 
     Args:
         traces: as for :func:`draft`.
         dispatches: ids of dispatches; ``TRACE/ID`` where several traces have one with that id.
         form: how the cases are played.
-        context_turns: of how many turns before a dispatch, and after it, a case holds all that
-            agents did.
+        context_turns: the number of turns before and after a dispatch that a case holds in full.
         expect: state the target of the dispatch, and the tools that it allowed, as what is
             expected; nothing is stated otherwise.
         agents: as for :func:`draft`.
@@ -228,7 +226,7 @@ def _file_name(case: Case) -> str:
 
 
 def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:
-    """Return the kinds of what the record proves to be wrong with a dispatch."""
+    """Return the kinds of faults of a dispatch that the record proves."""
     plan = make_plan(PROVEN_BY_RECORD)
     context = EvalContext(only=frozenset({made.id}))
     kinds = []

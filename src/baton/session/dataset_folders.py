@@ -1,9 +1,9 @@
-"""Datasets in folders that a server was started with: listed, changed case by case, never lost.
+"""Datasets in folders that a server was started with: lists them, and changes them by case.
 
 A dataset goes by its folder's name and its path there (`cases/refunds.yaml`). Nothing outside of
 the folders is reached: a name is one of those that are listed, new names become slugs, and links
 that lead out are refused. A file stays as its author formatted it; where it was changed meanwhile,
-what would be overwritten is asked for first (:class:`ChangedMeanwhile`).
+the change is refused (:class:`ChangedMeanwhile`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOCK = threading.Lock()
 
 
 class ChangedMeanwhile(InputError):  # noqa: N818 - what happened, as others say it
-    """A file or a case is not any more what was shown to whoever changes it now."""
+    """A file or a case has changed since it was shown."""
 
 
 class Place(NamedTuple):

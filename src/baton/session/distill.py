@@ -25,13 +25,13 @@ from .rubric_examples import shown_to_judge
 from .rubrics import rubric_evaluator, rubric_files
 
 _LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
-"""Limits of the error for which it is told how much would be answered."""
+"""Error limits for which the share of answers is reported."""
 # What a version says of examples and of a distilled judge: the rubric is the same.
 _MARKS = re.compile(r"(\+[xd][0-9a-f]{8})+$")
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a distilled judge would answer with a limit of its error.
+    """The share that a distilled judge would answer with an error limit.
 
     ``answered`` is the share of the trials, ``error`` the share of these that were wrong, and
     ``saved_usd`` what the judge would have cost for them, of 1,000 verdicts.
@@ -44,7 +44,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DistilledJudge(NamedTuple):
-    """What was trained, where it was written, and how it did in its trials."""
+    """The trained judge, its file, and its results in tests."""
 
     file: Path
     model: DistilledModel
@@ -68,19 +68,19 @@ def distill(
 ) -> DistilledJudge:
     """Train a small classifier on the verdicts of a judge, and write it to a file.
 
-    It answers nothing until a rubric's option `distilled` names the file.
+    It is used only after a rubric's option `distilled` names the file.
 
     Args:
         rubric: the rubric, by any of its names.
         evaluations: folders of evaluations that were judged; all below ``stored`` when left out.
         config: a config with the rubric's options, and the user's own rubrics.
-        judge: the model whose verdicts are taken; the one that gave most when left out.
+        judge: the model whose verdicts to learn from; by default the one with the most.
         agents: agent definitions, for traces that are elsewhere.
         traces: the recordings that evaluations were made from.
         out: the file; `RUBRIC.distilled.json` beside a rubric of the user, else here.
         stored: where evaluations are stored.
-        seed: of what is drawn.
-        note: takes what was left out.
+        seed: the seed of random choices.
+        note: is called with what was left out.
 
     Raises:
         InputError: too few verdicts, a rubric without labels, or scikit-learn is missing.
@@ -155,7 +155,7 @@ def distill(
 
 
 def share_of(model: DistilledModel, max_error: float) -> Share:
-    """Say how much of the trials would be answered with a limit of the error."""
+    """Return the share of tests that would be answered with an error limit."""
     limits: dict[int, Limit] = limits_of(model.trials, model.shares, max_error)
     answered = [
         trial

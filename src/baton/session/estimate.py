@@ -1,4 +1,4 @@
-"""What judging would take, worked out without asking anybody."""
+"""Estimates the usage of judging without calling a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baton.runner.plan import Plan
 from baton.runner.recorded import collect, score_recorded
 
 TOKENS_READ = 2000
-"""Tokens that a question is taken to have while its trace does not exist."""
+"""The assumed tokens of a question whose trace does not exist yet."""
 
 
 class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Discard:
-    """Takes results that nobody wants: they rest on made-up verdicts."""
+    """Discards results: they are based on made-up verdicts."""
 
     def add(self, result: CaseResult) -> None:
         pass

@@ -102,7 +102,7 @@ ProviderLike = Provider | Mapping[str, Any] | str
 class EvaluateOptions(ScoreOptions, total=False):
     """How to play and score: the options of :func:`baton.evaluate`, beside those of ``score``.
 
-    What is left out is as the config says.
+    By default the config's values are used.
 
     Keys:
         concurrency: how many cases are in play at once; 4 by default.
@@ -110,10 +110,10 @@ class EvaluateOptions(ScoreOptions, total=False):
         timeout: seconds for one case, 600 by default; ``None`` waits for ever.
         retry_errors: how often what was an error is played again; when left out, or ``None``,
             only what a server refused with 429 or 503 is, and with 0 nothing.
-        fail_fast: stop at the first case that fails or errs; a notice says what was not played.
-        max_agent_cost: USD that the agents may cost; the cases after that are errors.
-        texts: components to change, by name: ``{"agent:desk": "You are ..."}``.
-        live_tools: tools that really run in cases whose tools are answered by stand-ins.
+        fail_fast: stop at the first case that fails or has an error; a notice says what was not
+        played. max_agent_cost: USD that the agents may cost; the cases after that are errors.
+        texts: components to change, by name: ``{"agent:desk": "You are ..."}``. live_tools: tools
+        that really run in cases whose tools are answered by stand-ins.
     """
 
     concurrency: int
@@ -372,13 +372,13 @@ def run_options(base: RunOptions, options: EvaluateOptions) -> RunOptions:
 
 
 class Progress(Protocol):
-    """Is told each result as it comes."""
+    """Receives each result."""
 
     def add(self, result: CaseResult) -> None:
-        """Take one more result."""
+        """Add one result."""
 
     def close(self) -> None:
-        """There are no more."""
+        """No more results will come."""
 
 
 class _Silent:
@@ -393,7 +393,7 @@ class _Silent:
 
 
 class Listener(NamedTuple):
-    """Who follows an evaluation while it runs.
+    """A listener of a running evaluation.
 
     ``configured`` gets the config once it is loaded, ``progress`` makes what is told the results,
     of how many there are to be.
@@ -437,7 +437,7 @@ def resume(
         target: the config (YAML) or the agent; `baton.yaml` here when left out.
         dataset: datasets that are outside of the current folder, named again.
         criteria: criteria of ADK (a ``test_config.json`` of any name), named again.
-        force: continue though the dataset, the config or an evaluator changed.
+        force: continue even if the dataset, the config or an evaluator changed.
         backend: where the work is done: ``local``, ``ray`` or ``module:function``.
         workers: how many workers the backend has.
         options: as for :func:`aevaluate`, as far as the folder does not settle them.
@@ -494,7 +494,7 @@ def evaluate_files(
         resume: the folder of an evaluation to resume.
         only_failed: the folder of one whose cases that did not pass are played again.
         last_failed: take the newest folder below ``out`` for ``only_failed``.
-        force: resume though something changed.
+        force: resume even if something changed.
         backend: where the work is done.
         workers: how many workers the backend has.
         reports: files that will be written afterwards.

@@ -1,4 +1,4 @@
-"""The result of an evaluation in memory: its results, and its reports and its folder."""
+"""An evaluation in memory: its results, its reports and its folder."""
 
 from __future__ import annotations
 
@@ -63,17 +63,16 @@ class Evaluation(model.Evaluation, kw_only=True):
     def scores(self, evaluator: str | None = None) -> list[tuple[CaseResult, Score]]:
         """Return scores, each with the result of its case.
 
-        A threshold in a loop of one's own then never looks for what is not there::
+        In your own loop, a threshold then never applies to missing scores::
 
             for result, score in evaluation.scores("DispatchCorrectness"):
                 assert score.value is not None and score.value >= 0.85, result.case_id
 
         Args:
-            evaluator: the name that it was asked for under, or another of its names; every
-                evaluator when left out.
+            evaluator: any of its names; every evaluator by default.
 
         Raises:
-            InputError: nothing was asked for under this name.
+            InputError: no evaluator has this name.
         """
         wanted = {each.evaluator for each in self.evaluators}
         if evaluator is not None and evaluator not in wanted:
@@ -132,7 +131,7 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def folder(self) -> None:
-        """The folder that reports name: none, as it is in memory."""
+        """Its folder: none, as it is in memory."""
 
     def __len__(self) -> int:
         return len(self.results)

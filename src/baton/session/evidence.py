@@ -1,4 +1,4 @@
-"""What points to an agent beside the cases at hand: issues, blame, and labels of people."""
+"""Evidence of which agent fails: issues, blame, and people's labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Each is a request; more labels of one agent would not change which one is chosen
 
 
 class Evidence(NamedTuple):
-    """What points to agents, by name, and what people say."""
+    """Evidence about agents, by name, and people's labels."""
 
     pointed: dict[str, Pointed]
     labels: list[Label]
@@ -55,7 +55,7 @@ def evidence_of(
     note: Note,
     options: ScoreOptions,
 ) -> Evidence:
-    """Gather what points to agents.
+    """Gather the evidence about agents.
 
     Args:
         issues: files of ``baton issues --json``, servers (``server://HOST/PROJECT``), and
@@ -64,7 +64,7 @@ def evidence_of(
         labels: files of ``baton label``, or servers.
         cases: what is played; those that come from a recording know what labels are about.
         config: for the user's own rubrics.
-        note: is told what is left out.
+        note: is called with what is left out.
         options: where definitions of agents are, and whom to trust.
 
     Raises:

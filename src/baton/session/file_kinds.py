@@ -1,4 +1,4 @@
-"""What a file is, told by its content; also one that has errors."""
+"""Detects the type of a file from its content, even if it has errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "ev
 
 
 def kind_of_file(file: Path) -> Kind:
-    """Tell what a file is meant to be.
+    """Return the intended type of a file.
 
     Raises:
         InputError: it cannot be read, or is neither JSON nor YAML nor a stream.
@@ -33,7 +33,7 @@ def kind_of_file(file: Path) -> Kind:
 
 
 def _kind_with(keys: set[str]) -> Kind:
-    """Tell what a file with these keys, in snake_case, is meant to be."""
+    """Return the intended type of a file with these keys (in snake_case)."""
     if "criteria" in keys:
         return "criteria"
     if "test_passes" in keys:
@@ -63,7 +63,7 @@ def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
 
 
 def not_a_dataset(files: Iterable[Path]) -> list[Problem]:
-    """Name the files that are plainly no dataset, each with what it is and what takes it."""
+    """Name the files that are clearly no dataset, each with its type and what accepts it."""
     return _mistaken(
         files,
         "dataset",
@@ -153,7 +153,7 @@ def cases_in(file: Path) -> Literal["only", "also"] | None:
         whole = head if len(head) < _HEAD else None
         keys = _top_keys(file, line or whole or read_bytes(file))
     except (InputError, OSError):
-        return None  # whoever reads it says what is wrong with it
+        return None  # its reader reports its problems
     if _kind_with(keys) != "dataset":
         return None
     return "also" if kind_of(keys) else "only"

@@ -1,4 +1,4 @@
-"""Policies of guards: the dry run over recordings, cases, and a policy to start with."""
+"""Policies of guards: a dry run over recordings, cases, and a suggested policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_policy(
     functions: str | None = None,
     note: Note = log_note,
 ) -> DryRun:
-    """Say what a policy would have blocked in recordings.
+    """Find what a policy would have blocked in recordings.
 
     Args:
         policy: a policy, or its file.

@@ -1,4 +1,4 @@
-"""Packing recordings for a server: what belongs together goes as one archive."""
+"""Packs recordings for a server: related files become one archive."""
 
 from __future__ import annotations
 

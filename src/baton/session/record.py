@@ -21,11 +21,11 @@ from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
 
 FOLDER = Path(".baton/recordings")
-"""Where recordings go that are given no file."""
+"""The default folder for recordings."""
 
 
 class Recorded(NamedTuple):
-    """The outcome of a program.
+    """The result of a recorded program.
 
     ``code`` is its exit code, as a shell has it (128 and the signal that ended it). ``on`` are the
     instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
@@ -110,7 +110,7 @@ def _names_service(environment: Mapping[str, str]) -> bool:
 
 
 def _run_noting(command: Sequence[str], more: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
-    """Run a program with more in its environment; return its exit code, and what was noted."""
+    """Run a program with extra environment variables; return its exit code, and the notes."""
     with tempfile.TemporaryDirectory() as place:
         notes = Path(place) / "notes.jsonl"
         paths = [str(startup.SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -145,7 +145,7 @@ def _no_program(command: Sequence[str], error: OSError) -> str:
 
 @contextmanager
 def _interrupts_are_the_programs() -> Iterator[None]:
-    """Leave Ctrl-C to the program, which gets it as well and may have much to clean up."""
+    """Leave Ctrl-C to the program, which also gets it and may have to clean up."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

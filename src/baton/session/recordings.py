@@ -1,4 +1,4 @@
-"""What stands for recordings where these are named: evaluation folders, and servers."""
+"""Other sources of recordings: evaluation folders and servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Recordings(NamedTuple):
 
 
 def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
-    """Put recordings in place of what stands for them.
+    """Replace evaluation folders and servers by recordings.
 
     Conversations of a server (``server://HOST``) are fetched into a file. For the folder of an
     evaluation stands what it was made of.

@@ -1,4 +1,4 @@
-"""Playing recorded dispatches and conversations again, with one thing changed."""
+"""Plays recorded dispatches and conversations again, with one thing changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from .prepare import (
 from .recordings import recordings_in
 
 MomentsLike = Trace | Dataset | Sequence[Trace | Case | PathLike] | PathLike
-"""What is played again: traces, cases, or the paths of either."""
+"""What to play again: traces, cases, or the paths of either."""
 
 
 def replay(

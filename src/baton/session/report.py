@@ -1,4 +1,4 @@
-"""Reports on an evaluation that is stored: the files that were asked for, and where they go."""
+"""Reports on a stored evaluation: the requested files, and where they go."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORED = Path(".baton/evaluations")
 
 
 class Written(NamedTuple):
-    """An evaluation folder, and what a report on it needs beside it.
+    """An evaluation folder, and other inputs of its reports.
 
     ``traces`` are the recordings that were scored, ``agents`` the definitions they were read with.
     """

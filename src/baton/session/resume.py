@@ -56,7 +56,7 @@ class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it asks for nothing in particular."""
+        """Whether it has no options."""
         return self == Request(judge=self.judge)
 
 
@@ -426,7 +426,7 @@ def kept_results(
 
 
 def _changes(before: Basis, after: Basis) -> Iterator[str]:
-    """Say what is not as it was; one file may be named in several ways."""
+    """Say what has changed; one file may be named in several ways."""
     if before.cases != after.cases:
         yield "the cases: their content has changed"
     old_files, new_files = _by_place(before.files), _by_place(after.files)
@@ -450,7 +450,7 @@ def _by_place(files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def is_complete(start: Start) -> bool:
-    """Tell whether nothing of a resumed evaluation is missing, and nothing an error."""
+    """Tell whether a resumed evaluation is complete and has no errors."""
     before = start.before
     if start.folder is None or before is None or before.planned is None:
         return False

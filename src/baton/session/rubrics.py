@@ -1,4 +1,4 @@
-"""Rubrics: those that ship and the user's own, the requests they come to, and their examples."""
+"""Rubrics: built-in ones and the user's own, their requests, and their examples."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
         if name in names_of(each.rubric) or (each.own and each.file == file):
             return each
     known = [known for each in files.values() for known in names_of(each.rubric)]
-    # There are dozens: nobody reads them in an error message.
+    # There are dozens: too many for an error message.
     hint = suggestion(name, known) if nearest(name, known) else "`baton rubrics list` shows all"
     raise InputError(f"there is no rubric `{name}`; {hint}")
 

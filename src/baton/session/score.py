@@ -1,4 +1,4 @@
-"""Scoring recorded traces: in memory, into an evaluation folder, here or by workers."""
+"""Scores recorded traces: in memory or into an evaluation folder, in this process or by workers."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def score(
 ) -> Evaluation:
     """Score recorded traces.
 
-    A trace meets its case by case id (or its own id), else by the first user message. What
-    finds no partner, or two, is an error result that names it.
+    A trace is matched with its case by case id (or its own id), else by the first user message. A
+    trace or case without a partner, or with two, is an error result that names it.
 
     Args:
         traces: traces, or the paths of files, folders and globs that hold them.

@@ -1,4 +1,4 @@
-"""A server of Baton, asked from Python: ``baton.connect("http://localhost:4318")``."""
+"""A client for Baton's server: ``baton.connect("http://localhost:4318")``."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ SCHEMES = {"server://": "http", "server+https://": "https"}
 
 
 class ServerError(BatonError):
-    """A server that did not answer, or not with what was asked for."""
+    """The server did not answer, or its answer is not valid."""
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """The outcome of recordings that were sent: how many files, and whether they were new."""
+    """The result of sending recordings: the number of files, and whether they were new."""
 
     files: int
     new: bool
@@ -85,7 +85,7 @@ def server_address(given: str | None = None) -> str:
 
 
 def connect(url: str, key: str | None = None, project: str | None = None) -> Server:
-    """Return a server to ask; nothing is sent yet.
+    """Return a client for a server; nothing is sent yet.
 
     Args:
         url: its address, such as ``http://localhost:4318``; ``server://HOST`` is that of a host

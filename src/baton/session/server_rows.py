@@ -1,4 +1,4 @@
-"""What a server answers: rows of its lists, as types that server and clients share."""
+"""Answers of a server: rows of its lists, as types that server and clients share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge made better: the text of its rubric is improved on labels of people."""
+"""Improves a judge: optimises the text of its rubric on people's labels."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ class RubricOptions(TypedDict, total=False):
         config: a config with `judge:`, the rubric's options, and the user's own rubrics.
         judge: the judge's model; it also proposes. Goes before the config.
         strategy: how texts are proposed, as for :func:`baton.improve`.
-        seed: of everything that is drawn.
+        seed: the seed of random choices.
         candidates: how many texts are tried, at most.
         max_words: the longest text; twice the old one, or 150 words more, when left out.
         agents: agent definitions.
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not asked again.
-        on_start: is called with the folder.
+        on_start: called with the folder.
         on_step: is told what continues, in a line each.
-        note: is called with notes.
+        note: called with notes.
     """
 
     config: PathLike | None

@@ -1,4 +1,4 @@
-"""Choosing what is shown of recorded traces: cases, turns and dispatches."""
+"""Selects what to show of recorded traces: cases, turns and dispatches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _changed_in(paths: Sequence[str]) -> Iterator[str]:
 
 
 class Shown(NamedTuple):
-    """A trace, and the only dispatch of it that is meant, where one is."""
+    """A trace, and the only dispatch to show, if any."""
 
     trace: Trace
     dispatch: Dispatch | None

@@ -1,4 +1,4 @@
-"""Watching files: what an evaluation rests on, and what a change of it affects."""
+"""Watches files: what an evaluation depends on, and what a change affects."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _NOT_OURS = {"__pycache__", "node_modules", "venv"}
 _MOST_CHOSEN = 50
 
 Seen = Mapping[Path, tuple[int, int]]
-"""Files, each with when it was changed (nanoseconds) and its size."""
+"""Files, each with its time of change (nanoseconds) and its size."""
 
 
 class Watched(NamedTuple):
-    """Files and folders of cases, and what else an evaluation rests on: config, code, prompts."""
+    """Files and folders of cases, and other inputs of an evaluation: config, code, prompts."""
 
     cases: Sequence[Path]
     rest: Sequence[Path]
     written: frozenset[Path] = frozenset()
 
     def files(self) -> dict[Path, tuple[int, int]]:
-        """Look at every file."""
+        """Return every file."""
         files = [file for path in self.cases for file in _files(path, _CASES)]
         # Agents may write data where their code is: only code and prompts count there.
         files += [file for path in self.rest for file in _files(path, _CODE)]

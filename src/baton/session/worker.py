@@ -1,4 +1,4 @@
-"""Workers of backends: what they are told, and how each sets itself up from that."""
+"""Workers of backends: their recipes, and how each sets itself up."""
 
 from __future__ import annotations
 
