@@ -1,4 +1,4 @@
-"""Components: the named texts of an agent system that may be changed, and what holds for a change.
+"""Components: the named texts of an agent system that may be changed, and checks of changes.
 
 ``agent:refund`` are the instructions of the agent ``refund``, ``description:refund`` is what
 routers read of it, ``tool:charge`` what models read of a tool, ``examples:refund`` a choice of
@@ -30,7 +30,7 @@ HEADER = "X-Baton-Prompts"
 
 _CHANGED: dict[str, str] = {}
 _ASKED: dict[str, tuple[str, str]] = {}
-"""The text that a program has itself, and the file that asked for it, by name."""
+"""The program's own text, and the file that requested it, by name."""
 _OF_REQUEST: ContextVar[Mapping[str, str]] = ContextVar("baton_prompts", default={})  # noqa: B039
 
 
@@ -44,7 +44,7 @@ def check_name(name: str) -> str:
 
 
 def use(texts: Mapping[str, str]) -> None:
-    """Have :func:`get` return these texts in this process; raises InputError for a bad name."""
+    """Make :func:`get` return these texts in this process; raises InputError for a bad name."""
     changed = {check_name(name): text for name, text in texts.items()}
     _CHANGED.clear()
     _CHANGED.update(changed)
@@ -96,7 +96,7 @@ def chosen(choice: str | os.PathLike[str] | Iterable[Case], folder: Path = Path(
         InputError: the files have errors, there is no such case, or one that shows nothing: it does
             not say what should happen.
     """
-    # A program that asks for texts alone is not to load what reads datasets.
+    # A program that only requests texts should not load the code for datasets.
     from baton.datasets.examples import as_text, chosen_cases
 
     if isinstance(choice, str | os.PathLike):
@@ -114,7 +114,7 @@ def read_examples(text: str) -> list[Example]:
 
 
 def _asked_for(name: str, default: str, file: str) -> str:
-    """Return what a component is now, and note that a file asks for it."""
+    """Return the current text of a component, and record that a file requests it."""
     _ASKED[check_name(name)] = default, file
     of_request = _OF_REQUEST.get()
     if name in of_request:
@@ -126,7 +126,7 @@ def _asked_for(name: str, default: str, file: str) -> str:
 
 
 def asked(is_own: Callable[[str], bool]) -> dict[str, str]:
-    """Return what a program asked for: the texts it gets, by name; its files are named by path."""
+    """Return the texts that a program requested, by name; its files are named by path."""
     return {
         name: _CHANGED.get(name, default)
         for name, (default, file) in _ASKED.items()
@@ -148,7 +148,7 @@ def to_header(texts: Mapping[str, str]) -> str:
 def handed_over(header: str | None) -> Iterator[None]:
     """Have :func:`get` return the texts of a request's header, until the block ends.
 
-    Whoever may send the header chooses what agents are told: a server takes it in tests only.
+    Whoever can send the header chooses the agents' texts: a server should accept it only in tests.
 
     Raises:
         InputError: it is not such a header.
@@ -222,7 +222,7 @@ _FENCE = re.compile(r"```json\s*(.*?)```", re.DOTALL)
 
 
 def faults_of_change(old: str, new: str, tools: Collection[str] = ()) -> list[str]:
-    """Say what a change of a text breaks; nothing if it may be made.
+    """Return what a change of a text would break; empty if nothing.
 
     Placeholders, the names of tools that the old text tells about, and blocks of JSON that state
     an output's form have to be in the new text as well.

@@ -67,7 +67,7 @@ PROJECT, RULES = "baton.project", "baton.rules"
 """Attributes of spans (or of a resource) that :func:`tag` sets."""
 
 SERVER = "http://localhost:4318"
-"""Where `baton serve` is, unless it was told otherwise."""
+"""The default address of `baton serve`."""
 
 Json = dict[str, Any]
 
@@ -91,7 +91,7 @@ class FileSpanExporter(SpanExporter):
 
 
 class _Listening:
-    """What takes the spans and log records of this program."""
+    """The receivers of this program's spans and log records."""
 
     def __init__(self, spans: SpanProcessor, logs: LogRecordProcessor) -> None:
         self._to = spans
@@ -106,7 +106,7 @@ class _Listening:
         """
 
         def imported(_: ModuleType) -> None:
-            # Only programs that use the SDK pay for what reads its messages.
+            # Only programs that use the SDK load the code to read its messages.
             from baton.providers.claude_hearing import on_conversation
 
             on_conversation(_ClaudeWriter(self._to, failed).write)
@@ -122,12 +122,12 @@ class _ClaudeWriter:
     def __init__(self, to: SpanProcessor, failed: Callable[[str], None]) -> None:
         self._to = to
         self._failed = failed
-        # Made now: it starts threads, and none can be started at the end of a program.
+        # Created now: it starts threads, which is impossible at the end of a program.
         self._made_by = Resource.create()
         self._counts: Counter[str] = Counter()
 
     def write(self, messages: Messages, agents: Catalog) -> None:
-        """Write one; a program never ends by its recording."""
+        """Write one; a recording never ends its program."""
         from baton.export.sdk import sdk_spans
         from baton.providers.claude_hearing import conversation_trace
 
@@ -156,7 +156,7 @@ class Recording(_Listening):
         atexit.register(self._spans.write_open)
 
     def flush(self) -> None:
-        """Do nothing: what has ended is written at once, so that no crash can take it away."""
+        """Do nothing: finished spans are written at once, so that a crash cannot lose them."""
 
     def __enter__(self) -> Self:
         return self
@@ -238,7 +238,7 @@ class Sending(_Listening):
         atexit.register(self.flush)
 
     def flush(self) -> None:
-        """Send what waits. What the server does not take is lost, and the exporter logs it."""
+        """Send waiting data. What the server refuses is lost, and the exporter logs it."""
         self._spans.force_flush()
         self._logs.force_flush()
 
@@ -248,7 +248,7 @@ def _reason(answer: Any) -> str:
 
     OTLP answers with a ``google.rpc.Status``, whose second field is the message.
     """
-    # Only what a server refuses is read: few programs pay for it.
+    # Imported only after a refusal: few programs need it.
     from baton.readers.otlp.wire.protobuf import BYTES, NoProtobuf, fields
 
     reason: object = None
@@ -262,12 +262,12 @@ def _reason(answer: Any) -> str:
             said = msgspec.json.decode(answer.content, type=dict[str, Any])
             reason = said.get("error") or said.get("message")
     except (msgspec.DecodeError, UnicodeError, RecursionError, NoProtobuf):
-        reason = None  # of something else that answers in its place
+        reason = None  # from another program that answers instead
     return str(reason or answer.reason)[:300]
 
 
 _DELAY = 1000
-"""Milliseconds that a span waits for others at most."""
+"""The most milliseconds that a span waits for others."""
 _WAITING = 100_000
 """Spans that may wait: those of a conversation with Claude come all at once, when it ends."""
 _PATIENCE = 5

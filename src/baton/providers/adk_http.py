@@ -30,7 +30,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         self._prompts = Prompts(options, around)
         if options.prompts or options.prompts_to is not None:
             self._prompts.check(of_server=True)
-        # Texts that no file holds are those of the agents, which the plug-in knows.
+        # Texts without a file are those of the agents, which the plug-in knows.
         self._texts = {} if options.prompts else around.texts
         header = self._prompts.as_header()
         if header:
@@ -70,7 +70,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
             return await stood_in(case, standing_in, play(server, case, self.hooks))
 
     async def components(self) -> dict[str, str]:
-        """Return the texts of `prompts:`, or those that Baton's plug-in on the server tells.
+        """Return the texts of `prompts:`, or those from Baton's plug-in on the server.
 
         Raises:
             ProviderError: there are none, and the server has no plug-in.
@@ -78,7 +78,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         return dict(self._prompts.texts) or (await self._told()).texts
 
     async def tools(self) -> set[str]:
-        """Return the names of tools, also those that the plug-in tells; raises ProviderError."""
+        """Return the names of tools, also those from the plug-in; raises ProviderError."""
         known = await super().tools()
         return known if self._prompts.texts else {*known, *(await self._told()).tools}
 

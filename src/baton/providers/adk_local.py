@@ -31,7 +31,7 @@ _OBJECT = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")
 
 
 class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
-    """Plays cases with the agents of a folder or module; imported when it is entered."""
+    """Plays cases with the agents of a folder or module; these are imported on entering."""
 
     summary = "agents of Google ADK, in this process"
     aliases = (Alias("google_adk", "google_adk"),)
@@ -141,7 +141,7 @@ class _InProcess:
         self._limits = of_messages(options.max_answer_mib, options.max_events)
 
     async def catalog(self, case: Case) -> Catalog:  # noqa: ARG002 - a folder is one app
-        """Return what the agents and the config tell of the agents."""
+        """Return the definitions of agents, from the agents themselves and the config."""
         return self._catalog
 
     @asynccontextmanager
@@ -176,7 +176,7 @@ class _InProcess:
                     lines.append(line)
                     if watch is not None:
                         watch(lambda: Answer(self._read(lines)))
-                    await asyncio.sleep(0)  # agents that wait for nothing give nobody else a turn
+                    await asyncio.sleep(0)  # agents that never wait would block all other tasks
         except LimitReached as error:
             return Answer(self._read(lines), str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what agents raise ends their turn
@@ -184,7 +184,7 @@ class _InProcess:
         except asyncio.CancelledError as error:
             raise AnswerCancelled(Answer(self._read(lines))) from error
         wire = self._read(lines)
-        if trouble is not None:  # worded as a server's error frame is
+        if trouble is not None:  # formatted like a server's error frame
             wire = Wire([*wire.events, Event(error=trouble)], wire.dropped)
         return Answer(wire)
 

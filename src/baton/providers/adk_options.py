@@ -1,4 +1,4 @@
-"""Options of the providers ``adk_http`` and ``adk_local``, and how to get into a server."""
+"""Options of the providers ``adk_http`` and ``adk_local``, and access to a server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEY_HEADER = "X-API-Key"
 class AdkHttpOptions(ServerOptions, kw_only=True):
     """A live server of Google ADK.
 
-    What a case states of its session goes before ``user_id`` and ``app_name``.
+    The session of a case overrides ``user_id`` and ``app_name``.
 
     ``endpoint_url`` is the server, with or without ``/run`` or ``/run_sse``. ``auth_type`` is
     taken from the credentials when left out. ``keep_sessions`` leaves sessions on the server.
@@ -56,7 +56,7 @@ class AdkLocalOptions(ProviderOptions, kw_only=True):
     """Agents of Google ADK in this process.
 
     ``path`` is the folder with ``agent.py``, or an agent or App of a module (``app:root_agent``).
-    ``agent`` names one below the root that is to play instead of it. One message may lead to
+    ``agent`` names a sub-agent that plays instead of the root. One message may lead to
     ``max_events`` events of ``max_answer_mib`` together.
     """
 
@@ -87,10 +87,10 @@ def base_url(endpoint_url: str) -> str:
 def credentials(
     options: AdkHttpOptions, environment: Mapping[str, str] = os.environ
 ) -> Credentials:
-    """Work out how to authenticate; settings that contradict each other stop.
+    """Work out how to authenticate; contradictory settings are refused.
 
     Raises:
-        InputError: something is missing, or is given and not used.
+        InputError: something is missing, or is given but not used.
     """
     parts = _parts(options.endpoint_url)
     username = options.username or _plain(parts.username)

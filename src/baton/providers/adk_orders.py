@@ -1,7 +1,7 @@
-"""What Baton's plug-in for a server of ADK is asked for, and what it answers.
+"""Requests ("orders") to Baton's plug-in for an ADK server, and its answers.
 
-An order travels as a call of a function in the user's message. ADK without the plug-in refuses
-such a message before any agent runs, so that nothing is ever played live by accident.
+An order is sent as a function call in the user's message. Without the plug-in, ADK refuses such a
+message before any agent runs, so that nothing is played live by accident.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FORMAT = 1
 SWITCH = "BATON_ADK_PLUGIN"
 """Environment variable of the server that lets the plug-in take orders; it has to be ``on``."""
 REFUSED_BY_ADK = "cannot contain function calls"
-"""What ADK says of an order if there is no plug-in."""
+"""ADK's error for an order without the plug-in."""
 
 
 class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Reply(msgspec.Struct, kw_only=True):
-    """The result of an order; ``problem`` says why nothing did.
+    """The reply to an order; ``problem`` says why it failed.
 
     ``events`` are those of the agents as a server writes them, ``trouble`` what broke them off.
     """
@@ -55,7 +55,7 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 def bare(case: Case) -> Case:
-    """Return of a case what the agents' side has to know: not what is expected."""
+    """Return the parts of a case for the agents' side, without expectations."""
     moment = case.dispatch
     return Case(
         id=case.id,

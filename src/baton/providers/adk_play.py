@@ -20,12 +20,12 @@ from baton.readers.adk.reader import read_conversation
 from baton.readers.adk.wire import Wire
 from baton.stand_ins import StandInError
 
-_EVENT = 200  # bytes of a usual event, for how long reading it takes
+_EVENT = 200  # bytes of a typical event, to estimate the time to read it
 ENDED = "the case was ended before the turn was"
 
 
 class SessionKey(NamedTuple):
-    """What an ADK session goes by."""
+    """The key of an ADK session."""
 
     app: str
     user: str
@@ -56,10 +56,10 @@ class AnswerCancelled(asyncio.CancelledError):
 
 
 class AgentServer(Protocol):
-    """Where sessions live and messages are sent to.
+    """The interface of a server for sessions and messages.
 
     A case is played up to ``attempts`` times, the second time after ``delay`` seconds.
-    ``stands_in`` tells that stand-ins answer there.
+    ``stands_in``: stand-ins answer there.
     """
 
     source: Source
@@ -69,10 +69,10 @@ class AgentServer(Protocol):
 
     @property
     def restart(self) -> Callable[[], Awaitable[None]] | None:
-        """What restarts the server, if that can be done; it may raise ProviderError."""
+        """The function that restarts the server, if possible; it may raise ProviderError."""
 
     async def catalog(self, case: Case) -> Catalog:
-        """Return what is known of the agents that a case talks to."""
+        """Return the definitions of the agents of a case."""
 
     def session(
         self, case: Case, state: dict[str, Any], *, another: bool
@@ -82,7 +82,7 @@ class AgentServer(Protocol):
     async def send(
         self, session: SessionKey, message: str, watch: Watching | None = None
     ) -> Answer:
-        """Send one message and wait for all that comes of it; may raise AnswerCancelled.
+        """Send one message and wait for all its events; may raise AnswerCancelled.
 
         ``watch`` is told of each event.
         """
@@ -102,13 +102,13 @@ class Exchange(NamedTuple):
 
 
 async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
-    """Play all turns of a case; one session unless a turn asks for another.
+    """Play all turns of a case; in one session unless a turn requires another.
 
     A case whose connection broke before the first byte of an answer starts over in a fresh
     session, unless its session's id is stated; each wait before that is twice as long.
 
     Raises:
-        ProviderError: with what was seen of the case.
+        ProviderError: has the partial record of the case.
         CaseCancelled: the same, when playing is cancelled after the first message.
     """
     restarts = server.restart is not None
@@ -125,14 +125,14 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
 
 
 def trouble_of(error: BaseException) -> str:
-    """Say what ended a turn; ADK wraps what a plug-in raised, for instance a stand-in's error."""
+    """Say what ended a turn; ADK wraps exceptions of plug-ins, such as a stand-in's error."""
     ours = ProviderError | StandInError
     inner = error.__cause__ if isinstance(error, RuntimeError) else error
     return str(inner) if isinstance(inner, ours) else named(error)
 
 
 class _Conversation:
-    """One playing of a case, maybe the ``last_of`` so many."""
+    """One play of a case, maybe the ``last_of`` several attempts."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Conversation:
     async def _play(self, again: bool) -> Trace:
         state = await self._hooks.state(self._case)
         final: dict[str, Any] | None = None
-        # Sessions stay until the last turn, so that what leaks from one can be seen in another.
+        # Sessions stay until the last turn, so that leaks between them can be detected.
         async with AsyncExitStack() as sessions:
             session: SessionKey | None = None
             for number, turn in enumerate(self._case.turns):
@@ -226,7 +226,7 @@ class _Conversation:
             return Answer(Wire([], []), str(error), error)
 
     def _watching(self, session: SessionKey, message: str) -> Watching | None:
-        """Return what tells who watches of each event of an answer; ``None`` if nobody does."""
+        """Return the callback for each event of an answer; ``None`` without watchers."""
         if self._hooks.watch is None:
             return None
         sent = time.time()
@@ -282,7 +282,7 @@ class _Conversation:
         for turn, exchange in zip(trace.turns, exchanges, strict=True):
             turn.started, turn.ended = exchange.sent, exchange.ended
             trouble = exchange.answer.trouble
-            # Unless the agents themselves reported an error.
+            # Except if the agents themselves reported an error.
             if trouble is not None and (turn.error is None or turn.status == "incomplete"):
                 turn.status, turn.error = "incomplete", trouble
         return trace

@@ -38,10 +38,10 @@ class PluggedServer(HttpServer):
     Args:
         source: what the record names as its source.
         shared: the server.
-        client: a client that no other case uses meanwhile.
+        client: a client for this case only.
         case: what is played.
-        play: learns what passed the stand-ins on the server.
-        texts: components that are changed.
+        play: receives the calls to stand-ins on the server.
+        texts: the changed components.
     """
 
     stands_in = True
@@ -56,7 +56,7 @@ class PluggedServer(HttpServer):
         texts: Mapping[str, str],
     ) -> None:
         super().__init__(source, shared, client)
-        self.restart = None  # the plug-in keeps sessions in memory
+        self.restart = None  # the plug-in has its sessions in memory
         self._case = case
         self._play = play
         self._texts = dict(texts)
@@ -75,7 +75,7 @@ class PluggedServer(HttpServer):
     ) -> AsyncIterator[SessionKey]:
         """Open a session for orders; that of the agents starts with the first message.
 
-        The plug-in is asked first, once for all cases: without it no case is begun.
+        The plug-in is checked first, once for all cases: without it no case starts.
         """
         await self._shared.once(f"plug-in of {await self._shared.app(case)}", self.ask)
         self._begins, self._number, self._state = state, 0, None
@@ -153,7 +153,7 @@ class PluggedServer(HttpServer):
 
 
 def nobody(app: str | None) -> Case:
-    """Return a case that says nothing, for questions about an app."""
+    """Return an empty case, for questions about an app."""
     return Case(id="texts", turns=[], session=Session(app=app))
 
 

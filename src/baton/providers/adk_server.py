@@ -35,7 +35,7 @@ _WORDS = Words(
 
 
 def access(options: AdkHttpOptions) -> Access:
-    """Work out how to get in.
+    """Work out the access to a server.
 
     Raises:
         InputError: contradictory credentials, or a file of a CA that cannot be read.
@@ -58,7 +58,7 @@ class AdkClient(AgentClient):
         watch: Callable[[Callable[[], Body]], None] | None = None,
         silence: float | None = None,
     ) -> Body:
-        """Send a message and read all that comes of it; raises as ``message`` does."""
+        """Send a message and read all its events; raises like ``message``."""
         kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
         # A server may answer `/run` by a stream as well, so that events are counted for both.
         url = self.url + path
@@ -141,9 +141,9 @@ REMEMBERED = 5.0  # seconds
 
 
 class AskedOnce:
-    """Answers by their question; a failure holds for some seconds, then it is asked again.
+    """Caches answers; a failure is cached for some seconds, then the request is repeated.
 
-    Otherwise each case would try a server that is down as often, and wait as long, as the first.
+    Otherwise each case would retry a server that is down as often, and wait as long, as the first.
     """
 
     def __init__(self, remembered: float = REMEMBERED) -> None:
@@ -151,7 +151,7 @@ class AskedOnce:
         self._asked: dict[str, asyncio.Future[Any]] = {}
 
     async def once(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Ask, unless somebody did; who waits may be cancelled without ending the asking.
+        """Make a request, unless it is cached or running; cancelling a waiter does not cancel it.
 
         Raises:
             ProviderError: asking failed; each case gets its own error to add to.
@@ -176,7 +176,7 @@ class AskedOnce:
 
 
 class Shared:
-    """The server's apps and agents, and clients to lend; ``streams`` until told otherwise."""
+    """The server's apps and agents, and a pool of clients; ``streams``: `/run_sse` works."""
 
     def __init__(
         self, options: AdkHttpOptions, agents: Catalog, folder: Path | None = None
@@ -195,7 +195,7 @@ class Shared:
         self._restarter = restarter_of(options, folder or Path(), self._access.blank)
 
     async def close(self) -> None:
-        """Ask nothing more, close all connections, and end what restarts left running."""
+        """Stop requests, close all connections, and end processes left by restarts."""
         self._once.close()
         for client in self._clients:
             await client.close()
@@ -215,7 +215,7 @@ class Shared:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[AdkClient]:
-        """Lend a client; one for all would look through all connections at each request."""
+        """Borrow a client; a single one would search all connections for each request."""
         if not self._free:
             self._free.append(AdkClient(self.options, self._access))
             self._clients.append(self._free[-1])
@@ -226,7 +226,7 @@ class Shared:
             self._free.append(client)
 
     async def once(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Ask something of the server that holds for all cases; raises ProviderError."""
+        """Make a request once for all cases; raises ProviderError."""
         return await self._once.once(question, ask)
 
     async def app(self, case: Case) -> str:
@@ -254,7 +254,7 @@ class Shared:
         return listed
 
     async def _app_info(self, path: str) -> Catalog:
-        """Ask who is there; ADK refuses to tell for roots that are no LLM agents."""
+        """Request the agents; ADK refuses this for roots that are no LLM agents."""
         try:
             async with self.client() as client:
                 info, _ = await client.json("GET", path)
@@ -272,7 +272,7 @@ _LOST = "the server was restarted: did it keep its sessions in memory?"
 
 
 class HttpServer:
-    """Opens sessions and sends messages, by a client that no other case uses meanwhile."""
+    """Opens sessions and sends messages with a client for this case only."""
 
     stands_in = False
 

@@ -1,4 +1,4 @@
-"""Agents behind HTTP: messages that set nobody to work twice, and restarting their server."""
+"""Agents behind HTTP: messages that never run an agent twice, and restarts of their server."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from baton.providers.base import ProviderOptions, ServerOptions
 class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
     """The result of a message that was sent is unknown: no answer of the agents started.
 
-    Its tools may have acted, so that the message cannot be sent to the same session again.
+    Its tools may have acted, so the message cannot be sent to the same session again.
     """
 
 
 class NotReached(ProviderError):  # noqa: N818 - what happened, as the others say it
-    """There is no connection, so that nothing was sent."""
+    """There is no connection, so nothing was sent."""
 
 
 def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> str:
@@ -83,7 +83,7 @@ class AgentClient:
     async def answers(self, method: str, url: str) -> None:
         """Raise ProviderError unless a server answers, whatever it says, to one request.
 
-        What a gateway says of a server that it does not reach is not an answer.
+        A gateway's error about an unreachable server is not an answer.
         """
         try:
             status = await self._http.status(method, url)
@@ -179,7 +179,7 @@ _KEPT = 500  # bytes of what the command said last
 
 
 class Restarter:
-    """Runs the command, and ends what it started when all cases are played.
+    """Runs the restart command, and ends its processes when all cases are played.
 
     What a command leaves running in its own process group, as ``server &`` does, lasts until
     :meth:`close`; it may continue printing, for nobody waits for the end of its output.
@@ -202,7 +202,7 @@ class Restarter:
             ProviderError: the command failed or did not end, or the server did not come back.
         """
         until = time.monotonic() + self._timeout
-        # What has ended may give its number to others.
+        # The id of a dead process may be reused.
         self._groups = [group for group in self._groups if _runs(group)]
         with tempfile.TemporaryFile() as said:
             try:
@@ -227,7 +227,7 @@ class Restarter:
                     "(`restart_timeout`): it has to start the server in the background (`... &`)"
                 ) from None
             except asyncio.CancelledError:
-                await _end(process)  # or it would end another case's server
+                await _end(process)  # otherwise it would end another case's server
                 raise
             if code:
                 how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
@@ -281,7 +281,7 @@ async def _end(process: subprocess.Process) -> None:
 def _runs(group: int) -> bool:
     """Tell whether a process of a group runs; one that waits to be reaped does not.
 
-    In a container there may be nobody who reaps it.
+    In a container there may be no process that reaps it.
     """
     if not _signalled(group, 0):
         return False

@@ -1,4 +1,4 @@
-"""What a function says of one message, as a turn: text, or a dict that says more."""
+"""Converts a function's answer to one message to a turn: text, or a dict with more."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What happened; what is left out is unknown, what is empty is not.
+    """The stated turn; left-out fields are unknown, empty ones are known.
 
     ``structured`` is the structured output beside a text; ``output`` alone may be either.
     """
@@ -178,7 +178,7 @@ def stated_turn(answer: Any, id_: str) -> Stated:
 
 
 def _is_task_output(answer: dict[Any, Any]) -> bool:
-    """Tell what a task of Strands returns; ``trajectory`` alone may be structured output."""
+    """Tell whether it is a Strands task's result; ``trajectory`` alone may be structured output."""
     keys = {*TaskOutput.__struct_fields__}
     return {*answer} <= keys and "output" in answer and bool({*answer} - {"output", "input"})
 
@@ -222,7 +222,7 @@ def _dumped(value: Any) -> Any:
 
 
 def _set_ids(turn: Turn, id_: str) -> None:
-    """Give a turn that was read by itself ids that no other turn has."""
+    """Give a separately read turn ids that no other turn has."""
 
     def own(id__: str | None) -> str | None:
         return id__ if id__ is None else id_ if id__ == turn.id else f"{id_}-{id__}"
@@ -243,7 +243,7 @@ def _set_ids(turn: Turn, id_: str) -> None:
 
 
 def with_recorded(stated: Stated, recorded: Turn) -> Stated:
-    """Put what a program recorded of its agents in place of what its answer leaves out.
+    """Fill in what the answer leaves out from the program's recording of its agents.
 
     Raises:
         ProviderError: the answer states agents, calls or dispatches as well.
@@ -263,7 +263,7 @@ def with_recorded(stated: Stated, recorded: Turn) -> Stated:
 
 
 def turn_of(said: StatedTurn, id_: str) -> Stated:
-    """Make a turn of what was said; raises ProviderError if that contradicts itself."""
+    """Make a turn from an answer; raises ProviderError for contradictions."""
     names = said.agents if said.agents is not msgspec.UNSET else None
     turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"
@@ -282,7 +282,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
     calls_told = said.tool_calls is not msgspec.UNSET
     if said.tool_calls or said.usage or (calls_told and names is None):
-        # Somebody made them, or is known to have made none.
+        # Known calls, or known to be none.
         turn.runs = turn.runs or [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
     if names is None and not calls_told:
         turn.unknown.append("runs")

@@ -1,4 +1,4 @@
-"""What every provider has in common: its options, its surroundings, its hooks."""
+"""Common parts of providers: options, surroundings, hooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class CaseCancelled(asyncio.CancelledError):
-    """Raised by a provider that is cancelled, for what was seen of the case until then."""
+    """Raised by a cancelled provider, with the partial record of the case."""
 
     def __init__(self, trace: Trace | None) -> None:
         super().__init__()
@@ -96,9 +96,9 @@ class ServerOptions(PromptsOptions, kw_only=True):
 
 
 class Surroundings(NamedTuple):
-    """What a provider is set up in: paths and functions are searched for below ``folder``.
+    """The environment of a provider: paths and functions are searched below ``folder``.
 
-    ``texts`` are the components that are changed, by name.
+    ``texts`` are the changed components, by name.
     """
 
     folder: Path = Path()
@@ -124,7 +124,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
     has_server: bool = False
 
     def __init__(self, options: Options, around: Surroundings | None = None) -> None:
-        """Check what can be checked before anything runs; raises InputError."""
+        """Check everything possible before the run; raises InputError."""
         if options.restart is not None and not self.has_server:
             raise InputError(Problem(path="restart", message=_no_server(options.type)))
         self.options = options
@@ -133,7 +133,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
 
     @classmethod
     def translated(cls, spec: dict[str, Any]) -> dict[str, Any]:
-        """Say in our options what a spec with another tool's name says; raises InputError."""
+        """Translate a spec with another tool's name to Baton's options; raises InputError."""
         return spec
 
     @abstractmethod
@@ -141,7 +141,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
         """Play a case; raises ProviderError."""
 
     def lacks(self, need: Need) -> str | None:
-        """Say why cases that need something cannot be played here; ``None`` if they can."""
+        """Say why cases with a need cannot be played here; ``None`` if they can."""
         if need != "restart" or self.options.restart is not None:
             return None
         if not self.has_server:
@@ -149,7 +149,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
         return "say how, by `restart: COMMAND` of the provider"
 
     async def components(self) -> dict[str, str]:
-        """Return the texts that may be changed, as they are, by the name of the component.
+        """Return the current texts that may be changed, by the name of the component.
 
         The provider has to be entered.
 
@@ -161,7 +161,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
     def text_places(self, component: str) -> list[Path]:
         """Return the files and folders in which the text of a component is written; none: unknown.
 
-        It is for putting a better text in place of the old one; nothing is opened here.
+        This is for replacing a text by a better one; nothing is opened here.
         """
         if isinstance(self.options, PromptsOptions) and component in self.options.prompts:
             return [self.around.folder / self.options.prompts[component]]
@@ -173,7 +173,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
         return {name for tools in listed if isinstance(tools, list) for name in tools}
 
     async def prepare(self) -> None:
-        """Get ready for a call that follows at once; the time for it is not the case's."""
+        """Prepare for the next call; this time does not count for the case."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -185,7 +185,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
 async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
     """Return the trace of a case that is played with stand-ins, with their answers marked in it.
 
-    Of a decision it is made of what passed the stand-ins.
+    For a decision it is made from the calls to stand-ins.
 
     Raises:
         ProviderError: a call had to be refused, or the case could not be played.
@@ -218,15 +218,15 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
 
 
 Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
-"""Takes what was seen of a conversation after a turn; returns what is said next, if anything is."""
+"""Gets the record of a conversation after a turn; returns the next message, if any."""
 Watch = Callable[[Callable[[], Trace]], None]
-"""Told that there is more to see of a turn that is played; what it is given makes the record."""
+"""Called when a running turn has more data, with a function that makes the record."""
 _LOOK = 0.4
-"""Seconds between two looks at what a function does, which tells nobody that it continues."""
+"""Seconds between two checks of a running function, which cannot report progress."""
 
 
 class Hooks:
-    """The user's functions that run beside a case, and who talks to its agents, if somebody does.
+    """The user's functions around a case, and the simulated user, if any.
 
     ``talk`` is asked after each turn; with it, a case may begin as its first message. ``watch``
     is told while a turn is played.
@@ -260,7 +260,7 @@ class Hooks:
             await _run("after_turn", self._after_turn, case, turn)
 
     async def next_turn(self, case: Case, seen: Callable[[], Trace]) -> None:
-        """Let who talks to the agents say the next thing: it becomes the last turn of the case.
+        """Get the next message of the simulated user: it becomes the last turn of the case.
 
         Providers ask after each turn, and go through the turns of a case as they are then.
         """
@@ -270,13 +270,13 @@ class Hooks:
                 case.turns.append(said)
 
     def grew(self, seen: Callable[[], Trace]) -> None:
-        """Tell who watches that there is more of a turn; ``seen`` makes the record so far."""
+        """Tell watchers that a turn has more data; ``seen`` makes the record so far."""
         if self.watch is not None:
             self.watch(seen)
 
     @asynccontextmanager
     async def watching(self, seen: Callable[[], Trace]) -> AsyncIterator[None]:
-        """Tell who watches, some times a second, for as long as the block takes."""
+        """Tell watchers several times a second while the block runs."""
         if self.watch is None:
             yield
             return

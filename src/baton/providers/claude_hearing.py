@@ -1,4 +1,4 @@
-"""Programs that ask the Claude Agent SDK: the messages that pass tell what its agents did.
+"""Records programs of the Claude Agent SDK from the messages of the SDK.
 
 ``hear_claude`` listens at ``query`` and ``ClaudeSDKClient`` of the SDK, once a program imports it:
 for a case that is played (``heard_into``) and for a program that is recorded
@@ -31,9 +31,9 @@ from .instrument.instrumentors import after_import
 
 Messages = list[dict[str, Any]]
 _HEARD: ContextVar[Messages | None] = ContextVar("baton_claude", default=None)
-"""What passed while a case is played, by the context that the program runs in."""
+"""The messages while a case is played, by the program's context."""
 _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
-"""Kinds of messages that repeat what others say, or say nothing of agents."""
+"""Kinds of messages that repeat others, or say nothing about agents."""
 
 
 def hear_claude() -> None:
@@ -98,7 +98,7 @@ def trace_of(
 
 
 class _Conversation:
-    """What passes in one call of ``query``, or while one client is connected."""
+    """The messages of one call of ``query``, or of one connected client."""
 
     def __init__(self, options: Any) -> None:
         self._options = options
@@ -133,7 +133,7 @@ class _Conversation:
             self._messages.append(timed)
 
     def end(self) -> None:
-        """Hand on what was said, once."""
+        """Pass on the messages, once."""
         messages, self._messages = self._messages, []
         if messages and sys.modules.keys().isdisjoint(_OTHERS):
             defined = getattr(self._options, "agents", None) or {}

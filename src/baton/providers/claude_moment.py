@@ -1,4 +1,4 @@
-"""Where a dispatch case is taken up in Claude Code: its own session that ends before a call.
+"""The start of a dispatch case in Claude Code: a separate session that ends before a call.
 
 It is a copy of the recorded session if that is still on this machine, or written from what the case
 holds. Claude Code gets it by a store in memory, which the SDK puts into a folder that it deletes;

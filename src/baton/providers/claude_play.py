@@ -1,4 +1,4 @@
-"""Claude Code with stand-ins: its tools are replaced by ones that look the same and run nothing.
+"""Claude Code with stand-ins: its tools are replaced by ones that look the same but run nothing.
 
 Claude Code runs its own tools (``Bash``, ``Edit``) by itself. A hook can forbid a call, but the
 model then reads an error, and ``Edit`` checks its file before a hook is asked. So each tool that
@@ -48,7 +48,7 @@ _OF_THE_SESSION = frozenset(
         "TodoWrite",
     }
 )
-"""Tools that only keep the session's own lists, and wait for or end its sub-agents: they run."""
+"""Tools that only manage the session's lists, or wait for or end its sub-agents: they run."""
 _SERVER = "baton"
 _STUB = "Answer with the one word OK. Use no tool."
 """The task of a sub-agent whose answer a stand-in gives: Claude Code starts it anyway."""
@@ -74,7 +74,7 @@ class Offered(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """Whose work the main thread does: the name of the agent, and the tools that it may use."""
+    """The agent that the main thread plays: its name, and the tools that it may use."""
 
     name: str = MAIN
     tools: Sequence[str] | None = None
@@ -132,7 +132,7 @@ _STAGED = "_baton_staged"
 
 
 def is_staged(options: Any) -> bool:
-    """Tell options that came from here, so that nobody does it twice."""
+    """Tell whether options were made here, to avoid doing it twice."""
     return getattr(options, _STAGED, False)
 
 
@@ -354,7 +354,7 @@ class Stage:
         return {}
 
     def _not_replaced(self, agent: str | None) -> dict[str, Any]:
-        """Record that the model read something else than a stand-in said."""
+        """Record that the model read something other than the stand-in's answer."""
         self._play.refused.append(
             f"the answer of the stand-in for `{agent}` could not be put in place of the sub-agent's"
         )
@@ -401,7 +401,7 @@ def _text(value: Any) -> str:
 
 
 def _came(response: Any) -> Any:
-    """Return the text of what came back, if it is one."""
+    """Return the text of a result, if it is text."""
     blocks = response.get("content") if isinstance(response, dict) else response
     if isinstance(blocks, list) and all(isinstance(each, dict) for each in blocks):
         return "\n".join(each.get("text") or "" for each in blocks)
@@ -444,7 +444,7 @@ def _refuse_surprises(options: Any) -> None:
 
 
 def without_stubs(trace: Trace, play: Play | None) -> Trace:
-    """Take out the sub-agents that were started only to be answered for, and put the answers in."""
+    """Remove sub-agents that were only started as stubs, and insert their answers."""
     given = {
         each.asked.id: each.answer
         for each in (play.given if play is not None else ())

@@ -193,7 +193,7 @@ class Waiting:
         return self._answered and not self._tasks and not self._tells
 
     def take(self, message: dict[str, Any]) -> None:
-        """Look at a message."""
+        """Process a message."""
         kind = text_at(message, "type")
         if kind == "result":
             self._answered = True
@@ -232,11 +232,11 @@ _WAITING = 100
 
 
 class Lost(Exception):  # noqa: N818 - a signal, reported as a ProviderError with its trace
-    """The conversation broke off."""
+    """The conversation was lost."""
 
 
 class Conversation(Protocol):
-    """Where messages are sent to and come from."""
+    """The interface of a conversation."""
 
     async def send(self, message: str) -> None:
         """Send a user's message; may raise Lost."""
@@ -257,7 +257,7 @@ class Scene(NamedTuple):
 
 
 class Played:
-    """A case being played: what has come of it so far."""
+    """A case being played, with its record so far."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class Played:
         return self.trace()
 
     def trace(self) -> Trace:
-        """Return what was seen until now."""
+        """Return the record so far."""
         trace = read_stream(
             self._messages, id_=self._case.id, source=self._source, catalog=self._catalog
         )
@@ -447,7 +447,7 @@ async def connected(
     *,
     goes_on: bool = False,
 ) -> AsyncIterator[Client]:
-    """Start Claude Code, and end it; raises ProviderError when it does not start."""
+    """Run Claude Code for a block; raises ProviderError when it does not start."""
     import claude_agent_sdk as sdk
 
     given = sdk_options(options, agents, folder)

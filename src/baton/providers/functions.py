@@ -24,7 +24,7 @@ _LONG = 1 << 18
 
 
 class Raised(Exception):  # noqa: N818 - what it wraps is the error
-    """Carries what a function raised and asyncio would not pass on: ``SystemExit`` and the like."""
+    """Carries exceptions of a function that asyncio would not pass on, such as ``SystemExit``."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(text_of(error))
@@ -32,7 +32,7 @@ class Raised(Exception):  # noqa: N818 - what it wraps is the error
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an error, which may itself be broken."""
+    """Return the text of an error, even if its ``__str__`` fails."""
     try:
         return str(error)
     except BaseException as another:  # noqa: BLE001 - it is a fault of the first error
@@ -40,13 +40,13 @@ def text_of(error: BaseException) -> str:
 
 
 def named(error: BaseException) -> str:
-    """Say what was raised."""
+    """Describe an exception."""
     text = text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def worded(error: BaseException) -> str:
-    """Say what was raised, and where in code that is not Baton's; `--debug` shows the traceback."""
+    """Describe an exception with its place in the user's code; `--debug` shows the traceback."""
     inner = error.error if isinstance(error, Raised) else error
     show_traceback(inner)
     said = named(inner)
@@ -127,7 +127,7 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
         try:
             loop.call_soon_threadsafe(settle, answer, error)
         except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+            return  # the loop is closed: there is no waiter
 
     threading.Thread(target=work, name="baton-call", daemon=True).start()
     return await future

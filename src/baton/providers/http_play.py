@@ -49,7 +49,7 @@ _ACCEPT = {
 
 
 class Shared:
-    """What all cases share; an endpoint that cannot be reached is not tried again by each case."""
+    """Shared state of all cases; an unreachable endpoint is not retried by each case."""
 
     def __init__(
         self, options: HttpOptions, place: str, headers: dict[str, str], folder: Path
@@ -109,7 +109,7 @@ ENDED = "the case was ended before the turn was"
 
 
 class Endpoint(NamedTuple):
-    """How to ask, and how to read what comes."""
+    """How to send requests, and how to read answers."""
 
     options: HttpOptions
     request: Request
@@ -227,7 +227,7 @@ class Player:
     async def _asked(
         self, session: _Session, index: int, watch: Callable[[Callable[[], Body]], None]
     ) -> Stated:
-        """Send the message and read the answer; raises what a turn can break by."""
+        """Send the message and read the answer; raises everything that can break a turn."""
         case = self._case
         values = Values(
             input=case.turns[index].input.plain(),
@@ -267,7 +267,7 @@ class Player:
         return await aside(len(answer.data), self._understood, session, answer, index, id_)
 
     def _understood(self, session: _Session, answer: Body, index: int, id_: str) -> Stated:
-        """Read an answer, as far as that can be done."""
+        """Read an answer, as far as possible."""
         paths = self._paths
         document = self._read(session, answer)
         if document.trouble is not None:

@@ -19,7 +19,7 @@ class MockOptions(ProviderOptions, kw_only=True):
 
 
 class Mock(ConfiguredProvider[MockOptions]):
-    """Answers without asking anybody, and says so on every report."""
+    """Answers without any agent, and says so on every report."""
 
     summary = "canned answers, to try out a config"
     options_type = MockOptions

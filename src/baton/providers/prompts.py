@@ -1,4 +1,4 @@
-"""Texts of agents that Baton cannot reach by itself: files that a config names, handed over.
+"""Texts of agents that Baton cannot reach itself: files that a config names.
 
 A server, or a program with a store of prompts of its own, is told what is changed: by a header, in
 the request, in the environment, or by a function that is given the texts.

@@ -1,4 +1,4 @@
-"""Finds providers by name, and builds one from what a config says.
+"""Finds providers by name, and builds one from a config.
 
 Each module of this package that holds a provider is named after its type, and the class says what
 it is for in its ``summary``. So a provider is found by importing one module.

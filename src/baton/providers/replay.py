@@ -55,7 +55,7 @@ class Replay(ConfiguredProvider[ReplayOptions]):
         return None
 
     async def __call__(self, case: Case) -> Trace:
-        """Return the recorded trace of a case; raises ProviderError when there is not just one."""
+        """Return the recorded trace of a case; raises ProviderError unless there is exactly one."""
         await self.hooks.state(case)
         traces = self._by_id.get(case.id) or self._by_input.get(message_hash(case.first_input), [])
         if len(traces) != 1:

@@ -1,4 +1,4 @@
-"""How good a judge is, for people and for programs."""
+"""The quality of a judge, as text and as data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plain_calibration(report: CalibrationReport) -> dict[str, Any]:
 
 
 def print_calibration(report: CalibrationReport, out: IO[str]) -> None:
-    """Print the figures of each judge, then how judges and people agree with one another."""
+    """Print the figures of each judge, then the agreement between judges and people."""
     console = console_for(out)
     for judge in report.judges:
         quality = judge.quality
@@ -131,7 +131,7 @@ NOT_CALIBRATED = "not calibrated"
 
 
 def calibration_line(rubric: str, version: str, model: str, root: Path = FOLDER) -> str:
-    """Say in a few words how well a judge agrees with people.
+    """Return in a few words how well a judge agrees with people.
 
     ``agreement 0.91 [0.86, 0.94], kappa 0.78, n=210``, or ``not calibrated`` and, where there were
     too few labels, what is lacking. ``version`` is the rubric's; only a calibration of just this
@@ -160,7 +160,7 @@ def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str,
 
 
 def calibration_text(calibration: Calibration) -> str:
-    """Say the result of a calibration."""
+    """Return a calibration as text."""
     if calibration.lacking or calibration.agreement is None:
         return f"{NOT_CALIBRATED}: {'; '.join(calibration.lacking) or 'nothing to compare'}"
     parts = [f"agreement {calibration.agreement}"]

@@ -58,7 +58,7 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
 
 
 def markdown_of(compared: Compared, *, limit: int = MOST) -> str:
-    """Return a comparison as Markdown, in which names of others are inert."""
+    """Return a comparison as Markdown, in which untrusted names are inert."""
     lines = [f"## {MARKS[compared.outcome]} {code(_title(compared))}", ""]
     lines += [f"- {code(line)}" for line in (*_differing(compared), *_whole(compared))]
     lines += ["", "| axis | before | after | difference | p | cases | |"]
@@ -131,7 +131,7 @@ def _cells(axis: AxisChange) -> tuple[str, ...]:
 
 
 def _spent(compared: Compared) -> Iterator[str]:
-    """Say what a case took before and after; that is not judged."""
+    """Return the cost of a case before and after; it is not judged."""
     old, new = compared.before.spent, compared.after.spent
     parts = [f"{name} {old[name]:,.4g} → {new[name]:,.4g}" for name in old if name in new]
     if parts:

@@ -24,10 +24,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def write_csv(evaluation: Reportable, out: IO[str]) -> None:
     """Write the rows of RFC 4180; a case without scores has one, with its status and error.
 
-    What every reader has to know ("stated and not checked: ...") comes last, in rows of no case.
+    Notices ("stated and not checked: ...") come last, in rows without a case.
 
-    A text that a spreadsheet would take for a formula gets a ``'`` before it; figures are ours
-    and stay as they are.
+    A text that a spreadsheet would read as a formula gets a ``'`` before it; Baton's own figures
+    are not changed.
     """
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -40,7 +40,7 @@ def write_csv(evaluation: Reportable, out: IO[str]) -> None:
 
 
 def safe(value: str | float | None) -> str | float | None:
-    """Return a cell that is not a formula, and in which nothing is invisible."""
+    """Return a cell that is not a formula and has no invisible characters."""
     if not isinstance(value, str):
         return value
     text = visible(value)
@@ -84,7 +84,7 @@ def _rows(result: CaseResult) -> Iterator[dict[str, Any]]:
 
 
 def agent_of(details: dict[str, Any]) -> str | None:
-    """Return the agent that a score is about: the one that was to get the work, or got it."""
+    """Return the agent that a score is about: the expected or the actual receiver."""
     names = (details.get(name) for name in ("expected_agent", "to", "actual_agent", "agent"))
     return next((name for name in names if isinstance(name, str)), None)
 

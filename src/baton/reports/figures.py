@@ -152,7 +152,7 @@ def share_text(value: float | None, right: int, total: int) -> str:
 
 
 def arrow(cell: RoutingCell) -> str:
-    """Write what was expected and what was done instead."""
+    """Write the expected and the actual value."""
     return f"{cell.expected or _NOBODY} → {cell.actual or _NOBODY}"
 
 
@@ -289,7 +289,7 @@ def print_by_agent(
 
 
 def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool = False) -> None:
-    """Print what judges took by evaluator; ``detailed`` by agent as well."""
+    """Print the usage of judges by evaluator; with ``detailed`` by agent as well."""
     by_evaluator = asked_by_evaluator(sums)
     small = distilled_by_evaluator(sums)
     if not by_evaluator and not small:
@@ -359,7 +359,7 @@ def drifts(small: DistilledUse) -> bool:
 
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
-    """Return what judges took for each evaluator, and how many verdicts findings gave."""
+    """Return the usage of judges by evaluator, and the number of verdicts from findings."""
     sums_by_name: dict[str, tuple[Asked, int]] = {}
     for one in sums:
         asked, settled = sums_by_name.get(one.evaluator, (Asked(), 0))
@@ -369,7 +369,7 @@ def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, in
 
 
 def plain_judges(sums: Sequence[AgentScores]) -> dict[str, Any]:
-    """Return what judges took, in all and by evaluator, as plain data."""
+    """Return the usage of judges, in total and by evaluator, as plain data."""
     by_evaluator = {
         name: {**msgspec.to_builtins(asked), "settled": settled}
         for name, (asked, settled) in asked_by_evaluator(sums).items()
@@ -385,7 +385,7 @@ def plain_judges(sums: Sequence[AgentScores]) -> dict[str, Any]:
 
 
 def all_asked(sums: Sequence[AgentScores]) -> Asked:
-    """Return what judges took in all."""
+    """Return the total usage of judges."""
     total = Asked()
     for one in sums:
         total.join(one.asked)
@@ -432,7 +432,7 @@ def gate_lines(gate: Sequence[GateResult], status: str = "failed") -> Iterator[s
 
 
 def gate_line(result: GateResult) -> str:
-    """Say what a missed rule asks, who misses it by how much, and the worst cases.
+    """Describe a missed rule: what it requires, who misses it by how much, and the worst cases.
 
     Each case comes with the dispatch and the steps that its verdict is about.
     """

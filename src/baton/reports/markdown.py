@@ -1,4 +1,4 @@
-"""The Markdown report: short enough for a comment on a pull request, and inert in it."""
+"""The Markdown report: short enough for a comment on a pull request, and inert."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _case(result: CaseResult, header: Header, times: int) -> Iterator[str]:
 
 
 def _said(result: CaseResult) -> list[str]:
-    """Return what is said of a case below its name."""
+    """Return the text about a case below its name."""
     return [*([code(result.error)] if result.error else []), *_scores(result)]
 
 

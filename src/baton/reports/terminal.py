@@ -1,4 +1,4 @@
-"""The terminal report: counts first, then what failed and what would fix it."""
+"""The terminal report: counts first, then failures and how to fix them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _ONE = {
 
 
 def efficiency_line(sums: EfficiencySums) -> str:
-    """Say what all cases took, and one of them in the mean; empty if nothing is known."""
+    """Return the totals of all cases, and the means; empty if nothing is known."""
     parts = [f"{_WORDS[name]} {text}" for name, text in counter_texts(sums)]
     return f"in all (per case): {' · '.join(parts)}" if parts else ""
 
@@ -123,7 +123,7 @@ def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
 
 
 def case_line(efficiency: Efficiency) -> str:
-    """Say what one case took."""
+    """Return the costs and counts of one case."""
     parts = []
     for name in COUNTERS:
         value = getattr(efficiency, name)
@@ -162,7 +162,7 @@ def print_terminal(
     print_routing(header.routing, console)
     print_by_agent(header.by_agent, header.gate, console)
     print_asked(header.by_agent, console, detailed=detailed)
-    if header.by_agent:  # without judges, nothing of theirs is loaded
+    if header.by_agent:  # only loaded with judges
         from .calibrate import calibrations_of
 
         for name, model, known in calibrations_of(header):

@@ -1,4 +1,4 @@
-"""What reports share: the terminal, texts made fit for one line, and where a case is."""
+"""Shared by reports: the terminal, texts in one line, and places of cases."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class Text(RichText):
     """
 
     def __init__(self, text: str = "", style: str | Style = "", **more: Any) -> None:
-        """Take a text of anybody."""
+        """Take an untrusted text."""
         super().__init__(one_row(text), style, **more)
 
     def append(self, text: RichText | str, style: str | Style | None = None) -> Text:
-        """Add a text of anybody."""
+        """Add an untrusted text."""
         super().append(one_row(text) if isinstance(text, str) else text, style)
         return self
 
@@ -123,7 +123,7 @@ class Console(RichConsole):
         super().print(*objects, **how)
 
     def render_str(self, text: str, **more: Any) -> RichText:
-        """Take a plain string, such as a cell of a table, as a text of anybody."""
+        """Take a plain string, such as a cell of a table, as an untrusted text."""
         return super().render_str(
             one_row(text), **more | {"markup": False, "emoji": False, "highlight": False}
         )
@@ -131,7 +131,7 @@ class Console(RichConsole):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Make every segment safe, whoever made it."""
+        """Make every segment safe, whatever its source."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             if control:
@@ -187,7 +187,7 @@ _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
 
 class Place(NamedTuple):
-    """A file, relative to the repository when it is in it, and a line that counts from 1."""
+    """A file, relative to its repository if it is in one, and a line that counts from 1."""
 
     file: str
     line: int | None

@@ -1,4 +1,4 @@
-"""A trace as a tree of turns, runs, dispatches and tools; one dispatch on a page for a person."""
+"""A trace as a tree of turns, runs, dispatches and tools; and one dispatch in full."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _add_run(
 
 
 def _arrivals(started_by: list[Dispatch]) -> Text:
-    """Tell of the dispatches that no step of their sender shows."""
+    """Print the dispatches that are in no step of their sender."""
     line = Text(style="magenta")
     for dispatch in started_by:
         if dispatch.kind in ("sequence", "return"):
@@ -278,10 +278,10 @@ _SHORT, _FULL = 300, 20_000
 def print_sheet(
     trace: Trace, turn: Turn, dispatch: Dispatch, out: IO[str], *, full: bool = False
 ) -> None:
-    """Print who handed what to whom, its outcome, and what the caller did then.
+    """Print a dispatch: sender, receiver, prompt, result, and what the caller did next.
 
-    What the judge said is not shown, so that it does not sway whoever labels. Without ``full``
-    long texts and transcripts are shortened, and say so.
+    The judge's verdict is not shown, so that it does not influence the person who labels. Without
+    ``full`` long texts and transcripts are shortened, and say so.
     """
     console = console_for(out)
     made = {d.id: d for each in trace.turns for d in each.dispatches}

@@ -1,1 +1,1 @@
-"""What each framework calls its agents, and how they are asked: one module a framework."""
+"""How each framework names and runs its agents: one module per framework."""

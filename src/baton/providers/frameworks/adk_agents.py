@@ -40,7 +40,7 @@ class Agents:
 
     Args:
         app: an App.
-        name: what it goes by, unless a session says otherwise.
+        name: its name, unless a session says otherwise.
         streaming: whether models stream their answers.
         services: services of a server, if there is one, instead of those in memory.
     """
@@ -98,9 +98,9 @@ class Agents:
         return cls(app, name, streaming=options.streaming)
 
     async def define(self) -> None:
-        """Read from the agents what they are."""
+        """Read the definitions from the agents."""
         app = self._app
-        # What these change of requests is in no definition.
+        # Their changes of requests are in no definition.
         plain = not (app.plugins or app.events_compaction_config)
         self.catalog = await _catalog(app.root_agent, plain=plain)
 
@@ -210,7 +210,7 @@ class Agents:
         if case.dispatch is not None:
             moment = moment_of(case, message)
             root, message = self._agent(moment.agent), moment.message
-            # Of a child the receiver alone is played: where it hands back, it has done its part.
+            # For a child only the receiver is played: when it hands back, it has finished.
             sender = case.dispatch.call.sender if case.dispatch.form == "child" else None
             plugin = StandInPlugin(play, moment.before, moment.since, sender)
         update = {"root_agent": root, "plugins": [plugin, *self._app.plugins]}
@@ -231,7 +231,7 @@ class Agents:
 
 
 class Moment(NamedTuple):
-    """What an agent is put before: a message of the user, and what was said around it."""
+    """The input of an agent: a message of the user, and the messages around it."""
 
     agent: str
     before: list[Message]

@@ -44,7 +44,7 @@ def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Ite
 
 
 def now() -> AtWork | None:
-    """Return who is running."""
+    """Return the running agent."""
     return _AT_WORK.get()
 
 

@@ -1,4 +1,4 @@
-"""What a framework is to the ``python`` provider: one class, in its own module.
+"""The interface of a framework for the ``python`` provider: one class per module.
 
 Nothing of a framework is imported that the program has not imported.
 """

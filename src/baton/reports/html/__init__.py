@@ -1,4 +1,4 @@
-"""The HTML report: one file that opens from disk and asks nothing of any network."""
+"""The HTML report: one file that opens from disk and makes no network requests."""
 
 from baton.plugins import Entry
 

@@ -84,7 +84,7 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
 
 
 class _Alike:
-    """Finds the repeats of a case of which the list says the same: it shows them once."""
+    """Finds the repeats of a case with equal rows in the list, which are shown once."""
 
     def __init__(self) -> None:
         self._position = -1
@@ -118,7 +118,7 @@ def _hash(text: str) -> str:
 
 
 def json_in_page(data: Any) -> str:
-    """Write JSON that no text in it can end the element of."""
+    """Write JSON that cannot end its HTML element."""
     return in_element(visible(_ENCODER.encode(data).decode()))
 
 
@@ -220,7 +220,7 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
 def case_view(
     result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None, cards: Cards = "whole"
 ) -> Plain:
-    """Return all that the page shows of a case; ``cards`` as :func:`trace_view` has them."""
+    """Return everything that the page shows of a case; ``cards`` as in :func:`trace_view`."""
     scores = [score_view(score) for score in result.scores]
     view: Plain = {
         "scores": sorted(scores, key=lambda score: _RANK[score["status"]]),
