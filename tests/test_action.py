@@ -103,7 +103,7 @@ def test_the_docs_name_the_inputs_and_their_defaults() -> None:
     }
 
 
-def test_the_workflows_give_no_input_that_is_not_there() -> None:
+def test_the_workflows_give_no_input_that_is_missing() -> None:
     (step,) = (s for s in WORKFLOW["jobs"]["evaluate"]["steps"] if "baton" in s.get("uses", ""))
     assert set(step["with"]) <= set(ACTION["inputs"])
     assert GITLAB["agents"]["artifacts"]["reports"] == {"junit": "junit.xml"}

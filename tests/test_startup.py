@@ -122,7 +122,7 @@ def test_modules_of_programs_are_there_where_only_baton_was_imported(name: str) 
     assert "baton" in loaded(f"import baton\nassert baton.{name}.__name__ == 'baton.{name}'")
 
 
-def test_the_version_is_told_without_loading_what_commands_need() -> None:
+def test_the_version_is_reported_without_loading_what_commands_need() -> None:
     code = (
         "import sys\nfrom baton.cli import main\nassert main(['--version']) == 0\n"
         "print(sorted({n.partition('.')[0] for n in sys.modules} & {'cyclopts', 'rich', 'msgspec'}))"

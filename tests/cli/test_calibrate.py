@@ -36,7 +36,7 @@ def report_of(outcome: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_judge_is_asked_about_what_has_a_label_and_held_against_it(
+def test_a_judge_is_asked_about_what_has_a_label_and_compared_with_it(
     baton: Run, tmp_path: Path, server: LlmServer
 ) -> None:
     traces = write_traces(tmp_path, [*JUDGE, "correct", "wrong"])
@@ -210,7 +210,7 @@ def test_wrong_labels_are_named_with_file_and_line(
     assert "label" in outcome.err
 
 
-def test_a_label_of_what_is_not_there_stops_the_run_with_the_nearest_id(
+def test_a_label_of_what_is_missing_stops_the_run_with_the_nearest_id(
     baton: Run, tmp_path: Path, server: LlmServer
 ) -> None:
     traces, config = write_traces(tmp_path, JUDGE), write_config(tmp_path, server.judge())

@@ -44,7 +44,7 @@ def test_warnings_fail_a_strict_check_and_may_be_ignored(baton: Baton) -> None:
 
 
 @pytest.mark.usefixtures("cases")
-def test_a_fault_outranks_warnings_and_both_are_said(baton: Baton, tmp_path: Path) -> None:
+def test_a_fault_outranks_warnings_and_both_are_reported(baton: Baton, tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("evaluators: [agent_chian]\n")
     outcome = baton("check", "b.yaml", "cases.yaml", "--strict")
     assert outcome.code == 2

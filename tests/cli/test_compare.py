@@ -128,7 +128,9 @@ def test_a_baseline_that_is_damaged_is_no_first_use(baton: Run, tmp_path: Path) 
     assert "no baseline: " in outcome.err
 
 
-def test_what_failed_becomes_a_baseline_only_when_that_is_said(baton: Run, tmp_path: Path) -> None:
+def test_what_failed_becomes_a_baseline_only_when_that_is_reported(
+    baton: Run, tmp_path: Path
+) -> None:
     folder = evaluate(baton, tmp_path, "one", wrong=[1, 2], count=7)
     refused = baton("baseline", "set", folder)
     assert refused.code == 2
@@ -181,7 +183,7 @@ def test_a_case_that_is_missing_now_is_no_pass(baton: Run, tmp_path: Path) -> No
     assert baton("compare", one, two, "--fail-on-regression").code == 0
 
 
-def test_what_changed_is_told_prompt_by_prompt(baton: Run, tmp_path: Path) -> None:
+def test_what_changed_is_reported_prompt_by_prompt(baton: Run, tmp_path: Path) -> None:
     one = evaluate(baton, tmp_path, "one", wrong=[], count=4)
     two = evaluate(baton, tmp_path, "two", wrong=[], count=4, prompt="Be brief.", model="m-2")
     told = json.loads(baton("compare", one, two, "--json").out)
@@ -206,7 +208,7 @@ def test_a_baseline_is_small_has_no_texts_and_reads_as_the_evaluation(
     assert "models      m-1" in shown
 
 
-def test_a_baseline_that_is_not_there_names_the_nearest(baton: Run, tmp_path: Path) -> None:
+def test_a_baseline_that_is_missing_names_the_nearest(baton: Run, tmp_path: Path) -> None:
     folder = evaluate(baton, tmp_path, "one", wrong=[], count=3)
     baton("baseline", "set", folder, "--name", "main")
     outcome = baton("compare", "mian", folder)

@@ -239,11 +239,11 @@ def test_json_is_all_there_is_on_standard_output(baton: Run, folder: Path) -> No
     assert "loading the agent" in outcome.err
 
 
-def test_what_agents_print_is_no_part_of_the_terminal_report(baton: Run, folder: Path) -> None:
+def test_what_agents_print_is_not_part_of_the_terminal_report(baton: Run, folder: Path) -> None:
     assert "asked:" not in baton("eval").out
 
 
-def test_plain_lines_tell_of_progress_where_there_is_no_terminal(baton: Run, folder: Path) -> None:
+def test_plain_lines_tell_of_progress_if_there_is_no_terminal(baton: Run, folder: Path) -> None:
     (folder / "more.jsonl").write_text(
         "".join(f'{{"id": "c{n}", "input": "hi", "agents": ["desk"]}}\n' for n in range(95))
     )

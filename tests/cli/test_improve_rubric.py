@@ -15,7 +15,7 @@ from baton.testing import llm_server
 Run = Callable[..., Any]
 
 
-def test_a_gain_is_told_with_calibration_before_and_after(
+def test_a_gain_is_reported_with_calibration_before_and_after(
     baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_options_that_do_not_go_together_are_refused(
 @pytest.mark.parametrize(
     "words", [("distill",), ("improve", "--labels", "l.jsonl", "t", "--rubric")], ids="di"
 )
-def test_a_misspelt_rubric_is_refused_with_the_nearest_name(
+def test_a_misspelt_rubric_is_refused_with_a_similar_name(
     baton: Run, words: tuple[str, ...]
 ) -> None:
     outcome = baton(*words, "groundednes")

@@ -37,7 +37,7 @@ def finished(
     return str(folder)
 
 
-def test_proven_texts_are_written_and_it_is_said_where_the_old_ones_are(
+def test_proven_texts_are_written_and_it_is_reported_where_the_old_ones_are(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = finished()
@@ -57,7 +57,7 @@ def test_proven_texts_are_written_and_it_is_said_where_the_old_ones_are(
     assert (project / "app.py").read_text() == NEW
 
 
-def test_texts_of_an_improvement_that_was_killed_are_written_and_it_is_said(
+def test_texts_of_an_improvement_that_was_killed_are_written_and_it_is_reported(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = finished(status="running")

@@ -118,7 +118,7 @@ def test_bad_answers_are_one_message_and_write_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_agents_that_fail_when_asked_are_told_with_their_error(
+def test_agents_that_fail_when_asked_are_reported_with_their_error(
     baton: Baton, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text("def reply(message):\n    raise ValueError('no key')\n")
@@ -234,7 +234,7 @@ def test_what_records_a_framework_is_named_where_it_is_not_installed(
 @pytest.mark.parametrize(
     ("said", "is_told"), [("R-7781 is paid.", False), ("All is well.", True)], ids=["facts", "none"]
 )
-def test_a_case_that_expects_nothing_of_the_answer_is_told(
+def test_a_case_that_expects_nothing_of_the_answer_is_reported(
     baton: Baton, tmp_path: Path, said: str, is_told: bool
 ) -> None:
     (tmp_path / "app.py").write_text(

@@ -131,7 +131,7 @@ def test_the_verdict_of_the_judge_is_not_shown(evaluation: Path, tmp_path: Path)
         assert "it says so" not in shown.until(ASKED)
 
 
-def test_it_goes_on_where_one_left_off_and_takes_labels_back(
+def test_it_continues_where_one_left_off_and_takes_labels_back(
     evaluation: Path, tmp_path: Path
 ) -> None:
     with terminal(tmp_path, evaluation) as shown:

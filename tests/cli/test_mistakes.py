@@ -80,7 +80,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_in_one_line_and_nothing_is_run(
+def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     baton: Run, tmp_path: Path, mistake: str
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -128,7 +128,7 @@ def test_what_is_added_by_name_may_not_go_unscored(baton: Run, folder: Path) -> 
     assert "`result_used` scored nothing" in outcome.out
 
 
-def test_a_rule_that_names_a_type_stands_below_the_alias_that_was_asked_for(
+def test_a_rule_that_names_a_type_is_below_the_alias_that_was_asked_for(
     baton: Run, folder: Path
 ) -> None:
     (folder / "baton.yaml").write_text(

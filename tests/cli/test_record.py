@@ -153,7 +153,7 @@ def test_it_says_what_was_not_recorded_and_why(tmp_path: Path, program: str, say
     assert says in done.stderr
 
 
-def test_a_python_without_baton_is_said(tmp_path: Path) -> None:
+def test_a_python_without_baton_is_reported(tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-S", "-c", "print('ran')")
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "no Python was started that has Baton" in done.stderr

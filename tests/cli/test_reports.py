@@ -32,7 +32,7 @@ def test_report_prints_any_format(baton: Baton, tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("verb", ["score", "eval", "report"])
-def test_a_misspelt_report_stops_with_the_nearest_name(baton: Baton, verb: str) -> None:
+def test_a_misspelt_report_stops_with_a_similar_name(baton: Baton, verb: str) -> None:
     outcome = baton(verb, "x", "--markdwon", "a.md")
     assert outcome.code == 2
     assert "did you mean `--markdown`?" in outcome.err

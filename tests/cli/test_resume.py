@@ -273,7 +273,7 @@ def test_costs_that_nobody_tells_are_said_not_to_count(baton: Run, folder: Path)
     assert "lacks costs of 4 cases: no source or price" in str(json.loads(outcome.out)["notices"])
 
 
-def test_a_misspelt_option_of_running_is_told_with_the_nearest_name(
+def test_a_misspelt_option_of_running_is_reported_with_a_similar_name(
     baton: Run, folder: Path
 ) -> None:
     outcome = baton("eval", "--resum", "x")

@@ -204,7 +204,9 @@ def test_hostile_text_does_not_reach_the_terminal(baton: Run, tmp_path: Path) ->
         assert "[bold]" in outcome.out
 
 
-def test_files_the_wrong_way_round_are_told(baton: Run, tmp_path: Path, recordings: Path) -> None:
+def test_files_the_wrong_way_round_are_reported(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
     cases = own(tmp_path, refund="billing_agent")
     recording = recordings / "support_desk" / "refund.sse"
     for wrong in ([cases], [cases, "-d", recording], [recording, "-d", recording]):
@@ -222,7 +224,7 @@ def test_what_is_neither_a_recording_nor_a_dataset_is_not_taken_for_one(
     assert "holds no trace" in baton("score", "x.json").err
 
 
-def test_what_a_case_states_and_nobody_checks_is_said(
+def test_what_a_case_states_and_nobody_checks_is_reported(
     baton: Run, tmp_path: Path, recordings: Path
 ) -> None:
     run = recordings / "support_desk" / "refund.sse"

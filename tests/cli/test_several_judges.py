@@ -59,7 +59,7 @@ def test_the_same_model_twice_is_refused(baton: Run, tmp_path: Path, server: Llm
     assert (outcome.code, "strict judged `d1` of trace `trace0` twice" in outcome.err) == (2, True)
 
 
-def test_three_models_have_a_majority_that_is_held_against_people(
+def test_three_models_have_a_majority_that_is_compared_with_people(
     baton: Run, tmp_path: Path, server: LlmServer
 ) -> None:
     labels, traces = write_labels(tmp_path, JUDGE), write_traces(tmp_path, JUDGE)

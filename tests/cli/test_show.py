@@ -200,7 +200,7 @@ def test_recordings_of_an_evaluation_from_elsewhere_have_to_be_named(
     assert "name these recordings in place of the folder" in outcome.err
 
 
-def test_a_dispatch_is_drafted_into_a_file_of_its_own_and_scored_as_recorded(
+def test_a_dispatch_is_drafted_into_its_own_file_and_scored_as_recorded(
     baton: Run, recordings: Path
 ) -> None:
     run = recordings / "support_desk" / "wrong_specialist.session.json"

@@ -36,7 +36,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["rubrics", "request"], "no command `request`; known: examples, list, show, test"),
     ],
 )
-def test_what_is_missing_or_too_much_is_said_in_words(
+def test_what_is_missing_or_too_much_is_reported_in_words(
     baton: Run, line: list[str], says: str
 ) -> None:
     outcome = baton(*line)
@@ -62,7 +62,7 @@ def test_what_is_missing_or_too_much_is_said_in_words(
         (["eval", "shop:fine", "words.yaml"], "unknown key; did you mean `input`?"),
     ],
 )
-def test_what_other_tools_call_otherwise_is_said_in_words(
+def test_what_other_tools_call_otherwise_is_reported_in_words(
     baton: Run, tmp_path: Path, line: list[str], says: str
 ) -> None:
     (tmp_path / "shop.py").write_text("def fine(message):\n    return 'hello'\n")
@@ -121,7 +121,7 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
         (["check", "file.yaml"], "gone.py: no such file"),
     ],
 )
-def test_what_is_no_recording_or_not_there_is_said_with_what_to_do(
+def test_what_is_no_recording_or_not_there_is_reported_with_what_to_do(
     baton: Run, tmp_path: Path, line: list[str], says: str
 ) -> None:
     (tmp_path / "app.py").write_text("print('hi')\n")
@@ -142,7 +142,7 @@ def test_a_module_that_is_there_is_not_imported_to_check_a_config(
     assert baton("check", "here.yaml").code == 0
 
 
-def test_where_interrupts_are_ignored_another_way_to_end_it_is_said(
+def test_where_interrupts_are_ignored_another_way_to_end_it_is_reported(
     baton: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text("def answer(message): return 'hello'\n")

@@ -219,7 +219,7 @@ def test_the_whole_config_of_the_accelerator_may_stand_beside_providers(
     assert (outcome.code, "did you mean `providers`" in outcome.err) == (2, True)
 
 
-def test_the_printed_config_is_checked_and_what_is_not_used_is_said(
+def test_the_printed_config_is_checked_and_what_is_not_used_is_reported(
     baton: Run, folder: Path
 ) -> None:
     assert baton("check", CONFIG).code == 0
@@ -270,7 +270,7 @@ def test_other_sections_of_the_accelerators_own_config_are_named_and_left(tmp_pa
         ("evaluatorConfig: {}\ntimeout: 5\nfailFsat: true", "did you mean `fail_fast`"),
     ],
 )
-def test_what_is_wrong_with_the_section_is_said_with_its_line(
+def test_what_is_wrong_with_the_section_is_reported_with_its_line(
     tmp_path: Path, text: str, said: str
 ) -> None:
     with pytest.raises(InputError, match=r"config\.yaml:\d") as raised:

@@ -38,7 +38,7 @@ def test_google_adk_is_adk_local(tmp_path: Path, text: str, path: str) -> None:
     assert (found.type, found.path) == ("adk_local", path)
 
 
-def test_what_google_adk_lacks_is_said(tmp_path: Path) -> None:
+def test_what_google_adk_lacks_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="`path` is missing"):
         options(tmp_path, "{type: google_adk}")
     metadata = "{module_path: desk.agent, agent_name: helper}"

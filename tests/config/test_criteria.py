@@ -139,7 +139,7 @@ def test_each_file_is_scored_by_what_its_own_cases_state(baton: Run, folder: Pat
     }
 
 
-def test_what_is_stated_and_not_scored_is_said(baton: Run, folder: Path) -> None:
+def test_what_is_stated_and_not_scored_is_reported(baton: Run, folder: Path) -> None:
     (folder / "c.yaml").write_text("cases: [{id: a, input: hi, agents: [desk], rubrics: [polite]}]")
     outcome = evaluate(baton, "c.yaml")
     assert outcome.code == 0

@@ -140,7 +140,7 @@ def test_interactions_are_judged_by_their_rubric_and_count_once(baton: Run, tmp_
         ("Equals", "an evaluator is an object with `evaluator_type`"),
     ],
 )
-def test_what_is_wrong_with_an_evaluator_is_said_with_its_line(
+def test_what_is_wrong_with_an_evaluator_is_reported_with_its_line(
     tmp_path: Path, evaluator: Any, said: str
 ) -> None:
     with pytest.raises(InputError, match=r"experiment\.json:\d+: ") as raised:

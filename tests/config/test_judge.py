@@ -75,7 +75,7 @@ def test_the_cache_lies_where_the_config_says(tmp_path: Path, said: str, cache: 
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InputError, match=f"baton.yaml:{problem}"):
         config(tmp_path, text)
 

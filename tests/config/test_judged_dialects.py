@@ -250,7 +250,7 @@ def test_the_judge_of_judge_llm_rates_from_1_to_5_and_passes_by_the_mean_of_turn
     assert judge_llm(evaluation_type="comprehensive").rubric.prompt == judge_llm().rubric.prompt
 
 
-def test_each_kind_of_evaluation_of_judge_llm_is_a_question_of_its_own() -> None:
+def test_each_kind_of_evaluation_of_judge_llm_is_its_own_question() -> None:
     kinds = ("comprehensive", "relevance", "hallucination", "quality", "factuality")
     prompts = {judge_llm(evaluation_type=kind).rubric.prompt for kind in kinds}
     assert len(prompts) == len(kinds)
@@ -358,7 +358,7 @@ def test_an_input_mapping_takes_names_of_baton_and_inputs_that_may_be_missing() 
         ),
     ],
 )
-def test_a_mapping_that_names_no_input_is_an_error_with_the_nearest_names(
+def test_a_mapping_that_names_no_input_is_an_error_with_a_similar_names(
     options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(InputError) as raised:

@@ -301,7 +301,7 @@ def test_however_a_file_is_written_its_cases_come_along(
 
 
 @pytest.mark.parametrize("mark", ["#", "//"])
-def test_what_stands_beside_cases_is_seen_through_comments(tmp_path: Path, mark: str) -> None:
+def test_what_is_beside_cases_is_seen_through_comments(tmp_path: Path, mark: str) -> None:
     text = f'{{"description": "d", {mark} mine\n"cases": [{{"id": "a", "input": "Hi"}}]}}'
     _, _, losses = turned(written(tmp_path, text), "strands")
     assert fields(losses) == ["description"]
@@ -312,7 +312,7 @@ START = {"appName": "home", "userId": "u1", "state": {"room": "hall"}, "id": "s9
 
 
 @pytest.mark.parametrize("start", [START, {"session": START}])
-def test_cases_without_a_session_begin_with_the_one_that_is_given(
+def test_cases_without_a_session_start_with_the_one_that_is_given(
     tmp_path: Path, start: dict[str, Any]
 ) -> None:
     old = written(tmp_path, OLD, "lights.test.json")

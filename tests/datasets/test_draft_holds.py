@@ -97,7 +97,7 @@ def test_a_draft_keeps_the_session_and_the_facts_that_are_literal_and_stable() -
     assert drafted["response_contains"] == ["R-1001", "19.99"]
 
 
-def test_a_session_of_adk_tells_what_it_began_with(tmp_path: Path) -> None:
+def test_a_session_of_adk_tells_what_it_started_with(tmp_path: Path) -> None:
     said = {"author": "user", "invocationId": "i", "content": {"parts": [{"text": "hi"}]}}
     answer = {"parts": [{"text": "hello"}]}
     delta = {"author": "desk", "invocationId": "i", "actions": {"stateDelta": {"seen": 1}}}

@@ -292,6 +292,6 @@ def test_comments_may_stand_before_the_first_bracket(
 
 
 @pytest.mark.parametrize("text", ['{"eval_cases": [', '{"eval_cases": [NaN]}', '{"a" 1}'])
-def test_json_that_is_broken_is_told_as_json(tmp_path: Path, text: str) -> None:
+def test_json_that_is_broken_is_reported_as_json(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"JSON|has to be|expected"):
         load(tmp_path, text)

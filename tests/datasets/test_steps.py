@@ -157,7 +157,7 @@ def test_other_keys_are_named_in_a_note(tmp_path: Path) -> None:
         (case({"input": "Hi", "restart": "yes"}), "1: steps[0].restart: "),
     ],
 )
-def test_a_fault_is_told_with_its_place(tmp_path: Path, content: Any, problem: str) -> None:
+def test_a_fault_is_reported_with_its_place(tmp_path: Path, content: Any, problem: str) -> None:
     (found,) = problems(tmp_path, content)
     assert found.startswith(problem)
 

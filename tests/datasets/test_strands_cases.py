@@ -167,7 +167,7 @@ def test_messages_may_be_a_text_a_list_or_messages_with_blocks(tmp_path: Path) -
         ({"metadata": 1}, "expected a mapping or null, got 1"),
     ],
 )
-def test_what_is_wrong_with_a_case_is_said_with_its_line(
+def test_what_is_wrong_with_a_case_is_reported_with_its_line(
     tmp_path: Path, fields: dict[str, Any], said: str
 ) -> None:
     content = json.dumps(case(**fields), indent=1)

@@ -26,7 +26,7 @@ def rows() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("type_", [Settings, LimitSettings])
-def test_every_setting_is_told_with_its_default(type_: type[msgspec.Struct]) -> None:
+def test_every_setting_is_reported_with_its_default(type_: type[msgspec.Struct]) -> None:
     told = dict(rows())
     for name in type_.__struct_fields__:
         if name == "file":  # which the command line names

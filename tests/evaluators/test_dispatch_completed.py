@@ -80,7 +80,7 @@ def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
         ({"kind": "transfer", "status": "unanswered", "ran": {}}, "unanswered"),
     ],
 )
-def test_faults_are_told_apart(fields: dict[str, Any], expected: str) -> None:
+def test_faults_are_distinguished(fields: dict[str, Any], expected: str) -> None:
     assert kind(score(trace(**fields))) == expected
 
 

@@ -147,7 +147,7 @@ def test_a_run_of_an_unknown_agent_may_be_one_visit_more_and_one_agent_more() ->
     assert score(actual, max_visits=1).status == "failed"
 
 
-def test_an_agent_that_was_not_seen_inside_is_told_with_a_pass() -> None:
+def test_an_agent_that_was_not_seen_inside_is_reported_with_a_pass() -> None:
     found = score(record("adk_agent_tool_opaque"), max_dispatches=2)
     assert found.status == "passed"
     assert found.reason.endswith("what 1 run did inside is not recorded")

@@ -99,7 +99,7 @@ def test_where_no_hand_off_is_expected_none_may_be_made() -> None:
     )  # fmt: skip
 
 
-def test_two_to_one_agent_are_told_apart_by_what_is_said_in_them() -> None:
+def test_two_to_one_agent_are_distinguished_by_what_is_said_in_them() -> None:
     turn = turn_of(
         made(1, "a", prompt=Content(text="count the apples")),
         made(2, "a", prompt=Content(text="count the pears")),

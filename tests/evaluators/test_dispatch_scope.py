@@ -58,7 +58,7 @@ def test_a_tool_outside_the_scope_that_ran_scores_the_share_of_calls_inside() ->
     assert found.evidence[0].ids == ["r2", "c3"]
 
 
-def test_what_was_tried_and_what_ran_are_told_apart() -> None:
+def test_what_was_tried_and_what_ran_are_distinguished() -> None:
     tried = call("Edit", 1, status="refused", refused_by="runtime")
     found = score(trace(["Read"], tried, call("Write", 2)))
     assert kinds(found) == ["tool_executed", "tool_attempted"]
@@ -66,7 +66,7 @@ def test_what_was_tried_and_what_ran_are_told_apart() -> None:
     assert kinds(score(trace(["Read"], not_there))) == ["tool_attempted"]
 
 
-def test_attempts_may_be_allowed_and_are_told_all_the_same() -> None:
+def test_attempts_may_be_allowed_and_are_reported_all_the_same() -> None:
     found = score(trace(["Read"], call("Edit", status="unanswered")), allow_attempts=True)
     assert found.status == "passed"
     assert kinds(found) == ["tool_attempted"]

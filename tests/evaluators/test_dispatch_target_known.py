@@ -57,7 +57,7 @@ def test_a_target_that_the_system_does_not_find_is_unknown() -> None:
     assert found.evidence[0].quote == "Agent 'shipping' not found in swarm"
 
 
-def test_a_misspelt_target_is_told_with_the_name_that_was_meant() -> None:
+def test_a_misspelt_target_is_reported_with_the_name_that_was_meant() -> None:
     error = "Agent type 'reasearch-agent' not found. Available agents: writer, research-agent"
     found = score(trace("reasearch-agent", error=error))
     assert found.reason == "there is no agent `reasearch-agent`; the nearest is `research-agent`"
@@ -101,7 +101,7 @@ def test_an_agent_that_got_to_work_is_known_whatever_the_definitions_say() -> No
     assert score(actual).status == "passed"
 
 
-def test_a_hand_off_that_a_policy_refused_is_told_as_such() -> None:
+def test_a_hand_off_that_a_policy_refused_is_reported_as_such() -> None:
     actual = trace(
         "writer", agents=DEFINED, error="denied by a rule",
         called={"status": "refused", "refused_by": "policy"},

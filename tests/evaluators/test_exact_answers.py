@@ -75,12 +75,12 @@ def test_json_is_equal_as_a_whole(expected: Any, actual: Any, same: bool) -> Non
     assert equal(expected, actual) == float(same)
 
 
-def test_where_json_differs_is_said() -> None:
+def test_where_json_differs_is_reported() -> None:
     found = score(Equals, trace({"city": "Rome"}), case({"city": "Paris", "ok": True}))
     assert found.reason == 'turn 1: `city` is "Rome", not "Paris"; `ok` is missing'
 
 
-def test_a_value_of_its_own_is_for_the_last_answer_whatever_the_case_states() -> None:
+def test_its_own_value_is_for_the_last_answer_whatever_the_case_states() -> None:
     actual = trace("one", "two")
     assert score(Equals, actual, case("one", "?"), value="two").value == 1
     assert score(Equals, actual, case("one", "?")).value == 0.5

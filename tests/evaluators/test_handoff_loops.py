@@ -106,7 +106,7 @@ def test_the_same_request_with_the_same_answer_is_a_loop() -> None:
     assert score(asked(talk, talk)).status == "passed"
 
 
-def test_the_same_request_that_brings_something_new_is_none() -> None:
+def test_the_same_request_that_brings_something_new_is_not_one() -> None:
     page = "Next page, please"
     talks = [(page, "Storms at sea"), (page, "A lamp is lit"), (page, "Bread in the morning")]
     assert score(asked(*talks)).status == "passed"
@@ -140,7 +140,7 @@ def test_calls_that_differ_or_learn_something_are_none() -> None:
     assert score(called(("x", "-"), ("y", "-"), ("x", "-"), ("x", "-"))).status == "passed"
 
 
-def test_asking_until_the_answer_changes_is_none() -> None:
+def test_asking_until_the_answer_changes_is_not_one() -> None:
     polled = called(*([("job 7", "red")] * 5), ("job 7", "green"))
     assert score(polled).status == "passed"
     moved_on = called(*([("job 7", "red")] * 5), ("job 8", "green"))

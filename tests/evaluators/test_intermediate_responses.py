@@ -49,7 +49,7 @@ def value(spoken: list[Spoken], *visits: ExpectedVisit, **options: Any) -> float
     return score(trace(spoken), case(list(visits)), **options).value
 
 
-def test_an_agent_has_to_have_said_every_text_somewhere_in_a_run_of_its_own() -> None:
+def test_an_agent_has_to_have_said_every_text_somewhere_in_its_own_run() -> None:
     spoken = [("router", ["One moment."]), ("flights", ["Found 3 flights.", "The best is BA 7."])]
     assert value(spoken, visit("flights", "3 flights", "ba 7")) == 1
     assert value(spoken, visit("flights", "3 flights", "LH 4")) == 0

@@ -119,7 +119,7 @@ def test_a_class_is_made_from_its_options(recordings: Path) -> None:
         ("checks.py:Half", {}, "is not an evaluator: it needs `name`"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_runs(
+def test_what_is_wrong_is_reported_before_anything_runs(
     type_: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as caught:

@@ -60,7 +60,7 @@ def test_accents_are_the_same_however_they_are_encoded() -> None:
     assert value("cafe\u0301", says("café"), case_sensitive=True) == 1
 
 
-def test_every_text_that_has_to_be_in_the_answer_is_looked_for() -> None:
+def test_every_text_that_has_to_be_in_the_answer_is_searched_for() -> None:
     turn = says(response_contains=["refund", "5 days"])
     assert value("The Refund takes 5 days.", turn) == 1
     found = score(trace("The refund takes a week."), case(turn))
@@ -75,7 +75,7 @@ def test_no_text_that_is_not_to_be_in_the_answer_is_there() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", None])
-def test_an_answer_that_is_not_there_does_not_prove_that_a_text_is_not(answer: str | None) -> None:
+def test_an_answer_that_is_missing_does_not_prove_that_a_text_is_not(answer: str | None) -> None:
     silent = trace(answer or "")
     if answer is None:
         silent.turns[0].output = None
@@ -158,7 +158,7 @@ def test_rules_hold_for_the_last_answer_only_and_add_to_what_is_stated() -> None
     assert found.reason == "turn 3: the answer lacks 'b'; 1 of 3 turns fall short"
 
 
-def test_what_a_schema_objects_to_is_said_with_its_place() -> None:
+def test_what_a_schema_objects_to_is_reported_with_its_place() -> None:
     found = score(trace('{"city": 7}'), json_schema=CITY)
     assert found.reason == "turn 1: `city`: 7 is not of type 'string'"
     assert "json_schema" not in found.details

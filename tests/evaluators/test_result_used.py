@@ -32,7 +32,7 @@ def test_a_result_that_a_caller_acts_on_passes() -> None:
     assert "MAX_ATTEMPTS" in found.details["found"]
 
 
-def test_the_same_result_fails_when_the_caller_goes_on_without_it() -> None:
+def test_the_same_result_fails_when_the_caller_continues_without_it() -> None:
     trace = load("otel/pydantic-ai/delegation_nested.json")
     (turn,) = trace.turns
     words = Content(

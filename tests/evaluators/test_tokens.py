@@ -157,7 +157,7 @@ USAGES = st.builds(
 
 
 @given(usages=st.lists(USAGES, max_size=3), limit=st.integers(0, 200))
-def test_it_passes_only_what_is_told_in_full_and_fails_only_what_is_proven(
+def test_it_passes_only_what_is_reported_in_full_and_fails_only_what_is_proven(
     usages: list[Usage], limit: int
 ) -> None:
     told = [

@@ -143,7 +143,7 @@ def test_of_several_calls_the_nearest_one_explains_what_is_missing() -> None:
     assert "`f(y)`: expected 2, got 9" in found.reason
 
 
-def test_missing_and_extra_calls_and_a_wrong_order_are_told_apart() -> None:
+def test_missing_and_extra_calls_and_a_wrong_order_are_distinguished() -> None:
     wanted = case(["login", "search", "pay"])
     assert "missing `search`" in score(trace(["login", "pay"]), wanted).reason
     assert "`login` was called out of order" in (
@@ -207,7 +207,7 @@ def delegated() -> Trace:
         ({"agents": "nobody"}, []),
     ],
 )
-def test_which_calls_are_looked_at(options: dict[str, str], calls: list[Spec]) -> None:
+def test_which_calls_are_examined(options: dict[str, str], calls: list[Spec]) -> None:
     actual = delegated()
     actual.agents = {"clerk": AgentCard(aliases=["the_clerk"])}
     names = {"the_clerk": "bookkeeper"}
@@ -247,7 +247,7 @@ def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
     assert score(actual, case(["search"])).status == "failed"
 
 
-def test_a_call_of_another_agent_than_the_one_that_is_looked_at_is_named() -> None:
+def test_a_call_of_another_agent_than_the_one_that_is_examined_is_named() -> None:
     found = score(delegated(), case(["note"]), agents="clerk")
     assert found.details["fix"] == (
         "`helper`, whose calls are not looked at, called `note`: set `agents: all`"

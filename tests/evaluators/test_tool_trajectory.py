@@ -111,7 +111,7 @@ def test_a_turn_that_states_no_calls_expects_none_and_the_mean_counts() -> None:
     assert "turn 2: called `b`; not expected `b`" in found.reason
 
 
-def test_the_share_of_steps_stands_beside_the_score() -> None:
+def test_the_share_of_steps_is_beside_the_score() -> None:
     found = score(trace(bare("ac"), bare("z")), case(bare("abcd"), bare("z")))
     assert found.value == 0.5
     assert found.details["step_average"] == 0.75

@@ -88,7 +88,7 @@ def test_an_endpoint_that_stays_busy_ends_with_3_after_some_attempts(
     assert len(collector.sent) == 2
 
 
-def test_an_endpoint_that_is_not_there_ends_with_3(baton: Baton) -> None:
+def test_an_endpoint_that_is_missing_ends_with_3(baton: Baton) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

@@ -62,7 +62,7 @@ def test_what_was_not_delivered_is_no_success(
         ("endpoints: 'http://127.0.0.1:1'", "endpoint"),
     ],
 )
-def test_what_is_wrong_with_it_is_said_before_anything_runs(
+def test_what_is_wrong_with_it_is_reported_before_anything_runs(
     baton: Baton, tmp_path: Path, reporter: str, said: str
 ) -> None:
     outcome = baton("score", REFUND, "--config", config(tmp_path, reporter))

@@ -63,7 +63,7 @@ def test_a_server_that_is_down_does_not_end_the_program(tmp_path: Path) -> None:
     assert "nothing was sent to http://127.0.0.1:9" in done.stderr
 
 
-def test_what_a_server_refuses_is_told_with_its_reason(
+def test_what_a_server_refuses_is_reported_with_its_reason(
     collector: Collector, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(SPANS)
@@ -74,7 +74,7 @@ def test_what_a_server_refuses_is_told_with_its_reason(
     assert "note: sent to" not in done.stderr
 
 
-def test_a_refusal_in_the_form_of_otlp_is_told_with_its_reason(
+def test_a_refusal_in_the_form_of_otlp_is_reported_with_its_reason(
     collector: Collector, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(SPANS)

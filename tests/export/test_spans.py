@@ -146,7 +146,7 @@ def test_input_tokens_of_spans_have_the_cached_ones_in_them() -> None:
     assert span.attributes["gen_ai.usage.input_tokens"] == (usage.input_tokens or 0) + cached
 
 
-def test_a_tool_of_an_mcp_server_is_told_from_others() -> None:
+def test_a_tool_of_an_mcp_server_is_distinguished_from_others() -> None:
     trace = record("claude_two_dispatches")
     steps = [step for run in trace.turns[0].runs for step in run.steps]
     call = next(step for step in steps if isinstance(step, ToolCall))

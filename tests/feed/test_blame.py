@@ -123,7 +123,7 @@ def test_what_an_agent_claims_at_the_end_is_later_than_the_child_that_died() -> 
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["side by side", "nested"])
-def test_a_run_with_20_000_faulty_dispatches_is_looked_at_in_seconds(nested: bool) -> None:
+def test_a_run_with_20_000_faulty_dispatches_is_examined_in_seconds(nested: bool) -> None:
     count = 20_000
     made = [
         delegate(f"a{n + 1 if nested else 1}", "Go on.", id=f"d{n}", runs=[f"r{n + 1}"])
@@ -169,7 +169,7 @@ def test_answers_of_a_judge_are_merged_by_rank_and_named_by_the_record() -> None
     assert (answer.blame.how, answer.blame.asked) == ("judged", 3)
 
 
-def test_a_judge_that_names_a_step_that_is_not_there_names_nothing() -> None:
+def test_a_judge_that_names_a_step_that_is_missing_names_nothing() -> None:
     (answer,) = blame_traces(_chat(), judge=Scripted([_suspect(99)]))
     assert (answer.blame.how, answer.blame.suspects) == ("can't tell", [])
 

@@ -269,7 +269,7 @@ def _handed_on(agent: str, number: int, fault: str | None) -> tuple[Trace, list[
 @pytest.mark.parametrize(
     ("fault", "beside"), [("dropped_constraint", {"billing", "shipping"}), ("failed", {"billing"})]
 )
-def test_where_the_sender_is_at_fault_all_that_it_hands_on_is_beside_an_issue(
+def test_where_the_sender_is_at_fault_all_that_it_passes_on_is_beside_an_issue(
     fault: str, beside: set[str]
 ) -> None:
     made = [_handed_on("billing", n, fault) for n in range(30)]

@@ -144,7 +144,7 @@ def test_a_budget_is_kept_and_an_api_that_fails_says_why(api: tuple[str, type[Ap
         Embeddings(read_settings({"model": "anthropic:x", "api_key": "k"}))
 
 
-def test_issues_are_grouped_by_words_where_there_are_no_vectors(
+def test_issues_are_grouped_by_words_if_there_are_no_vectors(
     api: tuple[str, type[Api]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -179,7 +179,7 @@ def test_a_server_groups_by_vectors_within_its_budget(
         load_settings(None, {"embeddings": "opnai:small"})
 
 
-def test_groups_of_vectors_stay_where_there_are_only_words(
+def test_groups_of_vectors_stay_if_there_are_only_words(
     api: tuple[str, type[Api]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

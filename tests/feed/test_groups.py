@@ -120,7 +120,7 @@ def test_groups_keep_the_name_of_what_they_share_most_members_with() -> None:
     assert (kept.names, kept.events) == (["a", "b"], [])
 
 
-def test_groups_that_merge_split_come_and_go_are_told() -> None:
+def test_groups_that_merge_split_come_and_go_are_reported() -> None:
     merged = keep_names({"a": "123", "b": "45"}, ["12345"])
     assert (merged.names, merged.events) == (["a"], [Event("merged", ("a", "b"), "a")])
     split = keep_names({"a": "12345"}, ["123", "45"])
@@ -160,7 +160,7 @@ def test_a_group_that_says_two_things_comes_apart() -> None:
     assert sorted(set(labels) - {-1}) == [0, 1]
 
 
-def test_groups_that_say_the_same_are_put_together() -> None:
+def test_groups_that_say_the_same_are_combined() -> None:
     said = ["The tone of the reply is rude and dismissive"] * 3
     texts = [f"{text} to customer {letter}" for text in said for letter in "abcdef"]
     names = ["one" if place % 2 else "two" for place in range(len(texts))]

@@ -128,7 +128,7 @@ def investigated(judge: Scripted, on: Shelf | None = None, **options: Any) -> An
     return asyncio.run(investigate(on or shelf(wrong(1), wrong(2)), judge, **options))
 
 
-def test_it_looks_concludes_and_every_statement_has_a_quote_that_stands_in_the_record() -> None:
+def test_it_looks_concludes_and_every_statement_has_a_quote_that_is_in_the_record() -> None:
     judge = Scripted(look("read_run", "m1"), look("diff", "m1"), conclude())
     found = investigated(judge, shelf(wrong(1), wrong(2), twins={0: right(1)}))
     assert (found.ending, found.removed) == ("concluded", 0)
@@ -283,7 +283,7 @@ def test_a_fix_that_does_not_fit_the_texts_is_left_out_with_the_reason(
     assert says in found.why
 
 
-def test_a_question_about_what_is_not_there_is_answered_and_costs_a_step() -> None:
+def test_a_question_about_what_is_missing_is_answered_and_costs_a_step() -> None:
     asked = [look("read_step", "m1.s99"), look("read_run", "x"), look("diff", "m1"), conclude()]
     judge = Scripted(*asked)
     found = investigated(judge)

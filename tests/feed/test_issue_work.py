@@ -102,7 +102,7 @@ def test_an_issue_is_investigated_its_fix_proven_and_its_cases_close_and_reopen_
     assert played("shop.py") == (1, "regressed")
 
 
-def test_what_cannot_be_done_is_said_with_what_to_do(baton: Baton, shop: str) -> None:
+def test_what_cannot_be_done_is_reported_with_what_to_do(baton: Baton, shop: str) -> None:
     def refused(*words: str) -> str:
         ended = baton("issues", *words)
         assert ended.code == 2, ended.out

@@ -197,7 +197,7 @@ def _made_up(number: int) -> Failure:
     )
 
 
-def test_issues_of_a_fault_are_put_together_when_there_are_too_many_in_any_order() -> None:
+def test_issues_of_a_fault_are_combined_when_there_are_too_many_in_any_order() -> None:
     failures = [_made_up(number) for number in range(SIGNATURES + 500)]
     failures += [_died(number, "agent 1", float(number)) for number in range(30)]
     found, said = [], []
@@ -234,7 +234,7 @@ def test_fewer_members_are_kept_of_each_issue_when_there_are_too_many_of_all() -
     ]
 
 
-def test_bursts_are_looked_for_in_the_newest_minutes_that_there_is_room_for() -> None:
+def test_bursts_are_searched_for_in_the_newest_minutes_that_there_is_room_for() -> None:
     collector = Collector()
     minutes = [*range(MINUTES - 3), 5]
     for number in minutes:
@@ -328,7 +328,7 @@ REASONS = {
 }  # fmt: skip
 
 
-def test_what_only_a_judge_says_is_told_apart_by_its_reasons_and_keeps_its_name() -> None:
+def test_what_only_a_judge_says_is_distinguished_by_its_reasons_and_keeps_its_name() -> None:
     collector = Collector()
     groups: Groups = {}
     for number in range(60):

@@ -80,7 +80,7 @@ def test_work_that_was_handed_over_passes_also_if_it_was_refused() -> None:
     assert verdict_on(refused).status == "passed"
 
 
-def test_what_was_handed_over_in_an_earlier_turn_is_told_truly() -> None:
+def test_what_was_handed_over_in_an_earlier_turn_is_reported_truly() -> None:
     made = known(
         trace(
             turn(run("desk", transfer("billing_agent")), run("billing_agent", output="Hi."), "Hi"),

@@ -235,7 +235,7 @@ def test_a_dead_child_that_is_told_to_have_succeeded_is_a_contradiction() -> Non
         ("41 passed in 3 s", "All 57 tests pass.", "failed"),
     ],
 )
-def test_tests_that_pass_are_held_against_the_last_run(
+def test_tests_that_pass_are_compared_with_the_last_run(
     result: str, answer: str, status: str
 ) -> None:
     ran = call("Bash", {"command": "pytest -q"}, result)

@@ -122,7 +122,7 @@ def test_what_the_prompt_says_has_to_arrive() -> None:
     assert (found.kind, found.details["dropped"]) == ("not_received", ["A-100"])
 
 
-def test_a_nested_dispatch_is_held_against_the_prompt_of_its_caller() -> None:
+def test_a_nested_dispatch_is_compared_with_the_prompt_of_its_caller() -> None:
     trace = asked("Please help with my flat", "What is owed for flat 4?")
     turn = trace.turns[0]
     turn.runs.append(AgentRun(id="r3", agent="meter", started_by=["d2"], unknown=["input"]))
@@ -214,7 +214,7 @@ def test_a_receiver_that_shares_the_messages_got_all_of_them() -> None:
     assert isinstance(judge(trace), Clear)
 
 
-def test_what_a_sequence_hands_on_shows_in_what_the_next_agent_says() -> None:
+def test_what_a_sequence_passes_on_shows_in_what_the_next_agent_says() -> None:
     trace = trip(None, user="Rate the lead", prompt=None, kind="sequence")
     trace.unknown = ["run.context"]
     qualifier, matcher = trace.turns[0].runs
@@ -290,7 +290,7 @@ def test_another_spelling_of_a_number_or_name_carries_it(user: str, prompt: str)
         ("Deliver 2 vases at 8:00.", "Deliver two vases at 09:30", "8:00"),
     ],
 )
-def test_a_number_that_is_another_or_is_not_there_was_dropped(
+def test_a_number_that_is_another_or_is_missing_was_dropped(
     user: str, prompt: str, dropped: str
 ) -> None:
     assert only(judge(asked(user, prompt))).details["dropped"] == [dropped]
@@ -491,7 +491,7 @@ def test_two_swapped_digits_are_found_in_requests_that_are_data() -> None:
         assert isinstance(judge(asked(user, good)), NotRecorded)
 
 
-def test_a_greeting_may_hold_what_is_handed_on_wrong() -> None:
+def test_a_greeting_may_hold_what_is_passed_on_wrong() -> None:
     user = "Hi, I'm calling on account 5502-81 again. Please order 15 frames for hive 6 on Monday."
     found = only(judge(asked(user, "Order 15 frames for hive 6 on Monday, account 5502-18.")))
     assert found.details["dropped"] == ["5502-81"]

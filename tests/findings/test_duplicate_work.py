@@ -56,7 +56,7 @@ def test_the_same_work_by_another_agent_is_found(
         ("Tell the customer: Speedline brings 5521 on 7 March.", "Speedline, 7 March.", ()),
     ],
 )
-def test_other_work_on_the_same_matter_is_none(
+def test_other_work_on_the_same_matter_is_not_one(
     prompt: str, answer: str, calls: tuple[str, ...]
 ) -> None:
     assert last(two_agents(prompt, answer, *calls)).status == "passed"
@@ -79,7 +79,7 @@ def test_other_work_on_the_same_matter_is_none(
         ),
     ],
 )
-def test_the_same_source_for_another_task_is_none(
+def test_the_same_source_for_another_task_is_not_one(
     first: tuple[str, str], then: tuple[str, str]
 ) -> None:
     search = call("web_search", {"q": "Adler"}, "a page")

@@ -40,7 +40,7 @@ def test_an_error_by_convention_is_one(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ANSWERS)
-def test_an_answer_that_speaks_of_errors_is_none(text: str) -> None:
+def test_an_answer_that_speaks_of_errors_is_not_one(text: str) -> None:
     assert error_in(Content(text=text)) is None
 
 

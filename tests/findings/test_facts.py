@@ -178,7 +178,7 @@ def test_hostile_text_is_read_in_time(piece: str) -> None:
     assert time.process_time() - started < 1.0
 
 
-def test_percentages_are_told_apart() -> None:
+def test_percentages_are_distinguished() -> None:
     assert not read("the rate is 2.3 %").holds(read("3.2 %").facts[0])
     assert not read("11 % (target 35 %)").holds(read("31 %").facts[0])
     assert read("0.31").holds(read("31 %").facts[0])
@@ -211,7 +211,7 @@ def test_letters_that_a_pattern_takes_for_others_break_nothing(
     read("".join(letters))
 
 
-def test_clauses_of_a_long_run_of_spaces_are_told_apart_in_time() -> None:
+def test_clauses_of_a_long_run_of_spaces_are_distinguished_in_time() -> None:
     started = time.process_time()
     long = " " * 100_000
     assert clauses(f"Book a room{long}and pay{long}but ask first") == (

@@ -114,11 +114,11 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("urea", "Il faut 5,9 t d'ammonitrate, donc dix sacs de 600 kg, pour 2 304 euros."),
     ],
 )
-def test_what_is_rounded_derived_or_of_something_else_is_none(name: str, answer: str) -> None:
+def test_what_is_rounded_derived_or_of_something_else_is_not_one(name: str, answer: str) -> None:
     assert judged(name, answer) == "passed"
 
 
-def test_a_value_that_a_tool_told_in_between_is_none() -> None:
+def test_a_value_that_a_tool_told_in_between_is_not_one() -> None:
     made = trip(RESULTS["balance"], called("pay", amount="180.00"), said("It is 4,130.75 EUR now."))
     assert verdict("result_contradicted", made).status == "passed"
 
@@ -148,7 +148,7 @@ def test_a_limit_that_has_to_stay_may_not_be_changed_by_a_call() -> None:
         ("It costs about 900 EUR.", "It costs 880 EUR."),
     ],
 )
-def test_a_value_that_keeps_to_a_bound_of_the_result_is_none(result: str, answer: str) -> None:
+def test_a_value_that_keeps_to_a_bound_of_the_result_is_not_one(result: str, answer: str) -> None:
     assert verdict("result_contradicted", trip(result, said(answer))).status == "passed"
 
 

@@ -116,6 +116,6 @@ def test_each_part_of_a_line_may_be_meant_by_another_pattern() -> None:
     assert meant_by(call, ["Bash(cd:*)", "Bash(ls:*)"], every_part=True) is False
 
 
-def test_a_tool_recorded_without_its_server_may_be_the_one_that_is_meant() -> None:
+def test_a_tool_recorded_without_its_server_may_be_the_one_that_is_intended() -> None:
     assert means("mcp__docs__search", "search") is None
     assert means("mcp__docs__search", "mcp__web__search") is False

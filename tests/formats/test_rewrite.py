@@ -77,7 +77,7 @@ def test_a_new_case_is_written_in_the_style_of_the_others() -> None:
     )
 
 
-def test_only_what_is_changed_is_written_anew() -> None:
+def test_only_what_is_changed_is_written_again() -> None:
     def change(value: Any) -> None:
         first, second = value["cases"]
         first["input"] = "other: x"

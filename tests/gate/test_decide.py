@@ -198,7 +198,7 @@ def test_other_axes_that_move_at_random_do_not_hide_that_cases_break(tmp_path: P
     assert (results[0].evaluator, results[0].status) == ("cases passed", "failed")
 
 
-def test_failures_and_errors_at_once_are_both_said(tmp_path: Path) -> None:
+def test_failures_and_errors_at_once_are_both_reported(tmp_path: Path) -> None:
     before = [row(f"c{n}") for n in range(8)]
     after = [row(f"c{n}", "failed" if n else "error") for n in range(8)]
     decision = compared(tmp_path, before, after)

@@ -57,7 +57,7 @@ def calls_itself(answer: str, event: Event) -> str | None:
 
 
 @pytest.mark.parametrize("function", ["breaks", "no_price", "ends", "says_yes", "calls_itself"])
-def test_a_function_that_fails_or_is_not_there_is_what_the_policy_says(function: str) -> None:
+def test_a_function_that_fails_or_is_missing_is_what_the_policy_says(function: str) -> None:
     policy = rules(f"{{output: {{any: [{{function: {function}}}]}}}}")
     with pytest.raises(RefusedError, match="could not decide"):
         answered(Guard(policy), "It is clean.")
@@ -241,7 +241,7 @@ OTHER = (
         ("result_used", OTHER, [], True),
     ],
 )
-def test_an_answer_is_held_against_what_came_back_to_its_agent(
+def test_an_answer_is_compared_with_what_came_back_to_its_agent(
     finding: str, said: str, calls: list[Any], withheld: bool
 ) -> None:
     guard = Guard(rules(f"{{output: {{any: [{{finding: {finding}}}]}}}}"))

@@ -57,7 +57,7 @@ def test_a_response_says_what_its_request_has_cost() -> None:
     assert float(headers["baton-guard-seconds"]) >= 0
 
 
-def test_each_request_is_a_tree_of_its_own_and_what_nobody_tells_is_left_out() -> None:
+def test_each_request_is_its_own_tree_and_what_nobody_tells_is_left_out() -> None:
     guard = Guard(rules("{max_dispatches: 1}"))
     _, first = answered(guard, "/ask")
     _, second = answered(guard, "/")

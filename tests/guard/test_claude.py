@@ -153,7 +153,7 @@ def test_callers_wait_where_an_answer_may_be_withheld(policy: Path, tmp_path: Pa
     }
 
 
-def test_a_warning_is_told_and_nothing_stops(policy: Path, tmp_path: Path) -> None:
+def test_a_warning_is_reported_and_nothing_stops(policy: Path, tmp_path: Path) -> None:
     said = answer(policy, tmp_path / "g.db", starts(1, to="scribe"))
     assert said is not None
     assert said["systemMessage"].startswith("guard: `scribe` was given this task")

@@ -45,7 +45,7 @@ def test_a_runaway_is_stopped_and_what_is_below_would_not_have_happened() -> Non
     assert found.blocked == found.held
 
 
-def test_what_is_only_observed_goes_on() -> None:
+def test_what_is_only_observed_continues() -> None:
     rule = Rule(name="max_depth", max_depth=10, action="observe")
     found = dry_run(Policy(rules=[rule]), [chain(14)])
     assert [each.to for each in found.held] == ["agent11", "agent12", "agent13", "agent14"]
@@ -180,7 +180,7 @@ def test_a_limit_that_a_request_never_reached_in_all_holds_for_each_of_its_event
         assert (found.untold, found.held) == (untold, [])
 
 
-def test_findings_of_what_an_agent_handed_on_are_made_of_recordings_too() -> None:
+def test_findings_of_what_an_agent_passed_on_are_made_of_recordings_too() -> None:
     said = "The balance of account 9 is 4,130.75 EUR."
     for came_back, times in (("The balance of account 9 is 4,310.75 EUR.", 1), (said, 0)):
         task = "How much is left?"

@@ -143,7 +143,7 @@ def test_structured_answers_stay_structured_when_a_part_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("agrees", [True, False])
-def test_a_person_is_asked_where_there_is_one(agrees: bool) -> None:
+def test_a_person_is_asked_if_there_is_one(agrees: bool) -> None:
     asked: list[str | None] = []
 
     def ask(decision: Any) -> bool:
@@ -168,7 +168,7 @@ def test_what_asks_is_refused_without_a_person() -> None:
         pass
 
 
-def test_a_tree_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_tree_continues_after_a_restart(tmp_path: Path) -> None:
     policy = rules("{max_dispatches: 1}")
     with Guard(policy, store=tmp_path / "g.db").run("desk", tree="t") as _:
         pass
@@ -282,7 +282,7 @@ def test_a_limit_of_what_nobody_tells_does_not_pass_unnoticed() -> None:
             pass
 
 
-def test_a_cost_is_not_known_where_only_tokens_are_told() -> None:
+def test_a_cost_is_not_known_where_only_tokens_are_reported() -> None:
     policy = rules("{max_cost_usd: 1}")
     policy.on_error = "open"
     guard = Guard(policy)

@@ -116,7 +116,7 @@ def test_messages_without_stand_ins_pass_the_plug_in(
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_session_goes_on_with_its_state_and_its_stand_ins(play: Play, streaming: bool) -> None:
+def test_a_session_continues_with_its_state_and_its_stand_ins(play: Play, streaming: bool) -> None:
     fault = StandIn(mode="replay", faults=[Fault(kind="error", text="closed", call=2)])
     ins = StandIns(mode="replay", recorded=RECORDED, tools={"pay_back": fault})
     turns = [ExpectedTurn(input=Content(text=text)) for text in ("Refund order 7", "order 7 again")]
@@ -192,7 +192,7 @@ def test_the_example_plays_its_cases(url: str, monkeypatch: pytest.MonkeyPatch) 
     assert handed(chooses) == [("support_router", "billing_agent")]
 
 
-def test_a_plug_in_is_off_until_the_server_is_told_otherwise(
+def test_a_plug_in_is_off_until_the_server_says_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from google.genai import types

@@ -242,7 +242,7 @@ def test_mock_mode_answers_for_tools_without_any_key(
         ("timeout", "failed", "Not paid: the bank is closed"),
     ],
 )
-def test_agents_are_told_of_a_fault_and_go_on(
+def test_agents_get_a_fault_as_an_error_and_continue(
     play: Played, paid: Callable[[], list[str]], kind: Any, status: str, says: str
 ) -> None:
     fault = StandIn(mode="replay", faults=[Fault(kind=kind, text="the bank is closed")])
@@ -288,7 +288,7 @@ def test_an_agent_is_tested_without_the_agent_it_hands_work_to(
     assert paid() == []
 
 
-def test_what_an_agent_tool_did_inside_is_told_beside_the_record(
+def test_what_an_agent_tool_did_inside_is_reported_beside_the_record(
     play: Played, paid: Callable[[], list[str]]
 ) -> None:
     trace = play(asked(REPLAY), texts=ASKING)
@@ -430,7 +430,7 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_a_changed_text(
     assert paid() == []
 
 
-def test_a_program_that_goes_on_by_itself_has_nothing_to_decide(play: Played) -> None:
+def test_a_program_that_continues_by_itself_has_nothing_to_decide(play: Played) -> None:
     call = MadeDispatch(sender="first", to="left", kind="sequence", prompt=Content(text="go"))
     with pytest.raises(ProviderError, match="no agent chooses"):
         play(moment("decision", call), "pipeline")
@@ -463,7 +463,7 @@ def test_texts_are_changed_wherever_agents_are_held(
     assert output(play(asked(), agent, texts)) == says
 
 
-def test_the_texts_of_agents_are_told_with_their_names(play: Played) -> None:
+def test_the_texts_of_agents_are_reported_with_their_names(play: Played) -> None:
     del play
 
     async def told() -> dict[str, str]:

@@ -231,7 +231,7 @@ def test_a_program_that_records_itself_needs_one_line(tmp_path: Path, claude: Pa
     assert agent_chain(trace, trace.turns[0]) == ["main", "cashier"]
 
 
-def test_what_goes_on_in_a_session_is_a_trace_of_its_own(tmp_path: Path, claude: Path) -> None:
+def test_what_continues_in_a_session_is_its_own_trace(tmp_path: Path, claude: Path) -> None:
     asks = (
         "import asyncio\nfor text in ('Refund order 42.', 'And 43.'): asyncio.run(answer(text))\n"
     )

@@ -158,7 +158,7 @@ def test_a_result_that_is_an_error_fails_the_case(play: Play) -> None:
         play(["go"], [[said, failed]])
 
 
-def test_a_program_that_is_not_there_is_an_error(play: Play) -> None:
+def test_a_program_that_is_missing_is_an_error(play: Play) -> None:
     with pytest.raises(ProviderError, match="Claude Code does not start"):
         play(["go"], [[]], cli_path="/nowhere/claude")
 

@@ -222,7 +222,7 @@ def test_a_stand_in_answers_in_place_of_a_sub_agent(opened: Callable[[Any], Desk
     assert said(trace.turns[0].output) == "Refunded: R-7"
 
 
-def test_a_sub_agent_that_is_answered_for_hands_on_nothing(
+def test_a_sub_agent_that_is_answered_for_passes_on_nothing(
     opened: Callable[[Any], Desk],
 ) -> None:
     """Whatever its model asks for, in the background as well."""
@@ -407,7 +407,7 @@ def test_sections_and_agents_of_a_project_are_changed_and_no_file_is(
         ({"tool:mcp__shop__pya": "x"}, "did you mean `tool:mcp__shop__pay`"),
     ],
 )
-def test_a_component_that_is_not_there_is_named(
+def test_a_component_that_is_missing_is_named(
     opened: Callable[[Any], Desk], texts: dict[str, str], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):

@@ -147,7 +147,7 @@ def test_a_graph_of_langgraph_stops_at_the_limit_and_reads_on_in_the_conversatio
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_what_send_starts_at_once_is_counted_and_has_a_prompt_of_its_own(way: str) -> None:
+def test_what_send_starts_at_once_is_counted_and_has_its_own_prompt(way: str) -> None:
     from langgraph.graph import START
     from langgraph.types import Send
 

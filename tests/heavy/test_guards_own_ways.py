@@ -116,7 +116,7 @@ def test_a_swarm_gives_control_away_or_keeps_it_with_the_reason(allowed: bool) -
 
 
 @pytest.mark.parametrize("agrees", [True, False])
-def test_langgraph_is_interrupted_and_goes_on_with_the_answer(agrees: bool) -> None:
+def test_langgraph_is_interrupted_and_continues_with_the_answer(agrees: bool) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.types import Command
 
@@ -134,7 +134,7 @@ def test_langgraph_is_interrupted_and_goes_on_with_the_answer(agrees: bool) -> N
 
 
 @pytest.mark.parametrize("agrees", [True, False])
-def test_strands_is_interrupted_and_goes_on_with_the_answer(agrees: bool) -> None:
+def test_strands_is_interrupted_and_continues_with_the_answer(agrees: bool) -> None:
     from .guarded import in_strands
 
     desk = in_strands.desk(Guard(rules(ASKED)), CHARGE)

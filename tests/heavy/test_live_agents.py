@@ -51,7 +51,7 @@ def test_a_second_turn_starts_where_the_first_one_ended(url: str) -> None:
     ]
 
 
-def test_a_turn_may_ask_for_a_session_of_its_own(url: str, stored: Stored) -> None:
+def test_a_turn_may_ask_for_its_own_session(url: str, stored: Stored) -> None:
     fresh = case(WEATHER, REFUND, id="fresh")
     fresh.turns[1].new_session = True
     (result,) = play(url, "support_desk", fresh)
@@ -185,7 +185,7 @@ def test_a_case_starts_with_its_state_and_user(url: str, stored: Stored) -> None
     assert not stored("support_desk", "of-ada", "ada")
 
 
-def test_every_repeat_is_played_in_a_session_of_its_own(
+def test_every_repeat_is_played_in_its_own_session(
     url: str, baton: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "cases.yaml").write_text(

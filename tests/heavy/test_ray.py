@@ -63,7 +63,7 @@ def write_traces(file: Path) -> None:
             lines.write(msgspec.json.encode(one) + b"\n")
 
 
-def test_scoring_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
+def test_scoring_continues_when_a_worker_is_killed(tmp_path: Path) -> None:
     write_traces(tmp_path / "t.jsonl")
     (tmp_path / "slow.py").write_text(SLOW)
     (tmp_path / "c.yaml").write_text("evaluators: [{type: 'slow:slow'}]\n")
@@ -129,7 +129,7 @@ def test_more_workers_than_the_cluster_has_room_for_hold_nothing_up(tmp_path: Pa
     assert len(rows(folder)) == 9, done
 
 
-def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+def test_a_cluster_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(trace(1)) + b"\n")
     (tmp_path / "c.yaml").write_text("backend: {type: ray, address: '127.0.0.1:1'}\n")
     with started(tmp_path, "score", "t.jsonl", "-c", "c.yaml") as process:

@@ -77,7 +77,7 @@ def test_issues_blame_and_labels_decide_and_the_reason_says_so() -> None:
     assert second.component == "agent:refunds"
 
 
-def test_an_agent_that_fails_in_no_case_here_is_not_studied_and_it_is_said() -> None:
+def test_an_agent_that_fails_in_no_case_here_is_not_studied_and_it_is_reported() -> None:
     known = {"billing": Pointed(failures=40, issues=["3f2a"])}
     notes: list[str] = []
     (one,) = chosen(row(FailedAt("response")), pointed=known, note=notes.append)
@@ -102,7 +102,7 @@ def test_an_agent_that_works_alone_is_found_without_a_dispatch() -> None:
     assert only.why == "1 case fails, and it is the only agent whose text can be changed"
 
 
-def test_what_the_record_proves_is_told() -> None:
+def test_what_the_record_proves_is_reported() -> None:
     (one,) = chosen(row(FailedAt("response")), blamed=("billing",))
     assert one.why.endswith("most of them of response, 1 proven by the record")
 

@@ -71,7 +71,7 @@ def test_a_torn_last_line_is_cut_off(tmp_path: Path, cut: int) -> None:
     assert file.read_bytes().count(b"\n") == data.count(b"\n")
 
 
-def test_a_journal_that_was_torn_in_its_first_line_begins_anew(tmp_path: Path) -> None:
+def test_a_journal_that_was_torn_in_its_first_line_starts_again(tmp_path: Path) -> None:
     made_with(tmp_path / "run", candidates=2)
     file = tmp_path / "run" / JOURNAL
     file.write_bytes(file.read_bytes()[:20])

@@ -128,7 +128,7 @@ def test_agents_with_one_case_each_do_not_all_go_to_one_part() -> None:
     assert counts == {"train": 6, "select": 6, "held_out": 8}
 
 
-def test_cases_of_one_issue_are_drawn_apart_where_there_is_nothing_else_and_it_says_so() -> None:
+def test_cases_of_one_issue_are_drawn_apart_if_there_is_nothing_else_and_it_says_so() -> None:
     units = units_of(case(f"c{n}", t, tags=["issue:k1"]) for n, t in enumerate(TOPICS))
     drawn = draw(units, 1)
     assert all(getattr(drawn.split, name) for name in ("train", "select", "held_out"))

@@ -69,7 +69,7 @@ def test_the_sdk_itself_sends_nothing_twice(llm: LlmServer, api: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_an_answer_that_takes_too_long_is_an_error_of_its_own(llm: LlmServer, api: str) -> None:
+def test_an_answer_that_takes_too_long_is_its_own_error(llm: LlmServer, api: str) -> None:
     llm.script = Reply(answer=GOOD, delay=3)
     assert fails(llm, api, timeout=0.3, retries=0).kind == "timeout"
 

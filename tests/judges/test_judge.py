@@ -172,7 +172,7 @@ def test_a_fallback_is_not_asked_for_another_opinion(llm: LlmServer, fault: Any)
     assert {received.model for received in llm.requests} == {"scripted"}
 
 
-def test_the_first_trouble_is_told_when_no_model_can_be_asked(llm: LlmServer) -> None:
+def test_the_first_trouble_is_reported_when_no_model_can_be_asked(llm: LlmServer) -> None:
     def by_model(received: Received) -> Reply:
         return Reply(status=503 if received.model == "scripted" else 404)
 

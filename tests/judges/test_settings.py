@@ -25,7 +25,7 @@ def test_a_model_is_all_that_is_needed() -> None:
     assert settings.endpoints() == [Endpoint(model="openai:gpt-4o")]
 
 
-def test_a_misspelt_option_is_refused_with_the_nearest_name() -> None:
+def test_a_misspelt_option_is_refused_with_a_similar_name() -> None:
     assert "temperature" in problem(temprature=0.5)
     assert problem(temprature=0.5).startswith("judge.temprature")
 
@@ -52,7 +52,7 @@ def test_a_model_without_its_provider_is_refused_with_an_example() -> None:
     assert "PROVIDER:NAME" in problem(model="openai:")
 
 
-def test_a_misspelt_provider_is_refused_with_the_nearest_name() -> None:
+def test_a_misspelt_provider_is_refused_with_a_similar_name() -> None:
     assert "did you mean `openai`" in problem(model="opnai:gpt-4o")
 
 

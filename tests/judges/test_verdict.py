@@ -44,7 +44,7 @@ def test_anything_else_is_unparsable(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-def test_nothing_is_an_error_of_its_own(text: str) -> None:
+def test_nothing_is_its_own_error(text: str) -> None:
     with pytest.raises(AnswerError) as refused:
         read(text)
     assert refused.value.kind == "empty"

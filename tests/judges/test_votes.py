@@ -60,7 +60,7 @@ def test_the_median_of_numbers_is_the_verdict() -> None:
     assert vote(1, 2)[0].tallies["q"].value == 1.5
 
 
-def test_of_labels_with_as_many_votes_the_worst_wins_and_the_tie_is_told() -> None:
+def test_of_labels_with_as_many_votes_the_worst_wins_and_the_tie_is_reported() -> None:
     found, _ = vote("good", "bad", worst_first=["bad", "good"])
     assert (found.tallies["q"].value, found.tallies["q"].tie) == ("bad", True)
     found, _ = vote("good", "bad", worst_first=["good", "bad"])

@@ -86,7 +86,7 @@ def test_a_search_inside_the_model_beside_a_metric_of_trajectories(
     assert check(cases, folder) == []
 
 
-def test_lists_that_are_put_together_are_read(check: Check, tmp_path: Path) -> None:
+def test_lists_that_are_combined_are_read(check: Check, tmp_path: Path) -> None:
     more = """
 COMMON = [billing, create_writer]
 AGAIN = AGAIN + [create_writer()]

@@ -31,7 +31,7 @@ def test_a_tool_inside_the_model_is_no_call_to_expect(
     assert "take it out, and check the answer" in found.text
 
 
-def test_all_formats_of_adk_are_looked_at(check: Check, tmp_path: Path) -> None:
+def test_all_formats_of_adk_are_examined(check: Check, tmp_path: Path) -> None:
     turns = [{"query": "q", "expected_tool_use": [{"tool_name": "google_search"}], "reference": ""}]
     flat, old = tmp_path / "flat.test.json", tmp_path / "old.evalset.json"
     flat.write_text(json.dumps(turns, indent=1))
@@ -75,7 +75,7 @@ def test_cases_that_are_not_of_adk_may_expect_any_tool(check: Check, tmp_path: P
     assert [(w.rule, w.line) for w in check(config)] == [("internal-tool", 2)]
 
 
-def test_where_no_calls_are_scored_nothing_is_said(check: Check, tmp_path: Path) -> None:
+def test_where_no_calls_are_scored_nothing_is_reported(check: Check, tmp_path: Path) -> None:
     cases = evalset(tmp_path / "s.json", case("a", turn("q", "google_search"), bare()))
     (tmp_path / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
     assert check(cases) == []

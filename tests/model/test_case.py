@@ -75,7 +75,7 @@ def test_a_case_that_opens_with_nothing_is_found_by_no_message() -> None:
     assert Dataset([case(says="")]).by_input("") == []
 
 
-def test_a_dataset_refuses_an_id_that_stands_twice() -> None:
+def test_a_dataset_refuses_an_id_that_occurs_twice() -> None:
     with pytest.raises(InputError, match="`c1` is a duplicate"):
         Dataset([case("c1"), case("c1", "Hello")])
 

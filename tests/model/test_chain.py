@@ -17,7 +17,7 @@ def test_a_chain_names_the_agent_of_each_run_in_start_order(record: Record) -> N
     assert agent_chain(trace, trace.turns[0]) == ["main", "research-agent", "refactor-agent"]
 
 
-def test_a_repeated_visit_stands_in_the_chain_again(record: Record) -> None:
+def test_a_repeated_visit_is_in_the_chain_again(record: Record) -> None:
     trace = record("swarm_revisit_and_ghost")
     assert agent_chain(trace, trace.turns[0]) == ["coder", "reviewer", "coder", "reviewer"]
 

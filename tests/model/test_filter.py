@@ -86,7 +86,7 @@ def test_what_is_not_known_meets_nothing(stated: str) -> None:
         ("kind:delegates", "no value `delegates`; did you mean `delegate`?"),
     ],
 )
-def test_what_is_wrong_with_a_filter_is_said_with_the_nearest_name(
+def test_what_is_wrong_with_a_filter_is_reported_with_a_similar_name(
     stated: object, message: str
 ) -> None:
     with pytest.raises(InputError) as raised:

@@ -30,7 +30,7 @@ def test_another_schema_version_is_all_there_is_to_say(record: Record, find: Fin
 
 
 @pytest.mark.parametrize("taken", ["turn-1", "run-1", "say-1", "call-1", "hand-1", "d1"])
-def test_an_id_stands_once_in_a_trace(record: Record, find: Find, taken: str) -> None:
+def test_an_id_occurs_once_in_a_trace(record: Record, find: Find, taken: str) -> None:
     trace = record("claude_background_answer_later")
     find(trace, "say-5").id = taken
     assert integrity_problems(trace) == [f"id `{taken}` is a duplicate"]
@@ -283,7 +283,7 @@ def test_the_call_that_made_a_dispatch_names_it(record: Record, find: Find) -> N
     ]
 
 
-def test_the_call_that_made_a_dispatch_stands_in_the_run_that_made_it(
+def test_the_call_that_made_a_dispatch_is_in_the_run_that_made_it(
     record: Record, find: Find
 ) -> None:
     trace = record("claude_two_dispatches")
@@ -360,7 +360,7 @@ def test_a_background_dispatch_that_was_refused_launched_nothing(
 # What is named as unknown
 
 
-def test_all_problems_are_told(record: Record, find: Find) -> None:
+def test_all_problems_are_reported(record: Record, find: Find) -> None:
     trace = record("claude_continued_agent")
     find(trace, "d2").continues = "d9"
     find(trace, "run-2").unknown.append("promt")

@@ -48,7 +48,7 @@ def test_parallel_delegates_stand_beside_each_other_in_start_order(record: Recor
     assert ids(node.run for node in top.children) == ["run-2", "run-3", "run-4"]
 
 
-def test_who_gets_control_by_a_transfer_stands_beside_the_sender(record: Record) -> None:
+def test_who_gets_control_by_a_transfer_is_beside_the_sender(record: Record) -> None:
     trace = record("adk_agent_tool_inside")
     assert shape(turn_tree(trace, trace.turns[0])) == {"run-1": {}, "run-2": {"run-3": {}}}
 
@@ -58,24 +58,24 @@ def test_a_delegate_that_passes_control_on_stays_below_its_caller(record: Record
     assert shape(turn_tree(trace, trace.turns[0])) == {"run-1": {"run-2": {}, "run-3": {}}}
 
 
-def test_a_workflow_that_was_delegated_to_stands_below_its_caller(record: Record) -> None:
+def test_a_workflow_that_was_delegated_to_is_below_its_caller(record: Record) -> None:
     trace = record("delegate_to_workflow")
     assert shape(turn_tree(trace, trace.turns[0])) == {"run-1": {"run-2": {}, "run-3": {}}}
 
 
-def test_a_run_that_joins_branches_stands_once_with_all_that_started_it(record: Record) -> None:
+def test_a_run_that_joins_branches_occurs_once_with_all_that_started_it(record: Record) -> None:
     trace = record("graph_diamond")
     nodes = turn_tree(trace, trace.turns[0])
     assert ids(node.run for node in nodes) == ["run-1", "run-2", "run-3", "run-4"]
     assert [d.id for d in nodes[-1].started_by] == ["d3", "d4"]
 
 
-def test_a_run_that_a_program_started_stands_at_the_top(record: Record) -> None:
+def test_a_run_that_a_program_started_is_at_the_top(record: Record) -> None:
     trace = record("program_two_agents")
     assert shape(turn_tree(trace, trace.turns[0])) == {"run-1": {}, "run-2": {}}
 
 
-def test_a_run_that_an_earlier_turn_sent_for_stands_at_the_top(record: Record) -> None:
+def test_a_run_that_an_earlier_turn_sent_for_is_at_the_top(record: Record) -> None:
     trace = record("claude_background_answer_later")
     earlier, later = trace.turns
     later.runs.append(earlier.runs.pop())
@@ -87,7 +87,7 @@ def test_a_run_that_an_earlier_turn_sent_for_stands_at_the_top(record: Record) -
 # dispatch_view
 
 
-def test_a_delegate_stands_between_what_its_caller_did_before_and_after(
+def test_a_delegate_is_between_what_its_caller_did_before_and_after(
     record: Record, find: Find
 ) -> None:
     trace = record("claude_two_dispatches")

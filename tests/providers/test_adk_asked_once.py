@@ -61,7 +61,7 @@ def test_a_failure_holds_for_a_while_and_a_server_that_comes_back_is_used_again(
     assert server.asked == 2
 
 
-def test_each_case_gets_an_error_of_its_own() -> None:
+def test_each_case_gets_its_own_error() -> None:
     async def run() -> list[Trace | None]:
         answers, server = AskedOnce(), Server(ProviderError("down"))
         with pytest.raises(ProviderError) as first:

@@ -218,7 +218,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(secure: AdkSer
     assert secure.requests == []
 
 
-def test_any_certificate_is_taken_when_told_so(secure: AdkServer) -> None:
+def test_any_certificate_is_taken_if_configured(secure: AdkServer) -> None:
     assert said(play(secure, verify_ssl=False)) == ["You said: hi"]
 
 

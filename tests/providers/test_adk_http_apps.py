@@ -89,7 +89,7 @@ def test_a_message_is_sent_as_the_users_text(adk: AdkServer) -> None:
     assert run.body["streaming"] is False
 
 
-def test_chunks_are_asked_for_when_told_so_and_read_once(adk: AdkServer) -> None:
+def test_chunks_are_asked_for_if_configured_and_read_once(adk: AdkServer) -> None:
     chunks = [event("Hel", partial=True), event("lo", partial=True), event("Hello")]
     adk.always("run_sse", stream(sse(*chunks)))
     assert said(play(adk, streaming=True)) == ["Hello"]

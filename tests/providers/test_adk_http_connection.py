@@ -51,7 +51,7 @@ def test_a_server_that_is_down_is_named_with_the_attempts(nobody: str) -> None:
 @pytest.mark.parametrize(
     "banner", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail ESMTP ready\r\n\r\n", b"\x15\x03\x01\x00\x02"]
 )
-def test_a_port_where_no_http_is_spoken_is_told_as_no_adk_server(
+def test_a_port_where_no_http_is_spoken_is_reported_as_no_adk_server(
     adk: AdkServer, banner: bytes
 ) -> None:
     adk.always("list-apps", Reply((banner,), "close"))
@@ -59,7 +59,7 @@ def test_a_port_where_no_http_is_spoken_is_told_as_no_adk_server(
 
 
 @pytest.mark.parametrize("route", ["list-apps", "app-info", "create", "run_sse"])
-def test_a_login_page_with_status_200_is_told_as_one(adk: AdkServer, route: str) -> None:
+def test_a_login_page_with_status_200_is_reported_as_one(adk: AdkServer, route: str) -> None:
     adk.always(route, LOGIN)
     assert "an HTML page (a login page? check the address" in str(refused(adk))
 

@@ -76,7 +76,7 @@ def test_a_hook_that_fails_is_an_error_with_what_was_seen(adk: AdkServer, tmp_pa
     assert not adk.sessions
 
 
-def test_a_hook_that_is_not_there_stops_before_anything_runs(tmp_path: Path) -> None:
+def test_a_hook_that_is_missing_stops_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "hooks.py").write_text(HOOKS)
     named = spec("http://127.0.0.1:1", hooks={"after_turn": "hooks.py:keeep"})
     with pytest.raises(InputError, match="did you mean `keep`"):

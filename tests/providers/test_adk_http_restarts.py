@@ -43,7 +43,7 @@ def test_connections_are_closed_for_the_restart(adk: AdkServer) -> None:
     assert plain > adk.connections - plain
 
 
-def test_a_session_that_is_gone_after_the_restart_is_told_with_the_likely_cause(
+def test_a_session_that_is_gone_after_the_restart_is_reported_with_the_likely_cause(
     adk: AdkServer,
 ) -> None:
     adk.script("run_sse", None, reply({"detail": "Session not found: s"}, 404))
@@ -51,7 +51,7 @@ def test_a_session_that_is_gone_after_the_restart_is_told_with_the_likely_cause(
     assert "answered 404: Session not found: s; the server was restarted: did it" in str(error)
 
 
-def test_what_is_not_there_for_another_reason_is_not_put_down_to_a_restart(
+def test_what_is_missing_for_another_reason_is_not_put_down_to_a_restart(
     adk: AdkServer,
 ) -> None:
     adk.script("run_sse", reply({"detail": "Session not found: s"}, 404))

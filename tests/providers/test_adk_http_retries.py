@@ -54,7 +54,7 @@ def test_a_request_is_sent_as_often_as_retry_attempts_says(adk: AdkServer, attem
     assert len(adk.asked("run_sse")) == attempts
 
 
-def test_a_server_that_stays_busy_is_told_with_what_helps(adk: AdkServer) -> None:
+def test_a_server_that_stays_busy_is_reported_with_what_helps(adk: AdkServer) -> None:
     adk.always("run_sse", busy())
     assert "busy (3 attempts); lower `concurrency`" in str(refused(adk))
 

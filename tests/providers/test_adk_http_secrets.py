@@ -142,7 +142,7 @@ def test_a_short_password_is_blanked_where_it_is_a_word() -> None:
     assert Masker(["me"])("me, not some") == "***, not some"
 
 
-def test_nothing_is_blanked_where_there_are_no_secrets() -> None:
+def test_nothing_is_blanked_if_there_are_no_secrets() -> None:
     assert Masker(["", ""])("all of it") == "all of it"
 
 

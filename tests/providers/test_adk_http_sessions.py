@@ -98,7 +98,7 @@ def test_a_stated_session_is_the_first_one_only(adk: AdkServer) -> None:
     assert first.session == "s1" != second.session
 
 
-def test_sessions_stay_when_told_so(adk: AdkServer) -> None:
+def test_sessions_stay_if_configured(adk: AdkServer) -> None:
     trace = play(adk, keep_sessions=True)
     assert set(adk.sessions) == {trace.id}
     assert not adk.asked("delete")
@@ -130,14 +130,14 @@ def test_a_session_is_deleted_when_the_time_of_the_case_is_up(adk: AdkServer, ro
     assert not adk.sessions
 
 
-def test_a_session_whose_making_was_cut_short_is_deleted(adk: AdkServer) -> None:
+def test_a_session_whose_making_was_truncated_is_deleted(adk: AdkServer) -> None:
     adk.script("create", HANG._replace(acting=True))
     baton.evaluate([case_of()], spec(adk), timeout=1)
     assert len(adk.asked("delete")) == 1
     assert not adk.sessions
 
 
-def test_a_stated_session_whose_making_was_cut_short_may_not_be_ours(adk: AdkServer) -> None:
+def test_a_stated_session_whose_making_was_truncated_may_not_be_ours(adk: AdkServer) -> None:
     adk.script("create", HANG)
     baton.evaluate([case_of(session="s1")], spec(adk), timeout=1)
     assert not adk.asked("delete")

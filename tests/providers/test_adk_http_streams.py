@@ -173,7 +173,7 @@ def test_a_broken_line_is_an_error_with_its_number(
 
 
 @pytest.mark.parametrize("start", [b"<!DOCTYPE html>\n", b"\n <HTML>"])
-def test_a_page_that_is_called_a_stream_is_told_as_a_page(adk: AdkServer, start: bytes) -> None:
+def test_a_page_that_is_called_a_stream_is_reported_as_a_page(adk: AdkServer, start: bytes) -> None:
     reason, _ = broken(adk, stream(start, b"<title>Sign in</title></html>"))
     assert "turn 1: the server answered an HTML page (a login page?" in reason
 
@@ -214,7 +214,7 @@ def test_an_encoding_that_is_not_the_answers_own_is_an_error(adk: AdkServer, cha
 
 
 @pytest.mark.parametrize("route", ["run_sse", "run"])
-def test_a_byte_order_mark_is_no_part_of_the_answer(adk: AdkServer, route: str) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_answer(adk: AdkServer, route: str) -> None:
     if route == "run":
         adk.missing = {"run_sse"}
         adk.always("run", reply(BOM + json.dumps([GREETING]).encode()))
@@ -305,7 +305,7 @@ def test_an_event_with_an_error_code_is_the_error_of_its_run(adk: AdkServer) -> 
     assert [(run.agent, run.status) for run in error.trace.turns[0].runs] == [("support", "failed")]
 
 
-def test_an_error_that_was_got_over_is_none(adk: AdkServer) -> None:
+def test_an_error_that_was_got_over_is_not_one(adk: AdkServer) -> None:
     failed = {"author": "support", "errorCode": "429", "errorMessage": "busy"}
     assert said(answered(adk, stream(sse(failed, event("Here I am."))))) == ["Here I am."]
 

@@ -128,7 +128,7 @@ def test_who_watches_sees_each_message_as_it_comes() -> None:
     assert seen[:2] == [1, 2]
 
 
-def test_a_turn_may_ask_for_a_conversation_of_its_own() -> None:
+def test_a_turn_may_ask_for_its_own_conversation() -> None:
     desk = Desk(lambda heard: [_says(f"re {heard}", heard), _result(f"re {heard}")])
     fresh = ExpectedTurn(input=Content(text="two"), new_session=True)
     trace = asyncio.run(desk.play("one", fresh))

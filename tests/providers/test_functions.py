@@ -27,7 +27,7 @@ def refused(spec: str, folder: Path) -> str:
     return problem.message
 
 
-def test_a_module_is_looked_for_below_the_folder_of_the_config(tmp_path: Path) -> None:
+def test_a_module_is_searched_for_below_the_folder_of_the_config(tmp_path: Path) -> None:
     write(tmp_path, "desk_agents/router.py", "def reply(m): return f'routed {m}'")
     write(tmp_path, "desk_agents/__init__.py", "")
     function = load_function("desk_agents.router:reply", tmp_path)
@@ -83,7 +83,7 @@ def test_what_names_no_function_says_how_to(tmp_path: Path, spec: str) -> None:
     assert refused(spec, tmp_path) == f"`{spec}` names no function: write `module:function`"
 
 
-def test_a_missing_module_says_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_a_missing_module_says_where_it_was_searched_for(tmp_path: Path) -> None:
     said = refused("no_such_agents:reply", tmp_path)
     assert said.startswith("no module `no_such_agents`: looked below ")
     assert str(tmp_path) in said

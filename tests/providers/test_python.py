@@ -287,7 +287,7 @@ def test_a_function_in_a_thread_may_even_raise_keyboard_interrupt(play: Play) ->
     assert result.error == "the provider raised KeyboardInterrupt (agent.py:1)"
 
 
-def test_what_breaks_in_a_later_turn_is_told_with_the_turns_before(play: Play) -> None:
+def test_what_breaks_in_a_later_turn_is_reported_with_the_turns_before(play: Play) -> None:
     code = """
     def reply(message):
         if message == "two":

@@ -115,7 +115,7 @@ def test_cases_side_by_side_never_mix_their_spans(play: Play) -> None:
 
 
 @pytest.mark.parametrize("function", ["linked", "leads_there"])
-def test_a_trace_of_its_own_that_a_link_connects_is_the_cases(play: Play, function: str) -> None:
+def test_its_own_trace_that_a_link_connects_is_the_cases(play: Play, function: str) -> None:
     (result,) = play(function)
     trace = seen(result)
     (turn,) = trace.turns
@@ -151,7 +151,7 @@ def test_a_span_of_no_case_is_the_error_of_the_case_and_is_named(play: Play) -> 
     assert [seen(each).id for each in (fine, after)] == ["a", "c"]
 
 
-def test_a_span_that_has_not_ended_is_said(play: Play) -> None:
+def test_a_span_that_has_not_ended_is_reported(play: Play) -> None:
     (result,) = play("leaves_open")
     assert seen(result).attributes["spans that had not ended"] == [
         "`background` of scope `tests.desk`"

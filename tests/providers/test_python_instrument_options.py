@@ -131,7 +131,7 @@ def test_instrumentors_that_the_environment_refuses_stay_off(
     assert "instrumentors" not in seen(play(f"{PROGRAMS}/desk.py:reply")).attributes
 
 
-def test_an_instrumentor_that_fails_is_told_and_one_that_was_asked_for_is_refused(
+def test_an_instrumentor_that_fails_is_reported_and_one_that_was_asked_for_is_refused(
     install: Install,
 ) -> None:
     install("idle", "idle", "raise DependencyConflictError('no library')")
@@ -143,7 +143,7 @@ def test_an_instrumentor_that_fails_is_told_and_one_that_was_asked_for_is_refuse
     assert told in str(raised.value)
 
 
-def test_an_instrumentor_that_is_not_installed_is_told_at_once(install: Install) -> None:
+def test_an_instrumentor_that_is_not_installed_is_reported_at_once(install: Install) -> None:
     install("some-tracing", "langchain")
     assert refused(instrument=True, instrumentors=["langchian"]) == (
         "instrumentors: no instrumentor `langchian` is installed; did you mean `langchain`?"

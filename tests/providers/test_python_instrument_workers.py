@@ -157,7 +157,7 @@ def test_what_a_program_prints_goes_to_standard_error(
     assert "printed this" in err
 
 
-def test_a_case_that_no_pipe_can_carry_is_an_error_of_its_own(play: Play) -> None:
+def test_a_case_that_no_pipe_can_carry_is_its_own_error(play: Play) -> None:
     odd, fine = case(id="a"), case(id="b")
     odd.state = {"value": object()}
     first, second = play("desk.py:reply", odd, fine)
@@ -174,7 +174,7 @@ def test_a_case_that_no_pipe_can_carry_is_an_error_of_its_own(play: Play) -> Non
         ("import os; os._exit(7)", "ended with exit code 7"),
     ],
 )
-def test_a_program_that_cannot_be_loaded_is_told_before_any_case(
+def test_a_program_that_cannot_be_loaded_is_reported_before_any_case(
     tmp_path: Path, code: str, said: str
 ) -> None:
     (tmp_path / "program.py").write_text(code)

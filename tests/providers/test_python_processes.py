@@ -58,7 +58,9 @@ def test_a_case_that_crashes_ends_or_blocks_its_process_spoils_no_other(
     assert [turn["output"]["text"] for turn in found["two"]["trace"]["turns"]] == ["a 1", "b 2"]
 
 
-def test_a_function_that_cannot_be_loaded_is_told_before_any_case(baton: Run, folder: Path) -> None:
+def test_a_function_that_cannot_be_loaded_is_reported_before_any_case(
+    baton: Run, folder: Path
+) -> None:
     (folder / "agent.py").write_text("raise RuntimeError('no key')")
     outcome = baton("eval")
     assert outcome.code == 2

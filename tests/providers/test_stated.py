@@ -147,7 +147,7 @@ def test_the_turns_before_a_time_out_are_kept(play: Play) -> None:
     assert outputs == [Content(text="ONE"), Content(text="TWO")]
 
 
-def test_a_later_turn_that_cancels_itself_is_told_with_the_turns_before(play: Play) -> None:
+def test_a_later_turn_that_cancels_itself_is_reported_with_the_turns_before(play: Play) -> None:
     code = """
     import asyncio
     async def reply(message):

@@ -149,7 +149,7 @@ def test_an_address_that_is_none_is_a_mistake_of_the_caller(
         (("--timeout", "0"), "--timeout and"),
     ],
 )
-def test_options_that_make_no_sense_are_said_before_anything_is_asked(
+def test_options_that_make_no_sense_are_reported_before_anything_is_asked(
     options: tuple[str, ...], said: str, phoenix: FakeStore, baton: Baton
 ) -> None:
     done = baton("pull", "phoenix", "--url", phoenix.url, *options)

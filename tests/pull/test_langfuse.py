@@ -93,7 +93,7 @@ def test_spans_of_other_conventions_are_not_taken_for_those_of_the_sdk(
         assert ("langfuse.observation.type" in attributes_of(span)) is of_sdk
 
 
-def test_metadata_that_was_cut_short_is_asked_for_again(
+def test_metadata_that_was_truncated_is_asked_for_again(
     langfuse: FakeStore, tmp_path: Path
 ) -> None:
     pulled(langfuse, tmp_path / "t.jsonl")
@@ -133,7 +133,7 @@ def test_a_server_that_ignores_the_session_changes_nothing(
     assert pulled(langfuse, tmp_path / "t.jsonl", Query(session="chat-w")).spans == 7
 
 
-def test_a_trace_is_fetched_by_its_id_and_one_that_is_not_there_is_named(
+def test_a_trace_is_fetched_by_its_id_and_one_that_is_missing_is_named(
     either: FakeStore, baton: Baton, tmp_path: Path
 ) -> None:
     known = next(iter(spans_of(SDK).values()))["traceId"]

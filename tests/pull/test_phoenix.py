@@ -122,13 +122,13 @@ def test_a_time_range_without_traces_writes_nothing_and_does_not_pass(
     assert not (tmp_path / "traces.jsonl").exists()
 
 
-def test_a_trace_that_is_not_there_is_named(phoenix: FakeStore, baton: Baton) -> None:
+def test_a_trace_that_is_missing_is_named(phoenix: FakeStore, baton: Baton) -> None:
     done = baton("pull", "phoenix", "--url", phoenix.url, "--project", "desk", "--trace", "0" * 32)
     assert done.code == 3
     assert f"project `desk` of {phoenix.url} has no trace {'0' * 32}" in done.err
 
 
-def test_a_project_that_is_not_there_is_a_mistake_of_the_caller(
+def test_a_project_that_is_missing_is_a_mistake_of_the_caller(
     phoenix: FakeStore, baton: Baton
 ) -> None:
     done = baton("pull", "phoenix", "--url", phoenix.url, "--project", "nope")

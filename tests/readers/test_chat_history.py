@@ -148,7 +148,7 @@ def test_assistants_with_names_are_agents_with_their_calls(tmp_path: Path) -> No
     assert known(trace, turn.runs[1], "steps.tool_call")
 
 
-def test_a_result_without_an_id_answers_the_tool_it_names_and_any_other_is_told(
+def test_a_result_without_an_id_answers_the_tool_it_names_and_any_other_is_reported(
     tmp_path: Path,
 ) -> None:
     made = {"id": "c1", "function": {"name": "look_up", "arguments": "{}"}}

@@ -65,7 +65,7 @@ def test_recordings_of_every_kind_read_in_shards_are_the_same(folder: Path) -> N
     assert sorted(two.notes) == sorted(one.notes)
 
 
-def test_lines_belong_to_the_range_they_begin_in(tmp_path: Path) -> None:
+def test_lines_belong_to_the_range_they_start_in(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     random_ = random.Random(5)
     lines = [bytes([97 + n % 26]) * random_.randrange(0, 9) + b"\n" for n in range(200)]

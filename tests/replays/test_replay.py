@@ -157,7 +157,7 @@ def test_the_receiver_answers_in_other_words_with_the_changed_text(shop: Path) -
     assert played.cases[0].differs == [""]
 
 
-def test_the_sender_goes_on_from_the_recorded_result_with_the_changed_text(shop: Path) -> None:
+def test_the_sender_continues_from_the_recorded_result_with_the_changed_text(shop: Path) -> None:
     trace = recorded(shop, "invoices of order 7", "invoice")
     ready = moments(shop, [moment(trace, "integration", follow_through=["Done."])], ["response"])
     silent = "refunds: billing, invoices: billing, say: nothing"

@@ -43,7 +43,7 @@ def test_beyond_ten_they_are_counted_in_one_notice(baton: Baton, tmp_path: Path)
     assert found[-1]["said"] == "… and 4 more: see the summary of the step"
 
 
-def test_no_text_makes_a_command_or_a_property_of_its_own(baton: Baton, tmp_path: Path) -> None:
+def test_no_text_makes_a_command_or_its_own_property(baton: Baton, tmp_path: Path) -> None:
     texts = hostile_texts()
     texts.sort(key=lambda text: not text.startswith("::"))
     for match in commands(baton, hostile_evaluation(tmp_path, texts)):

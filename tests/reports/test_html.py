@@ -166,7 +166,7 @@ def test_modules_export_what_others_import_and_characters_are_those_of_all_repor
     assert [(int(first, 16), int(last, 16)) for first, last in pairs] == [*UNSEEN, *LINE_BREAKS]
 
 
-def test_a_recorded_trace_that_is_gone_is_told(baton: Baton, tmp_path: Path) -> None:
+def test_a_recorded_trace_that_is_gone_is_reported(baton: Baton, tmp_path: Path) -> None:
     arguments = write_desk(tmp_path, 3)
     baton(*arguments)
     (folder,) = (tmp_path / "out").iterdir()

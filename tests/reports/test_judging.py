@@ -38,7 +38,7 @@ def test_the_mean_of_all_counts_every_verdict_once() -> None:
     assert lines == ["mean (verdicts) axis", "one 0.75 (4)", "two 0.50 (1)", "all 0.70 (5)"]
 
 
-def test_errors_are_told_beside_the_mean_and_not_in_it() -> None:
+def test_errors_are_reported_beside_the_mean_and_not_in_it() -> None:
     assert table([found("one", 1.0, 1, error=2)])[1] == "one 1.00 (1, 2 errors)"
     assert table([found("one", 0.0, 0, error=2)])[1] == "one – (0, 2 errors)"
 

@@ -76,7 +76,7 @@ def test_any_text_makes_valid_xml_and_comes_out_as_it_went_in(
     assert whole[0].get("message") == shown
 
 
-def test_repeats_are_told_apart(tmp_path: Path) -> None:
+def test_repeats_are_distinguished(tmp_path: Path) -> None:
     results = [CaseResult(case_id="a", repeat=n, status="passed") for n in range(3)]
     (suite,) = junit(tmp_path, *results)
     assert [case.get("name") for case in suite] == ["a [1]", "a [2]", "a [3]"]
@@ -89,7 +89,7 @@ def test_the_time_of_a_case_is_that_of_its_play(tmp_path: Path) -> None:
     assert [case.get("time") for case in suite] == ["1.235", None]
 
 
-def test_a_score_without_a_threshold_is_told_without_one(tmp_path: Path) -> None:
+def test_a_score_without_a_threshold_is_reported_without_one(tmp_path: Path) -> None:
     bare = score("failed", 0.25)
     bare.threshold = None
     (suite,) = junit(tmp_path, CaseResult(case_id="a", status="failed", scores=[bare]))

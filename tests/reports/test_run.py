@@ -95,7 +95,7 @@ def test_a_card_tells_what_was_asked_got_used_and_what_came_up_again(trace: Trac
     assert facts["REF-9"] is None
 
 
-def test_what_nobody_got_and_what_is_not_recorded_are_told_apart(trace: Trace) -> None:
+def test_what_nobody_got_and_what_is_not_recorded_are_distinguished(trace: Trace) -> None:
     assert trace_view(trace)["cards"]["d2"]["got"] == "nobody"
     trace.turns[0].runs[1].unknown = ["input"]
     assert trace_view(trace)["cards"]["d1"]["got"] == "unknown"

@@ -37,7 +37,7 @@ def test_a_long_transcript_is_shortened_and_shown_whole_when_asked_for() -> None
     assert max(map(len, short)) < 400 < max(map(len, whole))
 
 
-def test_a_call_that_failed_and_an_answer_that_never_came_are_told() -> None:
+def test_a_call_that_failed_and_an_answer_that_never_came_are_reported() -> None:
     trace = hand_off(1, "correct")
     turn = trace.turns[0]
     turn.dispatches[0].result, turn.dispatches[0].status = None, "failed"

@@ -29,7 +29,7 @@ def test_junit_names_it_as_well(baton: Baton, tmp_path: Path) -> None:
     )
 
 
-def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None:
+def test_what_broke_a_case_is_reported_once_for_all_evaluators(baton: Baton) -> None:
     lines = printed(baton, DATA / "strands/graph_nested_failed_state.json")
     assert sum("model endpoint refused the request" in line for line in lines) == 1
     (told,) = [line for line in lines if line.startswith("not scored for that: ")]
@@ -38,7 +38,7 @@ def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None
                          "claims_supported, announced_dispatch")  # fmt: skip
 
 
-def test_what_several_could_not_tell_is_said_once(baton: Baton) -> None:
+def test_what_several_could_not_tell_is_reported_once(baton: Baton) -> None:
     lines = printed(baton, DATA / "strands/graph_result.json")
     assert lines.count("no dispatch to judge") == 1
     assert (

@@ -40,7 +40,7 @@ def test_without_cases_it_is_the_one_in_its_place(baton: Baton, tmp_path: Path) 
     assert answers(baton, tmp_path, [said("one"), said("two")]) == ["one", "two"]
 
 
-def test_repeats_of_a_case_are_told_apart(baton: Baton, tmp_path: Path) -> None:
+def test_repeats_of_a_case_are_distinguished(baton: Baton, tmp_path: Path) -> None:
     (tmp_path / "cases.yaml").write_text("cases: [{id: same, input: hi, response_contains: [o]}]")
     traces = [said("one"), said("two", repeat=1)]
     words = ("-d", str(tmp_path / "cases.yaml"), "-e", "response")

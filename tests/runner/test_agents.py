@@ -50,7 +50,7 @@ def test_what_is_asked_of_one_agent_alone_is_its_own() -> None:
     assert (list(found), found["a"].scored, found["a"].asked.requests) == (["a"], 2, 1)
 
 
-def test_verdicts_that_findings_gave_are_told_apart() -> None:
+def test_verdicts_that_findings_gave_are_distinguished() -> None:
     one = sums(score(0.0, to="a", settled_by={"finding": "dispatch_scope"}))["a"]
     assert (one.settled, one.failed) == (1, 1)
 

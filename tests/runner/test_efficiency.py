@@ -60,7 +60,7 @@ def test_the_time_is_that_of_the_turns_and_stands_under_timings() -> None:
     assert efficiency_of(trace(started=5.0)).timings == {}
 
 
-def test_what_is_known_in_part_is_a_lower_bound_and_what_is_not_at_all_is_none() -> None:
+def test_what_is_known_in_part_is_a_lower_bound_and_what_is_not_at_all_is_not_one() -> None:
     silent = run(1, unknown=["steps", "usage"])
     spent = Usage(input_tokens=10, requests=1)
     part = efficiency_of(trace(run(0, *CALLS, usage=spent), silent, unknown=["dispatches"]))

@@ -188,7 +188,7 @@ def test_kill_9_at_any_moment_leaves_whole_results_each_once(
     assert report["problems"] == [f"not finished: {lines} of 1200 planned cases exist"]
 
 
-def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
+def test_torn_lines_are_passed_over_and_what_is_broken_within_is_reported(
     start: Start, baton: Run, tmp_path: Path
 ) -> None:
     dataset(tmp_path, quick=6, slow=1)

@@ -61,7 +61,7 @@ def written(out: Path) -> tuple[bytes, bytes, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("size", [20_000, pytest.param(10_000_000, marks=pytest.mark.heavy)])
-def test_a_process_that_dies_is_told_and_no_case_passes_for_it(
+def test_a_process_that_dies_is_reported_and_no_case_passes_for_it(
     baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr("baton.session.score.BYTES", size)

@@ -32,7 +32,9 @@ def stored(
     return read_evaluation(made), told
 
 
-def test_every_planned_case_is_told_once_and_stored_with_what_went_wrong(tmp_path: Path) -> None:
+def test_every_planned_case_is_reported_once_and_stored_with_what_went_wrong(
+    tmp_path: Path,
+) -> None:
     folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=1)
     planned = [(name, repeat) for name in TROUBLE for repeat in (0, 1)]
     assert sorted((r.case_id, r.repeat) for r in told) == sorted(planned)
@@ -61,7 +63,7 @@ def test_a_provider_that_cannot_be_opened_leaves_no_folder(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_goes_wrong_while_results_are_told_closes_the_provider_and_the_folder(
+def test_what_goes_wrong_while_results_are_reported_closes_the_provider_and_the_folder(
     tmp_path: Path,
 ) -> None:
     held = Held()

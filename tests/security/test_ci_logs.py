@@ -185,7 +185,7 @@ def test_messages_are_one_line(
         ["x" * 200, "\n", "\u00a0::error::x\n"], ["\x1b", "::error::x\n"], ["\r::error::x\n"], ["\r\n::error::x\n"],
     ],
 )  # fmt: skip
-def test_a_command_in_pieces_is_none(tmp_path: Path, pieces: list[str]) -> None:
+def test_a_command_in_pieces_is_not_one(tmp_path: Path, pieces: list[str]) -> None:
     for whole in (pieces, list("".join(pieces))):
         file = tmp_path / "log"
         with file.open("w", encoding="utf-8") as out:

@@ -116,21 +116,21 @@ def test_a_row_that_both_files_lack_is_missed(baton: Baton, finished: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["index.jsonl", "bodies.jsonl"])
-def test_a_missing_file_is_told(baton: Baton, finished: Path, name: str) -> None:
+def test_a_missing_file_is_reported(baton: Baton, finished: Path, name: str) -> None:
     (finished / name).unlink()
     outcome = baton("report", finished)
     assert outcome.code == 3
     assert f"{name}: is missing" in outcome.err
 
 
-def test_a_truncated_header_is_told(baton: Baton, finished: Path) -> None:
+def test_a_truncated_header_is_reported(baton: Baton, finished: Path) -> None:
     cut("evaluation.json", -20)(finished)
     outcome = baton("report", finished)
     assert outcome.code == 3
     assert "evaluation.json: is damaged" in outcome.err
 
 
-def test_counts_that_the_results_contradict_are_told(baton: Baton, finished: Path) -> None:
+def test_counts_that_the_results_contradict_are_reported(baton: Baton, finished: Path) -> None:
     replaced("evaluation.json", b'"passed": 40', b'"passed": 41')(finished)
     found = reported(baton, finished)
     assert "counts 41 passed, but the results are 40 passed" in str(found["problems"])

@@ -152,7 +152,7 @@ def test_a_terminal_that_is_really_closed(start: Start, folder: Path) -> None:
     assert len(list(folder.glob("*.clean"))) == 2
 
 
-def test_what_nohup_started_goes_on(start: Start, folder: Path) -> None:
+def test_what_nohup_started_continues(start: Start, folder: Path) -> None:
     process = start(
         "eval", "agent.py:answer", "cases.jsonl", "--limit", "3", "--repeat", "200",
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
@@ -225,7 +225,7 @@ def with_limit(size: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def test_a_full_disk_is_told_with_its_file_and_exit_3(start: Start, folder: Path) -> None:
+def test_a_full_disk_is_reported_with_its_file_and_exit_3(start: Start, folder: Path) -> None:
     command = ("score", "runs")
     for size in (1, 4000, 9000):
         process = start(*command, preexec_fn=with_limit(size))

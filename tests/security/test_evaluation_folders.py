@@ -219,7 +219,7 @@ def test_a_link_in_the_way_of_a_draft_is_not_written_through(baton: Baton, playe
     assert precious.read_text() == "keep me"
 
 
-def test_links_out_of_a_folder_of_recordings_are_told(baton: Baton, private: Path) -> None:
+def test_links_out_of_a_folder_of_recordings_are_reported(baton: Baton, private: Path) -> None:
     Path("theirs").mkdir()
     Path("theirs/run.json").symlink_to(private)
     for jobs in ("1", "2"):
@@ -230,7 +230,7 @@ def test_links_out_of_a_folder_of_recordings_are_told(baton: Baton, private: Pat
     assert SECRET in baton("show", "theirs/run.json").out
 
 
-def test_links_out_of_a_folder_of_cases_are_told(baton: Baton, tmp_path: Path) -> None:
+def test_links_out_of_a_folder_of_cases_are_reported(baton: Baton, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("cases: [{id: a, input: hi}]")
     Path("theirs").mkdir()
     Path("theirs/cases.yaml").symlink_to(tmp_path / "mine.yaml")
@@ -310,7 +310,7 @@ def test_a_header_that_cannot_be_is_refused(
         assert "evaluation.json: " in outcome.err
 
 
-def test_a_body_that_is_none_is_told_and_never_a_crash(baton: Baton, played: Path) -> None:
+def test_a_body_that_is_none_is_reported_and_never_a_crash(baton: Baton, played: Path) -> None:
     bodies = played / "bodies.jsonl"
     lines = bodies.read_bytes().splitlines(keepends=True)
     lines[1] = b'{"case_id":"c1","repeat":0,"scores":[5]}'.ljust(len(lines[1]) - 1) + b"\n"

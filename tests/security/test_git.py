@@ -153,7 +153,7 @@ def test_scoring_inside_an_unpacked_archive_runs_nothing(
     assert not ran.exists(), ran.read_text()
 
 
-def test_changes_are_told_as_git_tells_them(repository: Path) -> None:
+def test_changes_are_reported_as_git_tells_them(repository: Path) -> None:
     def dirty() -> bool | None:
         state = git_state(repository)
         assert state is not None

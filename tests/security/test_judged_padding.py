@@ -307,7 +307,7 @@ def test_padding_one_turn_does_not_drop_it_from_a_mean(llm: LlmServer, tmp_path:
     assert (found.status, found.unit) == ("error", "trace")
 
 
-def test_a_forged_note_is_told_from_ours(llm: LlmServer, tmp_path: Path) -> None:
+def test_a_forged_note_is_distinguished_from_ours(llm: LlmServer, tmp_path: Path) -> None:
     forged = "⟨... 90 characters left out here ...⟩"
     score(llm, tmp_path, worker(said(f"{forged}{PAD}", "s1")), "scope_fidelity")
     (asked,) = llm.requests

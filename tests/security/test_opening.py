@@ -105,7 +105,7 @@ def test_a_sparse_file_below_the_limit_is_not_read_either(tmp_path: Path) -> Non
         assert "Traceback" not in result.stderr
 
 
-def test_the_limit_of_bytes_is_said_and_can_be_raised(tmp_path: Path) -> None:
+def test_the_limit_of_bytes_is_reported_and_can_be_raised(tmp_path: Path) -> None:
     file = tmp_path / "cases.yaml"
     file.write_text(CASES + "# " + "x" * 5_000)
     result = run_baton("check", file, environment={"BATON_MAX_FILE_BYTES": "4000"})

@@ -230,7 +230,7 @@ def test_a_number_out_of_range_is_one_clear_message(number: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])
-def test_thousands_of_unknown_keys_are_told_at_once(suffix: str, tmp_path: Path) -> None:
+def test_thousands_of_unknown_keys_are_reported_at_once(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"cases{suffix}"
     junk = {f"unknown_key_{n}": n for n in range(8_000)}
     file.write_text(json.dumps({"cases": [{"id": "a", "input": "Hi", "agent": ["b"], **junk}]}))

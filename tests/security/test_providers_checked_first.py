@@ -37,7 +37,7 @@ def test_a_fault_in_the_second_provider_is_found_before_the_first_plays(
     assert not list(tmp_path.glob(".baton/evaluations/*"))
 
 
-def test_cases_that_the_second_cannot_play_are_told_before_the_first_plays(
+def test_cases_that_the_second_cannot_play_are_reported_before_the_first_plays(
     baton: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "agent.py").write_text(

@@ -156,7 +156,7 @@ def test_own_patterns_have_their_name_in_the_tag_and_take_linear_time() -> None:
         ({"kind": ["email"]}, "redact: unknown key `kind`"),
     ],
 )
-def test_what_is_wrong_with_a_redaction_is_said(told: Any, problem: str) -> None:
+def test_what_is_wrong_with_a_redaction_is_reported(told: Any, problem: str) -> None:
     with pytest.raises(InputError) as error:
         redaction_of(told)
     assert problem in str(error.value)
@@ -275,7 +275,7 @@ def test_kinds_are_asked_for_on_the_command_line_and_in_a_config(
         assert ("joe@example.org" in Path("page.html").read_text("utf-8")) is shown
 
 
-def test_a_wrong_redact_in_a_config_is_told_with_its_line(tmp_path: Path, baton: Run) -> None:
+def test_a_wrong_redact_in_a_config_is_reported_with_its_line(tmp_path: Path, baton: Run) -> None:
     (tmp_path / "c.yaml").write_text("evaluators: [agent_chain]\nredact: [emial]\n", "utf-8")
     outcome = baton("check", "c.yaml")
     assert outcome.code == 2

@@ -98,7 +98,7 @@ def test_the_agent_is_named_again_and_the_rest_is_taken_over(
     assert run("eval", "agent.py:reply", option, made)[0] == 0
 
 
-def test_another_agent_is_said(run: Run, made: Path) -> None:
+def test_another_agent_is_reported(run: Run, made: Path) -> None:
     says(made, target=["os:system", "cases.yaml"])
     code, err = run("eval", "agent.py:reply", "--resume", made)
     assert code == 0

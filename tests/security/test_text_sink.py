@@ -75,7 +75,7 @@ def test_no_verb_prints_what_a_terminal_acts_on(baton: Baton, opened: Opened, na
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_name_starts_a_line_of_its_own(baton: Baton, opened: Opened, name: str) -> None:
+def test_no_name_starts_its_own_line(baton: Baton, opened: Opened, name: str) -> None:
     if name in (
         "report --format csv",
         "trend --csv",

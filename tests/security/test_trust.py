@@ -134,7 +134,7 @@ def test_a_config_that_is_named_is_trusted(run: Run) -> None:
         ("judge: {cache: /tmp/elsewhere.sqlite}", "judge.cache: writes outside its folder"),
     ],
 )
-def test_all_that_a_found_config_could_do_is_told_before_anything_runs(
+def test_all_that_a_found_config_could_do_is_reported_before_anything_runs(
     run: Run, more: str, claim: str
 ) -> None:
     lines = {"dataset": "dataset: cases.yaml", "providers": "providers: [{type: mock}]"}

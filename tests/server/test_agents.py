@@ -69,7 +69,7 @@ def test_agents_are_listed_with_what_they_did(store: Store) -> None:
     assert [(each.name, each.runs) for each in late] == [("desk", 2), ("refunds", 2)]
 
 
-def test_a_version_begins_where_instructions_or_model_changed(store: Store) -> None:
+def test_a_version_starts_where_instructions_or_model_changed(store: Store) -> None:
     made = versions(store, 1, "refunds")
     told = [(each.model, each.card and each.card.instructions) for each in made]
     assert told == [

@@ -118,7 +118,7 @@ def test_scores_of_a_rescore_are_no_news(scores: Scores) -> None:
     assert check_alerts(scores.store, rules, DAY) == 1
 
 
-def test_what_was_looked_at_is_not_looked_at_again_also_after_a_restart(scores: Scores) -> None:
+def test_what_was_examined_is_not_examined_again_also_after_a_restart(scores: Scores) -> None:
     rules = rules_of()
     for _ in range(40):  # a score at a time: evidence adds up over looks
         scores.add([1.0])
@@ -368,7 +368,7 @@ def test_a_redirect_is_not_followed(scores: Scores) -> None:
         ("alerts: {github: {repository: a/b, token: ghp_1}}", "a token does not belong in a file"),
     ],
 )
-def test_what_is_wrong_with_addresses_is_said_with_its_line(text: str, problem: str) -> None:
+def test_what_is_wrong_with_addresses_is_reported_with_its_line(text: str, problem: str) -> None:
     document = Document("server.yaml", text.encode(), "yaml")
     value = document.value()["alerts"]
     with pytest.raises(InputError) as raised:

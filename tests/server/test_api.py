@@ -172,7 +172,7 @@ def test_a_conversation_is_shown_with_its_record(url: str) -> None:
     )
 
 
-def test_what_retention_deleted_is_said(tmp_path: Path, opening: Opening) -> None:
+def test_what_retention_deleted_is_reported(tmp_path: Path, opening: Opening) -> None:
     store = opening(tmp_path / "server")
     id_ = add_conversation(store, desk("c0"))
     store.bodies.drop(day_of(START))
@@ -286,7 +286,7 @@ def test_what_cannot_be_asked_is_refused_with_what_to_write(
     assert said in error
 
 
-def test_a_path_or_method_that_is_not_there_says_so_in_json(url: str) -> None:
+def test_a_path_or_method_that_is_missing_says_so_in_json(url: str) -> None:
     assert refused(url, "/conversation")[0] == 404
     answer = httpx2.delete(f"{url}/api/v1/conversations")
     assert (answer.status_code, answer.json()["do"]) == (405, "use GET")

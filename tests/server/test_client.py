@@ -105,7 +105,7 @@ def test_a_key_opens_it_and_stands_in_no_message(
             baton.connect(url, project="other").edges()
 
 
-def test_what_is_no_server_is_said(tmp_path: Path) -> None:
+def test_what_is_no_server_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a valid address"):
         baton.connect("ftp://x")
     with pytest.raises(InputError, match="holds credentials"):
@@ -128,7 +128,7 @@ def test_a_recording_is_pushed_as_a_file_or_a_folder(store: Store, tmp_path: Pat
         assert server.push(tmp_path / "folder").files == 1
 
 
-def test_a_judge_is_held_against_the_labels_that_people_gave_on_a_server(
+def test_a_judge_is_compared_with_the_labels_that_people_gave_on_a_server(
     store: Store, tmp_path: Path
 ) -> None:
     traces = list(baton.iter_traces([write_traces(tmp_path, ["correct", "wrong", "weak"])]))

@@ -85,7 +85,7 @@ def test_spans_and_logs_are_stored_as_they_came(store: Store) -> None:
     assert _stored(store) == [("traces", body), ("logs", said)]
 
 
-def test_what_is_rejected_is_told(store: Store) -> None:
+def test_what_is_rejected_is_reported(store: Store) -> None:
     request = spans(3)
     request.resource_spans[0].scope_spans[0].spans[1].trace_id = b""
     with _server(store) as sender:
@@ -129,7 +129,7 @@ def test_too_large_a_body_and_too_deep_a_queue_are_refused(store: Store, tmp_pat
         assert details.endswith(b"\x12\x04\x0a\x02\x08\x02")  # a duration of 2 seconds
 
 
-def test_a_port_in_use_is_told(store: Store) -> None:
+def test_a_port_in_use_is_reported(store: Store) -> None:
     async def again(port: int) -> None:
         receiver = Receiver(store, LiveSettings(None, {}, print))
         try:

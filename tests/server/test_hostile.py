@@ -110,7 +110,7 @@ def test_a_clock_that_runs_ahead_puts_nothing_on_top_of_lists(store: Store, star
 @pytest.mark.parametrize(
     "url", ["postgresql://u:SECRET@h:port/x", "postgresql://u:SECRET@h:99:9/x"]
 )
-def test_a_wrong_address_of_a_database_is_told_without_its_password(url: str) -> None:
+def test_a_wrong_address_of_a_database_is_reported_without_its_password(url: str) -> None:
     with pytest.raises(InputError, match="USER@HOST:PORT/NAME") as told:
         open_store(url)
     assert "SECRET" not in str(told.value)
@@ -254,7 +254,7 @@ def test_no_endpoint_tells_of_another_project(
     assert {*lists, "/conversations/{id:int}", "/evaluations/{id:int}"} <= seen
 
 
-def test_what_spans_tell_begins_no_line_in_the_log() -> None:
+def test_what_spans_tell_starts_no_line_in_the_log() -> None:
     log = logging.getLogger("baton.server")
     before = (log.handlers[:], log.level, log.propagate)
     written = io.StringIO()

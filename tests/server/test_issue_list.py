@@ -34,7 +34,7 @@ def some(count: int = 4) -> Iterable[Scored]:
         yield record, fails(record, OUTSIDE)
 
 
-def test_the_list_goes_on_after_a_cursor_and_takes_filters(
+def test_the_list_continues_after_a_cursor_and_takes_filters(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baton.session.server_client._PAGE", 2)
@@ -170,7 +170,7 @@ def test_what_is_left_of_a_signature_is_said_to_be_the_rest(store: Store) -> Non
     assert one_issue(store, 1, rest.key).issue.title == rest.title
 
 
-def test_texts_are_grouped_anew_where_somebody_asks(store: Store) -> None:
+def test_texts_are_grouped_again_where_somebody_asks(store: Store) -> None:
     with api(store) as url:
         baton.connect(url).regroup_issues()
     with store.read() as connection:
@@ -235,7 +235,7 @@ def test_a_list_over_a_million_failures_takes_no_time(store: Store) -> None:
     assert min(took) < 0.05
 
 
-def test_issues_of_a_server_say_which_agent_baton_improve_begins_with(store: Store) -> None:
+def test_issues_of_a_server_say_which_agent_baton_improve_starts_with(store: Store) -> None:
     arrive(store, a_day())
     with api(store) as url:
         address = url.replace("http://", "server://")

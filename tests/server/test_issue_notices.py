@@ -178,7 +178,7 @@ def either(request: pytest.FixtureRequest) -> Store:
     return opened
 
 
-def test_a_webhook_is_told_once_of_a_new_issue(either: Store, outside: Outside) -> None:
+def test_a_webhook_is_reported_once_of_a_new_issue(either: Store, outside: Outside) -> None:
     addresses = told(outside, "webhook")
     one_fails(either)
     assert tell(either, addresses) == 1
@@ -220,7 +220,7 @@ def test_an_issue_of_github_is_opened_once_closed_when_it_is_fixed_and_opened_ag
 
 
 @pytest.mark.parametrize("where", ["github", "linear"])
-def test_an_issue_that_somebody_deleted_is_opened_anew(
+def test_an_issue_that_somebody_deleted_is_opened_again(
     store: Store, outside: Outside, where: str
 ) -> None:
     addresses = told(outside, where)
@@ -367,7 +367,7 @@ def test_a_new_issue_waits_until_it_failed_often_enough(store: Store, outside: O
     assert [body["count"] for _, _, body in outside.got] == [3]
 
 
-def test_a_burst_over_many_agents_is_told(store: Store, outside: Outside) -> None:
+def test_a_burst_over_many_agents_is_reported(store: Store, outside: Outside) -> None:
     quiet = [(of(f"q{n}", at=NOW - 40_000 + n * 300), ()) for n in range(100)]
     arrive(store, quiet)
     hit = [of(f"x{n}", ("refunds", "billing", "mail")[n % 3], at=NOW - 60) for n in range(12)]
@@ -433,7 +433,7 @@ def test_a_template_is_filled_once() -> None:
     assert filled("{a} {b}", {"a": "{b}", "b": 1}) == "{b} 1"
 
 
-def test_what_is_wrong_in_the_settings_is_said_with_its_line() -> None:
+def test_what_is_wrong_in_the_settings_is_reported_with_its_line() -> None:
     text = (
         "alerts:\n  webhook: https://hooks.example.org/x\n"
         "  linear: {team: t, token: written-out}\n"

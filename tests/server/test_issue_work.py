@@ -179,7 +179,7 @@ def test_a_misspelt_judge_that_shortens_is_refused(tmp_path: Path) -> None:
         load_settings(tmp_path / "server.yaml")
 
 
-def test_a_model_that_fails_is_said_and_leaves_no_finding(store: Store) -> None:
+def test_a_model_that_fails_is_reported_and_leaves_no_finding(store: Store) -> None:
     key = one_fails(store)
     with llm_server(lambda _: "no json") as broken:
         settings = settings_for(broken)

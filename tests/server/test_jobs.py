@@ -188,7 +188,7 @@ def test_cases_name_no_code(store: Store, settings: Settings, tmp_path: Path) ->
 
 
 @pytest.mark.heavy
-def test_what_a_killed_server_had_begun_begins_again(store: Store, settings: Settings) -> None:
+def test_what_a_killed_server_had_begun_starts_again(store: Store, settings: Settings) -> None:
     body = msgspec.json.encode({"agent": "support", "dataset": cases()})
     made = submit(store, 1, "ann", body, settings)
     with store.write() as connection:

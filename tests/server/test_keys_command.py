@@ -38,7 +38,7 @@ def test_a_key_is_shown_once_and_opens_its_project_until_it_is_revoked(
     assert row["revoked"] is not None
 
 
-def test_keys_of_a_store_that_is_not_there_are_an_error(baton: Baton) -> None:
+def test_keys_of_a_store_that_is_missing_are_an_error(baton: Baton) -> None:
     for words in (("list",), ("revoke", "ci")):
         outcome = baton("serve", "keys", *words)
         assert (outcome.code, "there is no store in" in outcome.err) == (2, True)

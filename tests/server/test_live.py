@@ -86,7 +86,7 @@ def test_a_program_names_its_project_and_the_rules_that_it_asks_for(
     assert {row["project"] for row in rows(store, conversation)} == {store.project("support")}
 
 
-def test_a_rule_that_is_named_and_is_not_there_is_told(
+def test_a_rule_that_is_named_and_is_missing_is_reported(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker = worker_of(store, tmp_path, RULES)

@@ -54,7 +54,7 @@ def test_several_workers_open_one_alert_and_send_one_message(postgres_store: Sto
     assert len(alerts_of(postgres_store, scores.project)) == 1
 
 
-def test_a_score_of_which_earlier_ones_may_yet_come_is_not_looked_at(
+def test_a_score_of_which_earlier_ones_may_yet_come_is_not_examined(
     postgres_store: Store,
 ) -> None:
     scores, rules = Scores(postgres_store), rules_of()

@@ -221,7 +221,7 @@ def test_a_server_on_all_addresses_says_one_that_can_be_reached(
             pass
 
 
-def test_settings_and_agents_are_told_apart(baton: Run, tmp_path: Path) -> None:
+def test_settings_and_agents_are_distinguished(baton: Run, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "desk").mkdir(parents=True)
         (tmp_path / name / "desk" / "agent.py").touch()
@@ -234,7 +234,7 @@ def test_settings_and_agents_are_told_apart(baton: Run, tmp_path: Path) -> None:
     assert (outcome.code, "there is no folder" in outcome.err) == (2, True)
 
 
-def test_a_judge_without_its_key_is_told_at_the_start(
+def test_a_judge_without_its_key_is_reported_at_the_start(
     baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
@@ -257,7 +257,7 @@ def test_roles_need_a_database(baton: Run, tmp_path: Path) -> None:
     assert "--db postgresql://" in outcome.err
 
 
-def test_wrong_settings_and_an_unknown_host_are_told(
+def test_wrong_settings_and_an_unknown_host_are_reported(
     baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -262,7 +262,7 @@ def test_too_deep_a_queue_and_too_many_requests_are_refused_for_now(
         assert client.post("/v1/traces", b"").status == 200
 
 
-def test_a_full_disk_is_told_and_gone_again(store: Store, client: Client) -> None:
+def test_a_full_disk_is_reported_and_gone_again(store: Store, client: Client) -> None:
     most = 60
 
     @event.listens_for(store.inbox, "checkout")

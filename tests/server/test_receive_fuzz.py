@@ -139,7 +139,7 @@ def test_a_broken_packed_body_is_refused_or_stays_within_its_limit(encoding: str
 
 
 @pytest.mark.heavy
-def test_a_server_answers_broken_bodies_and_goes_on(store: Store) -> None:
+def test_a_server_answers_broken_bodies_and_continues(store: Store) -> None:
     app = application(store, LiveSettings(None, {}, print), "receive")
     _seeds()  # a server closes connections that wait for them for seconds
 

@@ -336,7 +336,7 @@ class _StopError(Exception):
     """Ends a rescore after a transaction, as a kill does."""
 
 
-def test_one_that_was_interrupted_goes_on_where_it_was(
+def test_one_that_was_interrupted_continues_where_it_was(
     either: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baton.server.rescoring._WEIGHT", 20)
@@ -364,7 +364,7 @@ def test_one_that_was_interrupted_goes_on_where_it_was(
     assert [each.id for each in rescores_of(either, 1)] == [ended.id]
 
 
-def test_a_rule_that_changed_meanwhile_begins_anew(store: Store, tmp_path: Path) -> None:
+def test_a_rule_that_changed_meanwhile_starts_again(store: Store, tmp_path: Path) -> None:
     server = Server(store, tmp_path)
     server.arrives("a")
     server.follow(DONE)
@@ -529,7 +529,7 @@ def test_what_cannot_be_done_has_failed_and_is_not_tried_again(
     assert not work.work(time.time())
 
 
-def test_a_server_that_stops_goes_on_with_the_next_start(store: Store, tmp_path: Path) -> None:
+def test_a_server_that_stops_continues_with_the_next_start(store: Store, tmp_path: Path) -> None:
     server = Server(store, tmp_path / "server")
     server.arrives("a")
     server.follow(DONE)
@@ -611,7 +611,7 @@ def command(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("how", [["--jobs", "2"], ["--backend", "ray", "--jobs", "1"]])
-def test_a_command_that_is_killed_goes_on_when_it_is_given_again(
+def test_a_command_that_is_killed_continues_when_it_is_given_again(
     tmp_path: Path, how: list[str], opening: Opening
 ) -> None:
     (tmp_path / "server.yaml").write_text(SETTINGS)

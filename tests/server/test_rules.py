@@ -87,7 +87,7 @@ def test_a_server_that_names_no_rules_scores_what_the_record_proves() -> None:
         ("result_used", "{type: result_used, judge: haiku}", "`result_used` asks no judge"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_line_and_the_nearest_name(
+def test_what_is_wrong_is_reported_with_its_line_and_the_nearest_name(
     before: str, after: str, problem: str
 ) -> None:
     assert before in WHOLE
@@ -96,7 +96,7 @@ def test_what_is_wrong_is_said_with_its_line_and_the_nearest_name(
     assert problem in str(raised.value)
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     text = WHOLE.replace("10 %", "ten").replace("result_used", "result_usd")
     with pytest.raises(InputError) as raised:
         read(text + text.partition("rules:\n")[2])

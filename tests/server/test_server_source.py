@@ -80,7 +80,7 @@ def test_a_filter_chooses_what_is_fetched(store: Store, capsys: pytest.CaptureFi
         assert shown(url, "?filter=conversation:c3") == ["c3"]
 
 
-def test_what_a_server_refuses_or_does_not_have_is_said(
+def test_what_a_server_refuses_or_does_not_have_is_reported(
     store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_conversation(store, desk("c0"))

@@ -58,7 +58,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         ("trusted_proxies: [nowhere]\n", 1, "not an address"),
     ],
 )
-def test_a_wrong_value_is_told(tmp_path: Path, text: str, line: int | None, what: str) -> None:
+def test_a_wrong_value_is_reported(tmp_path: Path, text: str, line: int | None, what: str) -> None:
     with pytest.raises(InputError, match=what) as raised:
         load_settings(_write(tmp_path, text))
     assert raised.value.problems[0].line == line
@@ -72,7 +72,7 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, line: int | None, what
         ("own:backend", "rescores have the backends local and ray"),
     ],
 )
-def test_a_wrong_backend_is_told_at_the_start(tmp_path: Path, stated: str, what: str) -> None:
+def test_a_wrong_backend_is_reported_at_the_start(tmp_path: Path, stated: str, what: str) -> None:
     file = tmp_path / "server.yaml"
     file.write_text(f"backend: {stated}\n")
     with pytest.raises(InputError, match=re.escape(what)):

@@ -135,7 +135,7 @@ def test_one_that_was_stopped_asks_no_more(store: Store) -> None:
         assert (trial.state, len(trial.answers), len(llm.requests)) == ("stopped", 8, 8)
 
 
-def test_what_cannot_be_tried_is_said_before_anything_is_asked(store: Store) -> None:
+def test_what_cannot_be_tried_is_reported_before_anything_is_asked(store: Store) -> None:
     fill(store)
     with llm_server(answer) as llm:
         settings = settings_for(llm)

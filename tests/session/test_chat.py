@@ -155,7 +155,7 @@ def test_earlier_messages_are_said_again_when_one_is_edited(
     assert answers(until(chat, "waiting", turns=3).trace) == ["1: one", "2: two", "3: other"]
 
 
-def test_an_agent_in_a_process_of_its_own_is_played_from_the_start(
+def test_an_agent_in_its_own_process_is_played_from_the_start(
     chats: Chats, agents: dict[str, AgentLike]
 ) -> None:
     chat = chats.start(1, "apart", agents, ["one"])
@@ -167,7 +167,7 @@ def test_an_agent_in_a_process_of_its_own_is_played_from_the_start(
 @pytest.mark.parametrize(
     ("message", "error"), [("raise", "the function raised ValueError"), ("crash", "exit 7")]
 )
-def test_what_goes_wrong_is_told_without_secrets(
+def test_what_goes_wrong_is_reported_without_secrets(
     chats: Chats, agents: dict[str, AgentLike], message: str, error: str
 ) -> None:
     chat = chats.start(1, "desk", agents, ["fine"])

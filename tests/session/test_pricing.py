@@ -120,7 +120,7 @@ def test_details_and_the_page_tell_the_cost_of_a_dispatch(
     assert "$4.0000" in json.dumps(page_of(baton, folder).cases)
 
 
-def test_a_cost_that_is_known_in_part_is_none(recorded: Path) -> None:
+def test_a_cost_that_is_known_in_part_is_not_one(recorded: Path) -> None:
     trace = two_levels()
     trace.turns[0].runs[2].usage = None
     recorded.write_bytes(msgspec.json.encode(trace))

@@ -68,7 +68,7 @@ def test_an_evaluation_of_the_command_line_is_resumed(baton: Baton) -> None:
     assert (stored.header.status, len(stored)) == ("passed", 1)
 
 
-def test_verdicts_are_labelled_and_the_judge_is_held_against_the_labels(tmp_path: Path) -> None:
+def test_verdicts_are_labelled_and_the_judge_is_compared_with_the_labels(tmp_path: Path) -> None:
     traces = write_traces(tmp_path, ["correct", "wrong", "weak"])
     with llm_server(answer) as server:
         judge = write_config(tmp_path, server.judge())
@@ -143,7 +143,7 @@ def test_a_message_names_options_as_python_has_them(call: Any, said: str) -> Non
 
 
 @pytest.mark.parametrize("function", [library.score, library.evaluate])
-def test_a_misspelt_option_is_one_error_with_the_nearest_name(function: Any) -> None:
+def test_a_misspelt_option_is_one_error_with_a_similar_name(function: Any) -> None:
     wrong: Mapping[str, Any] = {"pas_rule": "all"}
     if function is library.evaluate:
         wrong = {"concurency": 1}

@@ -152,9 +152,7 @@ CONFIG = """
 
 
 @pytest.mark.parametrize("message", ["GIVEN by a function", "hello environment"])
-def test_a_program_with_a_store_of_its_own_is_given_the_changed_texts(
-    desk: Path, message: str
-) -> None:
+def test_a_program_with_its_own_store_is_given_the_changed_texts(desk: Path, message: str) -> None:
     (desk / "store.py").write_text(dedent(STORE))
     (desk / "desk.md").write_text("Be kind.\n")
     (desk / "baton.yaml").write_text(dedent(CONFIG))

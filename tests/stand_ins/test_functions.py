@@ -165,7 +165,7 @@ def hurried_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_each_of_the_calls_that_threads_make_side_by_side_gets_an_answer_of_its_own(
+def test_each_of_the_calls_that_threads_make_side_by_side_gets_its_own_answer(
     hurried_threads: None,
 ) -> None:
     asked_for = Asked("look_up", {"order": "7"})
@@ -260,7 +260,7 @@ def test_a_program_of_a_framework_that_stand_ins_cannot_answer_for_is_not_run(
         stood_in_for(tmp_path, monkeypatch, program)
 
 
-def test_a_file_of_the_program_with_the_name_of_a_framework_is_none(
+def test_a_file_of_the_program_with_the_name_of_a_framework_is_not_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home").mkdir()

@@ -339,7 +339,7 @@ def test_a_fault_is_put_into_what_a_node_really_wrote(
     assert said(trace) == f"{answer}\nBAD"
 
 
-def test_a_fault_of_a_node_that_hands_on_is_in_what_it_wrote(shop: Shop) -> None:
+def test_a_fault_of_a_node_that_passes_on_is_in_what_it_wrote(shop: Shop) -> None:
     fault = Fault(kind="hostile", text="to the counter")
     ins = StandIns(agents={"triage": StandIn(faults=[fault])})
     trace = shop.play(asked("order 7", stand_ins=ins), "office_edges")

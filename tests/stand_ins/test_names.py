@@ -39,7 +39,7 @@ def test_a_name_that_is_like_no_other_is_let_pass(name: str) -> None:
     check(name)
 
 
-def test_agents_and_their_own_tools_are_looked_at_too() -> None:
+def test_agents_and_their_own_tools_are_examined_too() -> None:
     with pytest.raises(
         ProviderError, match=r"for the unknown agent `refnds`; did you mean `refunds`"
     ):

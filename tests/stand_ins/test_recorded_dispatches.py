@@ -183,7 +183,7 @@ def test_a_record_that_was_changed_by_hand_so_that_it_does_not_hold_together_is_
         list(load_dataset(tmp_path / "case.yaml").cases)
 
 
-def test_a_dispatch_that_is_not_there_is_named_with_the_one_that_was_meant() -> None:
+def test_a_dispatch_that_is_missing_is_named_with_the_one_that_was_meant() -> None:
     with pytest.raises(InputError, match="no dispatch `d11`; did you mean `d1`"):
         dispatch_case(desk(), "d11")
 
@@ -209,7 +209,7 @@ TWO = """
 """
 
 
-def test_a_function_that_begins_anew_gets_the_answers_to_what_it_had_handed_on_before(
+def test_a_function_that_starts_again_gets_the_answers_to_what_it_had_passed_on_before(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "shop.py").write_text(dedent(TWO))

@@ -83,7 +83,7 @@ def test_a_missing_case_is_no_pass_and_is_named() -> None:
     assert compared.cases == 1
 
 
-def test_what_could_not_be_evaluated_is_in_no_axis_and_is_told() -> None:
+def test_what_could_not_be_evaluated_is_in_no_axis_and_is_reported() -> None:
     after = passes(True, True) | {"c1": CaseValues(errors=2)}
     compared = one(passes(True, True), after)
     assert compared.errors == [("c1", 0, 2)]

@@ -158,7 +158,7 @@ def test_evaluations_that_share_no_case_are_not_compared() -> None:
     assert compare_pairs({"a": []}, {"a": [1.0]}) is None
 
 
-def test_one_case_and_constant_data_are_said_and_not_tested_away() -> None:
+def test_one_case_and_constant_data_are_reported_and_not_tested_away() -> None:
     one = compare_pairs({"a": [0.2]}, {"a": [0.9]})
     assert one is not None
     assert (one.p, one.difference.low) == (None, None)

@@ -143,7 +143,7 @@ def test_a_judge_that_always_says_right_has_no_better_kappa_than_chance() -> Non
     assert found.kappa.value == 0
 
 
-def test_each_score_of_the_judge_is_held_against_what_people_say_there() -> None:
+def test_each_score_of_the_judge_is_compared_with_what_people_say_there() -> None:
     found = labelled(items(("right", "right", 18), ("wrong", "right", 2), ("right", "weak", 10), ("wrong", "weak", 10)))  # fmt: skip
     assert found.reliability is not None
     assert [(one.judge, one.people.value, one.people.n) for one in found.reliability.bins] == [

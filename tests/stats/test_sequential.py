@@ -101,7 +101,7 @@ def test_nothing_opens_before_there_are_as_many_values_as_its_figure_is_of() -> 
     assert [n for n in range(1, 100) if watch.add(0.0)] == [50]
 
 
-def test_a_watch_goes_on_where_it_was_stored() -> None:
+def test_a_watch_continues_where_it_was_stored() -> None:
     generator = random.Random(3)
     whole, parts = Watch(limit=0.9, over=30), Watch(limit=0.9, over=30)
     for _ in range(600):

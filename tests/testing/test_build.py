@@ -96,7 +96,7 @@ def test_ids_are_unique_across_turns() -> None:
     assert same.runs[0].id == "mine"
 
 
-def test_a_dispatch_of_its_own_is_taken_as_it_is() -> None:
+def test_its_own_dispatch_is_taken_as_it_is() -> None:
     given = Dispatch(id="d9", kind="sequence", to_agent="a", runs=["r1"])
     assert trace(turn(run("a"), given)).turns[0].dispatches == [given]
 

@@ -139,7 +139,7 @@ def test_what_is_new_is_announced_and_moves_nothing(
         assert wrong == []
 
 
-def test_a_page_says_that_the_server_is_away_and_goes_on(
+def test_a_page_says_that_the_server_is_away_and_continues(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     from .browsing import tab

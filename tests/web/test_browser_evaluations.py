@@ -175,7 +175,7 @@ def test_cases_are_searched_by_what_was_said(
         assert wrong == []
 
 
-def test_a_long_list_begins_with_the_worst_and_has_all_of_them_soon(
+def test_a_long_list_starts_with_the_worst_and_has_all_of_them_soon(
     browser: Browser, shared: tuple[str, Store, Settings], tmp_path: Path
 ) -> None:
     from .browsing import tab
@@ -244,7 +244,7 @@ def working(store: Store, settings: Settings) -> Iterator[None]:
         thread.join()
 
 
-def test_a_page_goes_on_while_it_runs_and_can_stop_it(
+def test_a_page_continues_while_it_runs_and_can_stop_it(
     browser: Browser, shared: tuple[str, Store, Settings], tmp_path: Path
 ) -> None:
     from .browsing import tab

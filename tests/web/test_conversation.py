@@ -202,7 +202,9 @@ def test_where_other_machines_reach_it_no_file_is_changed(store: Store, folder: 
     assert (folder / "refunds.yaml").read_text() == before
 
 
-def test_what_retention_removed_is_told_with_what_is_left(store: Store, visitor: Visitor) -> None:
+def test_what_retention_removed_is_reported_with_what_is_left(
+    store: Store, visitor: Visitor
+) -> None:
     number = add_conversation(store, conversation(), preview="Refund order A-17.")
     store.bodies.drop(day_of(START))
     page = visitor.get(f"/conversations/{number}")

@@ -74,7 +74,7 @@ def test_a_filter_that_is_wrong_says_how_it_is_written_and_stays(address: str) -
     assert 'value="agnet:x"' in page.text
 
 
-def test_a_list_goes_on_where_the_page_before_ended(store: Store, address: str) -> None:
+def test_a_list_continues_where_the_page_before_ended(store: Store, address: str) -> None:
     fill(store, 60)
     first = ask(address + "/conversations?filter=cost:%3E0").text
     (next_page,) = re.findall(r'href="([^"]*cursor[^"]*)"', first)

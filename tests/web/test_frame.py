@@ -40,7 +40,7 @@ def test_a_page_lets_no_script_run_but_those_of_the_server(address: str, path: s
     assert "<style" not in answer.text
 
 
-def test_scripts_may_be_kept_for_good_and_are_fetched_anew_when_they_change(address: str) -> None:
+def test_scripts_may_be_kept_for_good_and_are_fetched_again_when_they_change(address: str) -> None:
     page = ask(address + "/conversations")
     assert page.headers["Cache-Control"] == "no-cache, private"
     (script,) = re.findall(r'src="(/static/[^"]+/lists\.js)"', page.text)
@@ -65,7 +65,7 @@ def test_a_page_loads_one_script_and_one_sheet(address: str, path: str) -> None:
     assert not re.search(r"^(import|export)\b|\bimport\(", text, re.MULTILINE)
 
 
-def test_every_script_of_a_page_can_be_put_together() -> None:
+def test_every_script_of_a_page_can_be_combined() -> None:
     assets = Assets()
     folder = Path(rendering.__file__).parent
     for file in sorted((folder / "static").glob("*.js")):

@@ -143,7 +143,7 @@ def test_cookies_outlive_the_process_as_their_secret_is_in_the_store(store: Stor
         assert visitor.get("/conversations").status == 200
 
 
-def test_a_cookie_of_another_store_is_none(store: Store) -> None:
+def test_a_cookie_of_another_store_is_not_one(store: Store) -> None:
     key = create_key(store, "default", "ana", ["read"])
     sessions = Sessions(store, Access(store))
     session = sessions.sign_in(key)

@@ -106,7 +106,7 @@ def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -
         assert (wrong.status, "is one of attention, waiting, fine" in wrong.text) == (400, True)
 
 
-def test_rescores_and_rules_that_are_not_there_are_shown(store: Store, tmp_path: Path) -> None:
+def test_rescores_and_rules_that_are_missing_are_shown(store: Store, tmp_path: Path) -> None:
     stated = {"rules": [{"name": "kept", "evaluators": ["dispatch_scope"]}]}
     record = trace(turn("hi", run("desk", output="ok"), output="ok"), id="c1")
     add_conversation(store, record, named_rules='["kept", "<b>lost</b>"]')

@@ -65,7 +65,7 @@ def test_recordings_beside_evaluations_are_not_left_out_in_silence(
     assert "name its recordings by themselves" in said[0]
 
 
-def test_nothing_to_show_is_told(baton: Baton, tmp_path: Path) -> None:
+def test_nothing_to_show_is_reported(baton: Baton, tmp_path: Path) -> None:
     outcome = baton("view")
     assert outcome.code == 2
     assert "name files or folders, such as baton view runs/" in outcome.err

@@ -63,7 +63,7 @@ def test_a_label_without_a_score_gives_no_verdict() -> None:
     assert found.judge is not None
 
 
-def test_labels_go_by_majority_and_the_votes_are_told() -> None:
+def test_labels_go_by_majority_and_the_votes_are_reported() -> None:
     found, judge = ask("met", "not_met", "met", samples=3)
     assert (found.value, len(judge.asked)) == (1.0, 3)
     assert found.details["votes"] == {"met": 2, "not_met": 1}
@@ -100,7 +100,7 @@ def test_a_judge_that_fails_is_an_error_with_its_kind_and_never_a_zero() -> None
     assert (found.reason, found.details) == ("refusal: it declined", {"judge_error": "refusal"})
 
 
-def test_a_sample_that_fails_is_told_where_the_others_decide() -> None:
+def test_a_sample_that_fails_is_reported_where_the_others_decide() -> None:
     found, _ = ask("met", JudgeError("timeout", "60 s"), "met", samples=3)
     assert (found.status, found.details["unanswered"]) == ("passed", ["timeout: 60 s"])
 

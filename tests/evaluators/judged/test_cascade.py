@@ -84,7 +84,7 @@ def test_a_tool_outside_the_scope_that_ran_settles_fidelity() -> None:
     assert found.value == 0.0
 
 
-def test_a_warning_settles_nothing_and_is_told_as_what_it_is() -> None:
+def test_a_warning_settles_nothing_and_is_reported_as_what_it_is() -> None:
     trace = trip(
         "The migration failed: 3 of 17 tables were copied, checksum ab12cd34 differs.",
         said("The migration succeeded: 3 of 17 tables, checksum ab12cd34."),

@@ -43,7 +43,7 @@ def test_texts_stand_for_inputs() -> None:
     }
 
 
-def test_another_label_or_score_is_told() -> None:
+def test_another_label_or_score_is_reported() -> None:
     found, _ = check("task_completion", "half", inputs=TEXTS, label="complete")
     assert found.problem == "it says `half`, not `complete`"
     found, _ = check("task_completion", "half", inputs=TEXTS, score=1)

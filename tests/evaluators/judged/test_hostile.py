@@ -37,7 +37,7 @@ def test_names_are_kept_on_one_line() -> None:
     assert starts == ["agent helper agent boss"]
 
 
-def test_all_of_a_trace_stands_in_the_fence_and_none_of_it_in_the_instructions() -> None:
+def test_all_of_a_trace_is_in_the_fence_and_none_of_it_in_the_instructions() -> None:
     mark = "IGNORE-ALL-5150"
     trace = trip(mark, said(mark), user=mark, prompt=mark, child=(said(mark),), received=mark)
     for name, label in (

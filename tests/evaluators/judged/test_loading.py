@@ -71,11 +71,11 @@ def test_a_rubric_is_read_and_words_like_yes_stay_words(tmp_path: Path) -> None:
         ("name: polite", "name: polite\nname: rude", "polite.yaml:2: duplicate key `name`"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert said in load(tmp_path, GOOD.replace(old, new))
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     said = load(tmp_path, GOOD.replace("[request, answer", "[requst, anser"))
     assert len(said.splitlines()) == 2
 
@@ -136,7 +136,7 @@ def test_a_config_names_rubrics_of_a_folder_like_any_evaluator(tmp_path: Path) -
         ("evaluators: [polite]\n", "unknown evaluator `polite`"),
     ],
 )
-def test_a_name_that_is_not_there_stops_the_run(tmp_path: Path, text: str, said: str) -> None:
+def test_a_name_that_is_missing_stops_the_run(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
         load_config(config(tmp_path, text))
     assert said in str(raised.value)

@@ -93,7 +93,7 @@ def test_hand_offs_known_only_from_order_are_judged_when_asked_for() -> None:
     assert judge_with("scope_fidelity", trace, "inside", order=True)[0][0].status == "passed"
 
 
-def test_what_a_program_hands_on_is_no_decision_unless_asked_for() -> None:
+def test_what_a_program_passes_on_is_no_decision_unless_asked_for() -> None:
     trace = trip("r", said("Done."), kind="sequence")
     (found,), _ = judge_with("dispatch_correctness", trace, "correct")
     assert (found.status, found.reason) == ("skipped", "no dispatch to judge")

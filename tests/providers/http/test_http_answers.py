@@ -122,7 +122,9 @@ def test_text_and_structured_output_stand_side_by_side(endpoint: Endpoint) -> No
     assert turn.output == Content(data={"n": 2})
 
 
-def test_structured_output_is_told_where_the_config_says_where_it_is(endpoint: Endpoint) -> None:
+def test_structured_output_is_reported_where_the_config_says_where_it_is(
+    endpoint: Endpoint,
+) -> None:
     trace, turn = turn_of(endpoint, {"reply": "Two."}, structured="$.form")
     assert known(trace, turn, "output.data")
     trace, turn = turn_of(endpoint, {"reply": "Two."})
@@ -135,7 +137,7 @@ def test_several_texts_are_one_answer(endpoint: Endpoint) -> None:
     assert turn.output == Content(text="Two parts.")
 
 
-def test_usage_is_added_up_and_cached_tokens_are_told_apart(endpoint: Endpoint) -> None:
+def test_usage_is_added_up_and_cached_tokens_are_distinguished(endpoint: Endpoint) -> None:
     calls = [{"in": 10, "hit": 4, "out": 3}, {"in": 5, "hit": 0, "out": 2}]
     usage = {
         "input_tokens": "$.u[*].in", "cache_read_tokens": "$.u[*].hit",
@@ -199,7 +201,7 @@ def test_an_answer_without_what_is_needed_is_an_error_that_shows_what_came(
     assert len(endpoint.requests) == 1
 
 
-def test_what_is_no_error_is_none(endpoint: Endpoint) -> None:
+def test_what_is_no_error_is_not_one(endpoint: Endpoint) -> None:
     nothing: list[Any] = [None, "", False, 0, [], {}]
     for told in nothing:
         endpoint.answers({"reply": "ok", "error": told})

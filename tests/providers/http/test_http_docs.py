@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "providers.md"
 (SECTION,) = re.findall(r"### `http`\n(.+?)\n### ", DOCS.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_config_reads_the_answer_that_stands_below_it(endpoint: Endpoint) -> None:
+def test_the_config_reads_the_answer_that_is_below_it(endpoint: Endpoint) -> None:
     (config,) = re.findall(r"```yaml\n(.+?)```", SECTION, re.DOTALL)
     (answer,) = re.findall(r"```json\n(.+?)```", SECTION, re.DOTALL)
     without_variables = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", config)
@@ -42,7 +42,7 @@ def test_the_config_reads_the_answer_that_stands_below_it(endpoint: Endpoint) ->
     ]
 
 
-def test_every_option_and_placeholder_is_told() -> None:
+def test_every_option_and_placeholder_is_reported() -> None:
     own = set(HttpOptions.__struct_fields__) - set(ProviderOptions.__struct_fields__)
     told = set(re.findall(r"`\{?(\w+)(?:\.\w+)?\}?`", SECTION))
     assert own - told == set()

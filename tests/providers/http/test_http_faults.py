@@ -74,7 +74,7 @@ def test_any_success_has_an_answer(endpoint: Endpoint, status: int) -> None:
     assert said(play(endpoint, case_of("hi"))) == ["ok"]
 
 
-def test_an_endpoint_that_is_down_is_not_tried_by_each_case_anew() -> None:
+def test_an_endpoint_that_is_down_is_not_tried_by_each_case_again() -> None:
     async def times(url: str) -> list[float]:
         took = []
         options = spec(url, retry_attempts=2, retry_delay=1)
@@ -121,7 +121,7 @@ def test_a_password_in_the_address_is_sent_and_not_shown(adk: AdkServer) -> None
     assert trace.source.location == endpoint.url
 
 
-def test_each_case_has_a_conversation_of_its_own(endpoint: Endpoint) -> None:
+def test_each_case_has_its_own_conversation(endpoint: Endpoint) -> None:
     endpoint.answers({"reply": "ok", "by": "a"})
     cases = [case_of("hi", "and?", name=f"c{number}", agents=["a"]) for number in range(8)]
     assert evaluate(cases, spec(endpoint, agents="$.by")).status == "passed"

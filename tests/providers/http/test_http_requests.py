@@ -61,7 +61,7 @@ def test_braces_are_escaped_and_what_a_case_says_is_never_expanded(endpoint: End
     assert endpoint.bodies == [{"q": f"query {{ ask(text: {message}) }}"}]
 
 
-def test_a_conversation_goes_on_by_an_id_of_its_own(endpoint: Endpoint) -> None:
+def test_a_conversation_continues_by_its_own_id(endpoint: Endpoint) -> None:
     endpoint.answers({"reply": "ok"})
     case = case_of("one", "two", "three")
     case.turns[2].new_session = True
@@ -199,7 +199,7 @@ def test_a_trace_context_goes_out_and_its_id_is_kept(endpoint: Endpoint) -> None
         ({"answer": None, "answr": "$.x"}, "did you mean `answer`"),
     ],
 )
-def test_options_that_make_no_sense_are_told_before_anything_runs(
+def test_options_that_make_no_sense_are_reported_before_anything_runs(
     options: dict[str, Any], reason: str
 ) -> None:
     assert reason in problem(**options)

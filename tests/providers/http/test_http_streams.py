@@ -40,7 +40,7 @@ def test_lines_of_json_are_events_as_well(endpoint: Endpoint) -> None:
     assert said(trace) == ["done"]
 
 
-def test_the_name_of_an_event_stands_beside_its_data(endpoint: Endpoint) -> None:
+def test_the_name_of_an_event_is_beside_its_data(endpoint: Endpoint) -> None:
     text = b'event: token\ndata: {"t":\ndata: "Hi"}\n\nevent: ping\ndata: 3\n\nevent: end\n\n'
     endpoint.answers(stream(text))
     answer = "$[?@.event == 'token'].t"

@@ -82,7 +82,7 @@ def test_the_record_holds_together(trace: Trace) -> None:
     assert trace.dropped == []
 
 
-def test_turns_begin_with_the_user_and_end_with_the_last_answer(
+def test_turns_start_with_the_user_and_end_with_the_last_answer(
     trace: Trace, truth: dict[str, Any], way: str
 ) -> None:
     prompts = truth.get("prompts") or [truth["user_prompt"]]
@@ -100,7 +100,9 @@ def test_the_agents_worked_in_this_order(trace: Trace, truth: dict[str, Any]) ->
     assert [name for turn in trace.turns for name in agent_chain(trace, turn)] == chain
 
 
-def test_each_dispatch_is_told_with_what_came_of_it(trace: Trace, truth: dict[str, Any]) -> None:
+def test_each_dispatch_is_reported_with_what_came_of_it(
+    trace: Trace, truth: dict[str, Any]
+) -> None:
     found = _dispatches(trace)
     assert [d.call for d in found] == [d["tool_use_id"] for d in truth["dispatches"]]
     for dispatch, told in zip(found, truth["dispatches"], strict=True):
@@ -197,7 +199,7 @@ def test_totals_are_those_of_the_source(trace: Trace, truth: dict[str, Any], way
         assert trace.usage.output_tokens == truth["tokens_total"]["output_tokens"]
 
 
-def test_each_answer_comes_back_once_and_the_caller_goes_on_from_there(trace: Trace) -> None:
+def test_each_answer_comes_back_once_and_the_caller_continues_from_there(trace: Trace) -> None:
     steps = [step for run in _runs(trace).values() for step in run.steps]
     for dispatch in _dispatches(trace):
         assert sum(isinstance(s, GotBack) and s.dispatch == dispatch.id for s in steps) == 1

@@ -110,7 +110,7 @@ def test_a_line_of_a_listing_tells_the_tools(line: str, tools: object, denied: o
     assert (card.description or "").startswith("Does x.")
 
 
-def test_a_line_that_is_no_entry_is_none() -> None:
+def test_a_line_that_is_no_entry_is_not_one() -> None:
     assert listed_agent("[redacted 746 chars]") is None
 
 

@@ -84,7 +84,7 @@ def test_a_total_that_the_transcript_lacks_is_added_up() -> None:
     assert merged.usage.cost_usd == pytest.approx(1.75)
 
 
-def test_spans_of_a_round_that_a_notification_began_belong_to_the_same_turn() -> None:
+def test_spans_of_a_round_that_a_notification_started_belong_to_the_same_turn() -> None:
     merged = merge(
         _session("current/08_background_dispatch"), _spans({"toolu_s08_d1": 0.25}, [0.5, 0.125])
     )

@@ -24,7 +24,7 @@ def _legacy() -> Path:
     return next((DATA / "legacy" / "01_correct_dispatch" / "session").glob("projects/*"))
 
 
-def test_sub_agents_written_into_the_sessions_own_file_are_told_apart(
+def test_sub_agents_written_into_the_sessions_own_file_are_distinguished(
     project: Project, say: Any
 ) -> None:
     def side(line: dict[str, Any], uuid: str, parent: str | None) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_of_an_agents_file_its_whole_session_is_read() -> None:
     assert len(trace.turns[0].runs) == 3
 
 
-def test_agents_whose_session_is_not_there_are_one_error_each(tmp_path: Path) -> None:
+def test_agents_whose_session_is_missing_are_one_error_each(tmp_path: Path) -> None:
     for file in sorted(_legacy().glob("agent-*.jsonl"))[:2]:
         shutil.copy(file, tmp_path)
     with pytest.raises(InputError) as error:
@@ -124,7 +124,7 @@ def test_a_broken_session_does_not_stop_the_others(tmp_path: Path) -> None:
     assert (problem.file, problem.line) == (str(first), 4)
 
 
-def test_an_agent_that_began_with_its_callers_messages_counts_only_its_own(
+def test_an_agent_that_started_with_its_callers_messages_counts_only_its_own(
     project: Project, say: Any
 ) -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
@@ -172,7 +172,7 @@ def test_what_no_user_wrote_opens_no_turn(project: Project, say: Any) -> None:
     assert [d.what for d in trace.dropped] == ["summaries of a compacted conversation"]
 
 
-def test_an_interrupted_turn_is_incomplete_and_the_next_one_goes_on(
+def test_an_interrupted_turn_is_incomplete_and_the_next_one_continues(
     project: Project, say: Any
 ) -> None:
     lines = [
@@ -192,7 +192,7 @@ def test_an_interrupted_turn_is_incomplete_and_the_next_one_goes_on(
     assert second.status == "completed"
 
 
-def test_a_failed_request_of_the_main_thread_fails_the_turn_unless_it_goes_on(
+def test_a_failed_request_of_the_main_thread_fails_the_turn_unless_it_continues(
     project: Project, say: Any
 ) -> None:
     dead = say.says("API Error: 529 Overloaded", id="e1")

@@ -22,7 +22,7 @@ def _write(path: Path, messages: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_a_turn_begins_after_each_result_where_the_user_is_not_repeated(
+def test_a_turn_starts_after_each_result_where_the_user_is_not_repeated(
     read: Read, say: Any
 ) -> None:
     trace = read(say.says("one"), say.result(), say.says("two", id="m2"), say.result())
@@ -30,7 +30,7 @@ def test_a_turn_begins_after_each_result_where_the_user_is_not_repeated(
     assert [turn.unknown for turn in trace.turns] == [["input", "started"]] * 2
 
 
-def test_a_turn_begins_with_the_users_words_where_they_are_repeated(read: Read, say: Any) -> None:
+def test_a_turn_starts_with_the_users_words_where_they_are_repeated(read: Read, say: Any) -> None:
     trace = read(
         say.hears("first"), say.says("a"), say.result(), say.says("more", id="m2"), say.result(),
         say.hears("second"), say.says("b", id="m3"), say.result(),
@@ -39,7 +39,7 @@ def test_a_turn_begins_with_the_users_words_where_they_are_repeated(read: Read, 
     assert [turn.output.text for turn in trace.turns if turn.output] == ["more", "b"]
 
 
-def test_a_result_that_a_task_began_continues_the_turn(read: Read, say: Any) -> None:
+def test_a_result_that_a_task_started_continues_the_turn(read: Read, say: Any) -> None:
     trace = read(
         say.dispatches("d"), say.says("one"), say.result(), say.says("two", id="m2"),
         say.result(origin={"kind": "task-notification"}),
@@ -47,7 +47,7 @@ def test_a_result_that_a_task_began_continues_the_turn(read: Read, say: Any) -> 
     assert len(trace.turns) == 1
 
 
-def test_a_scheduled_prompt_is_a_turn_of_its_own(read: Read, say: Any) -> None:
+def test_a_scheduled_prompt_is_its_own_turn(read: Read, say: Any) -> None:
     origin = {"kind": "task-notification", "subkind": "scheduled-trigger"}
     trace = read(say.says("one"), say.result(), say.says("two", id="m2"), say.result(origin=origin))
     assert len(trace.turns) == 2
@@ -115,7 +115,7 @@ def test_totals_are_taken_from_the_last_result_and_never_summed(read: Read, say:
     assert (trace.usage.input_tokens, trace.usage.output_tokens) == (31, 1)
 
 
-def test_totals_that_began_anew_are_added_to_those_before(read: Read, say: Any) -> None:
+def test_totals_that_started_again_are_added_to_those_before(read: Read, say: Any) -> None:
     trace = read(
         say.says("a"), say.result(total_cost_usd=0.5),
         say.says("b", id="m2"), say.result(total_cost_usd=0.75),

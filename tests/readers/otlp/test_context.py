@@ -47,7 +47,7 @@ def test_a_second_turn_was_given_the_first() -> None:
     assert trace.turns[0].id in [ref.id for ref in again.context or []]
 
 
-def test_an_agent_with_a_history_of_its_own_was_given_nothing_else() -> None:
+def test_an_agent_with_its_own_history_was_given_nothing_else() -> None:
     trace = baton.load_traces(OTEL / "pydantic-ai" / "delegation.json")[0]
     runs = [run for turn in trace.turns for run in turn.runs]
     assert [run.context for run in runs] == [[] for _ in runs]

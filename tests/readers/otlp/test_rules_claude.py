@@ -259,7 +259,7 @@ def test_delegates_at_work_at_the_same_time_were_issued_together() -> None:
     assert [dispatch.group for dispatch in turn.dispatches] == [1, 1]
 
 
-def test_a_conversation_goes_on_in_one_run_when_an_agent_in_the_background_has_answered() -> None:
+def test_a_conversation_continues_in_one_run_when_an_agent_in_the_background_has_answered() -> None:
     folder = DATA / "claude" / "current" / "08_background_dispatch"
     (trace,) = baton.load_traces(folder / "spans.jsonl")
     (turn,) = trace.turns

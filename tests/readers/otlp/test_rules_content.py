@@ -58,7 +58,7 @@ def test_a_prompt_that_no_argument_tells_is_what_the_agent_was_first_told() -> N
     assert dispatch.prompt.text == "Find X."
 
 
-def test_what_the_agent_received_stands_beside_what_was_said_to_it() -> None:
+def test_what_the_agent_received_is_beside_what_was_said_to_it() -> None:
     inner = agent("b", model("ok", hears="You are b. Find X."))
     turn = read(agent("a", model(), tool("ask", inner, args={"input": "Find X."})))
     received = turn.runs[1].input
@@ -206,7 +206,7 @@ def test_a_prompt_that_only_model_requests_hold_is_that_of_the_agent(
     assert trace.agents["a"].instructions == "Be brief."
 
 
-def test_a_prompt_of_openinference_stands_in_the_messages_of_its_requests() -> None:
+def test_a_prompt_of_openinference_is_in_the_messages_of_its_requests() -> None:
     attributes: dict[str, Any] = {
         "openinference.span.kind": "LLM",
         "llm.input_messages.0.message.role": "system",

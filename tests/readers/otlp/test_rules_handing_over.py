@@ -330,7 +330,7 @@ def test_control_that_passes_to_an_agent_below_the_tool_does_not_come_back() -> 
     assert turn.output.text == "42"
 
 
-def test_a_named_target_whose_run_stands_beside_the_call_is_its_delegate() -> None:
+def test_a_named_target_whose_run_is_beside_the_call_is_its_delegate() -> None:
     named = {"gen_ai.transfer.mode": "return_to_caller", "gen_ai.transfer.target.name": "b"}
     move = tool("ask", args={"q": "?"}, result="42", **named)
     move.takes = 5.0

@@ -99,7 +99,7 @@ def test_arguments_are_read_as_older_and_newer_versions_write_them(
     assert (call.arguments, call.result) == (arguments, Content(text="ok"))
 
 
-def test_a_tool_without_arguments_is_told_from_one_whose_arguments_are_hidden() -> None:
+def test_a_tool_without_arguments_is_distinguished_from_one_whose_arguments_are_hidden() -> None:
     plain = _run("tool", "now", made={"output": "noon"})
     hidden = _run("tool", "then")
     first, second = tools(read(_run("chain", "desk", plain, hidden)).runs[0])

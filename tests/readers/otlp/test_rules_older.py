@@ -77,7 +77,7 @@ def test_a_run_that_gave_control_away_did_not_fail_with_the_one_that_has_it() ->
     assert (turn.status, turn.error) == ("failed", "down")
 
 
-def test_a_run_that_goes_on_after_the_one_below_it_has_not_ended_before() -> None:
+def test_a_run_that_continues_after_the_one_below_it_has_not_ended_before() -> None:
     inner = agent("b", model("Done by b."))
     turn = read(agent("a", model(), tool("transfer_to_b"), inner, model("And a.")))
     assert turn.runs[0].ended is not None

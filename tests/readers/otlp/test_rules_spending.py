@@ -88,7 +88,7 @@ def test_an_exception_event_on_a_span_that_did_not_fail_is_no_error() -> None:
     assert (step.status, step.error) == ("ok", None)
 
 
-def test_a_tool_that_failed_says_why_and_the_agent_goes_on() -> None:
+def test_a_tool_that_failed_says_why_and_the_agent_continues() -> None:
     turn = read(agent("a", model(), tool("look_up", error="no such row"), model("Sorry.")))
     [step] = tools(turn.runs[0])
     assert (step.status, step.error) == ("failed", "no such row")

@@ -88,11 +88,11 @@ def test_the_cost_is_the_sources_own() -> None:
     assert (found.cost_usd, found.cost_from) == (0.25, "source")
 
 
-def test_more_thinking_than_output_stands_beside_it() -> None:
+def test_more_thinking_than_output_is_beside_it() -> None:
     assert _counts(usage(input=10, output=2, thinking=6)) == (10, None, None, 8)
 
 
-def test_cached_and_thinking_tokens_are_told_apart_by_the_total() -> None:
+def test_cached_and_thinking_tokens_are_distinguished_by_the_total() -> None:
     gemini = usage(input=10, output=2, read=4, thinking=6, total=18)
     both_beside = usage(input=10, output=2, read=4, thinking=6, total=22)
     assert _counts(gemini) == (6, 4, None, 8)

@@ -159,7 +159,7 @@ def test_a_task_of_blocks_is_its_texts(tmp_path: Path) -> None:
     assert one(tmp_path, swarm).turns[0].input == Content(text="Look at\nthis")
 
 
-def test_a_fault_deep_inside_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_fault_deep_inside_is_reported_with_its_place(tmp_path: Path) -> None:
     inner = result(results={"x": {**node("X"), "status": 7}})
     graph = result(results={"team": {**node(), "result": inner}})
     with pytest.raises(InputError, match=r"results\.team\.result\.results\.x\.status"):

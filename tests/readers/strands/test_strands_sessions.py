@@ -42,7 +42,7 @@ def test_an_agent_without_a_name_is_main_and_its_name_unknown(tmp_path: Path) ->
     ]
 
 
-def test_a_name_that_a_mapper_left_in_the_metadata_is_told(tmp_path: Path) -> None:
+def test_a_name_that_a_mapper_left_in_the_metadata_is_reported(tmp_path: Path) -> None:
     one = agent("a", "hi", "hello", metadata={"agent_name": "desk"}, system="Be kind.")
     (trace,) = read(tmp_path, session(one))
     assert agent_chain(trace, trace.turns[0]) == ["desk"]

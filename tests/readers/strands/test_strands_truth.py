@@ -123,6 +123,6 @@ def test_the_same_swarm_is_the_same_in_a_session_and_in_its_state() -> None:
     assert session.input == state.input
 
 
-def test_a_graph_that_goes_on_with_two_nodes_starts_them_together() -> None:
+def test_a_graph_that_continues_with_two_nodes_starts_them_together() -> None:
     (turn,) = only("session_graph.json").turns
     assert [dispatch.group for dispatch in turn.dispatches] == [1, 1, None, None]

@@ -214,7 +214,7 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.heavy
-def test_traces_that_kill_every_worker_are_said_and_never_a_pass(tmp_path: Path) -> None:
+def test_traces_that_kill_every_worker_are_reported_and_never_a_pass(tmp_path: Path) -> None:
     code, rows, header = killed(tmp_path, ALWAYS="1")
     assert code == 3
     assert 30 < len(rows) < 40

@@ -104,7 +104,7 @@ def test_a_prompt_that_no_rule_fits_is_an_error(script: Path, tmp_path: Path) ->
     assert "request 1: no rule of the script fits" in done.stderr
 
 
-def test_a_wrong_script_is_told_with_its_line(script: Path) -> None:
+def test_a_wrong_script_is_reported_with_its_line(script: Path) -> None:
     script.write_text("rules:\n  - {contians: hello, answer: x}\n")
     done = subprocess.run([*SERVER, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 2

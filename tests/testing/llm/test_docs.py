@@ -89,7 +89,7 @@ def test_the_judge_of_a_config_asks_it(tmp_path: Path) -> None:
     assert asked.schema is not None
 
 
-def test_everything_there_is_is_told() -> None:
+def test_everything_there_is_is_reported() -> None:
     for word in (
         *get_args(FaultKind),
         *get_args(Api),

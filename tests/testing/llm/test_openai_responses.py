@@ -97,7 +97,7 @@ def test_faults_of_the_service_are_the_errors_of_the_sdk(
         ask(client)
 
 
-def test_a_refusal_is_a_part_of_its_own(llm: LlmServer, client: openai.OpenAI) -> None:
+def test_a_refusal_is_its_own_part(llm: LlmServer, client: openai.OpenAI) -> None:
     llm.script = [Reply(fault="refusal", answer="I would rather not.")]
     answer = ask(client, text=FORM)
     assert answer.output_text == ""

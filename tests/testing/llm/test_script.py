@@ -56,7 +56,7 @@ def test_a_list_is_gone_through_and_its_end_is_an_error() -> None:
         assert "this is one more" in refused(llm, "two")
 
 
-def test_what_a_function_raises_is_told_at_both_ends() -> None:
+def test_what_a_function_raises_is_reported_at_both_ends() -> None:
     def script(request: Received) -> str:
         return str(request.body["no_such_key"])
 
@@ -139,7 +139,7 @@ def test_without_a_default_every_prompt_needs_a_rule(tmp_path: Path) -> None:
         refused(llm, "hello")
 
 
-def test_everything_wrong_with_a_script_is_told_with_its_line(tmp_path: Path) -> None:
+def test_everything_wrong_with_a_script_is_reported_with_its_line(tmp_path: Path) -> None:
     path = yaml(
         tmp_path,
         "rules:\n"
@@ -161,13 +161,13 @@ def test_everything_wrong_with_a_script_is_told_with_its_line(tmp_path: Path) ->
         assert words in line
 
 
-def test_a_wrong_expression_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_expression_is_reported_with_its_line(tmp_path: Path) -> None:
     path = yaml(tmp_path, "rules:\n  - answer: a\n    matches: '('\n")
     words = r":3: rules\[0\].matches: no regular expression"
     with pytest.raises(InputError, match=words), llm_server(path):
         pass
 
 
-def test_a_script_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_script_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"), llm_server(tmp_path / "none.yaml"):
         pass

@@ -55,7 +55,7 @@ def test_it_ends_with_its_context_with_answers_under_way() -> None:
         socket.create_connection(("127.0.0.1", llm.port))
 
 
-def test_a_port_that_is_taken_is_told(llm: LlmServer) -> None:
+def test_a_port_that_is_taken_is_reported(llm: LlmServer) -> None:
     words = f"cannot listen to port {llm.port}"
     with pytest.raises(InputError, match=words), llm_server("x", port=llm.port):
         pass

@@ -86,7 +86,7 @@ def other_run(spans: list[Json]) -> None:
         (other_run, "was not made by run"),
     ],
 )
-def test_what_is_missing_or_changed_is_said(tmp_path: Path, change: Change, said: str) -> None:
+def test_what_is_missing_or_changed_is_reported(tmp_path: Path, change: Change, said: str) -> None:
     path = exported(tmp_path, change)
     with pytest.raises(InputError) as caught:
         load_traces(path)

@@ -133,7 +133,7 @@ def spans_then(wire: Any) -> bytes:
     return line
 
 
-def test_values_of_the_wrong_type_are_told_with_their_line_and_the_rest_is_read(
+def test_values_of_the_wrong_type_are_reported_with_their_line_and_the_rest_is_read(
     wire: Any, spans: list[Span]
 ) -> None:
     export = wire.export(spans[:3])
@@ -144,7 +144,7 @@ def test_values_of_the_wrong_type_are_told_with_their_line_and_the_rest_is_read(
     assert [span.name for span in whole.spans] == ["n0", "n2", "n4", "n5"]
 
 
-def test_lines_that_are_no_json_are_told(wire: Any, spans: list[Span]) -> None:
+def test_lines_that_are_no_json_are_reported(wire: Any, spans: list[Span]) -> None:
     data = wire.line(spans[0]) + b"Traceback (most recent call last):\n" + wire.line(spans[1])
     (problem,) = _problems(wire, data)
     assert problem.startswith("2: : JSON is malformed")
@@ -163,7 +163,7 @@ def test_a_file_that_is_something_else_is_one_error(wire: Any) -> None:
     assert wire.read(b'{"resourceSpans": []}') == []
 
 
-def test_protobuf_that_turns_into_something_else_is_told(wire: Any, spans: list[Span]) -> None:
+def test_protobuf_that_turns_into_something_else_is_reported(wire: Any, spans: list[Span]) -> None:
     (problem,) = _problems(wire, wire.protobuf(wire.export(spans)) + b"\x07\x07\x07")
     assert "neither OTLP protobuf nor JSON" in problem
 

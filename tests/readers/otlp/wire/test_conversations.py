@@ -140,7 +140,7 @@ def test_the_resource_may_name_the_session(wire: Any, names: Any) -> None:
     assert names(group(spans)) == {"run-1": [["a"], ["b"]]}
 
 
-def test_the_project_that_langsmith_calls_a_session_is_none(wire: Any) -> None:
+def test_the_project_that_langsmith_calls_a_session_is_not_one(wire: Any) -> None:
     project = {"langsmith.trace.session_id": "p", "langsmith.trace.session_name": "default"}
     spans = [wire.span("a", "t1", attributes=project), wire.span("b", "t2", attributes=project)]
     assert len(group(spans)) == 2

@@ -126,7 +126,7 @@ def test_what_is_something_else_is_none_of_these(wire: Any, data: bytes) -> None
     assert not is_otlp(wire.file(data))
 
 
-def test_a_file_that_is_not_there_is_none_of_these(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_is_none_of_these(tmp_path: Path) -> None:
     assert not is_otlp(tmp_path / "nothing")
     assert not is_otlp(tmp_path)
 
