@@ -89,7 +89,7 @@ def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -
         assert "holds no trace" in page
         assert "is cut" not in page
         assert ">kept</a>" not in page
-        assert page.count("None of them matches this filter.") == 1  # of the rules
+        assert page.count("None of them matches this filter.") == 2  # of the queues and rules
         page = ask(address + "/status?text=kept").text
         assert ">kept</a>" in page
         assert ">other</a>" not in page

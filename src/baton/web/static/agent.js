@@ -61,7 +61,7 @@ function draw() {
   const about = {
     width: Math.max(260, place.clientWidth - 28), height: 230, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // One point alone has three days around it; uPlot would give it years.
-    scales: { x: { time: true, range: (_, least, most) => (least === most ? [least - 3 * 86400, most + 3 * 86400] : [least, most]) }, "%": { range: [0, 104] } },
+    scales: { x: { time: true, range: (_, least, most) => (times.length === 1 ? [times[0] - 3 * 86400, times[0] + 3 * 86400] : [least, most]) }, "%": { range: [0, 104] } },
     axes: [
       { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { stroke: ink("--line"), width: 1 }, values: (_, values) => values.map(day), space: 70 },
       { scale: "%", stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { show: false }, size: 52, values: (_, values) => values.map((value) => (value > 100 ? "" : value + " %")) },
