@@ -132,19 +132,19 @@ class SessionFiles:
                 for number, line in enumerate(_lines(file, b'"user"', b'"assistant"')):
                     if line.type == "user" and line.prompt_id is not None:
                         current = line.prompt_id
-                    told = line.message
-                    if line.type != "assistant" or current != prompt or told is None:
+                    message = line.message
+                    if line.type != "assistant" or current != prompt or message is None:
                         continue
-                    if told.model == _NO_MODEL:
+                    if message.model == _NO_MODEL:
                         continue
-                    is_current = is_current or not call or told.makes(call)
-                    usage = _usage(told.usage or {})
-                    name = told.id or f"{file}:{number}"
+                    is_current = is_current or not call or message.makes(call)
+                    usage = _usage(message.usage or {})
+                    name = message.id or f"{file}:{number}"
                     known = requests.get(name)
                     # A message has a line for each of its blocks; the last one has the largest
                     # output count.
                     if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
-                        requests[name] = usage, told.model or ""
+                        requests[name] = usage, message.model or ""
         except OSError:  # earlier usage is unknown, so the totals are too low
             is_current = False
         counts = [token_count(usage) for usage, _ in requests.values()]

@@ -148,14 +148,14 @@ class _Guarded:
             self._runs[self._key(context)].places[agent.name] = place
             return agent
 
-        def told(agent: Any) -> str:
+        def transfer_message(agent: Any) -> str:
             return _REFUSED.get() or made.get_transfer_message(agent)
 
         def filtered(data: Any) -> Any:
             return data if _REFUSED.get() or made.input_filter is None else made.input_filter(data)
 
         changed.on_invoke_handoff = invoke
-        changed.get_transfer_message = told
+        changed.get_transfer_message = transfer_message
         if made.input_filter is not None:
             changed.input_filter = filtered
         return changed
@@ -201,21 +201,21 @@ class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
         if self._own is not None:
             await self._own.on_llm_end(context, agent, response)
 
-    async def on_llm_start(self, *told: Any, **named: Any) -> None:
+    async def on_llm_start(self, *args: Any, **named: Any) -> None:
         if self._own is not None:
-            await self._own.on_llm_start(*told, **named)
+            await self._own.on_llm_start(*args, **named)
 
-    async def on_handoff(self, *told: Any, **named: Any) -> None:
+    async def on_handoff(self, *args: Any, **named: Any) -> None:
         if self._own is not None:
-            await self._own.on_handoff(*told, **named)
+            await self._own.on_handoff(*args, **named)
 
-    async def on_tool_start(self, *told: Any, **named: Any) -> None:
+    async def on_tool_start(self, *args: Any, **named: Any) -> None:
         if self._own is not None:
-            await self._own.on_tool_start(*told, **named)
+            await self._own.on_tool_start(*args, **named)
 
-    async def on_tool_end(self, *told: Any, **named: Any) -> None:
+    async def on_tool_end(self, *args: Any, **named: Any) -> None:
         if self._own is not None:
-            await self._own.on_tool_end(*told, **named)
+            await self._own.on_tool_end(*args, **named)
 
 
 def _said(items: Any) -> str | None:

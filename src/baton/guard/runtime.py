@@ -252,16 +252,16 @@ class Guard:
         Raises:
             RefusedError: it may not.
         """
-        told = _text(prompt)
+        task = _text(prompt)
         if by is None:
-            return self.begin(to, told)
+            return self.begin(to, task)
         if not transfer and (granted := self.granted.pop((by.tree, to), None)) is not None:
             return granted
         if by.agent is None and self._is_first(by, to):  # the sender is the user
-            return Place(tree=by.tree, agent=to, id=by.id, request=by.request or told, runs=[to])
+            return Place(tree=by.tree, agent=to, id=by.id, request=by.request or task, runs=[to])
         # Agents that the program itself starts after the first one have no sender.
         nobody = by.agent is None
-        untold = transfer or (nobody and told is None)
+        untold = transfer or (nobody and task is None)
         if shared is None:
             shared = untold
         event = Event(
@@ -273,7 +273,7 @@ class Guard:
             parent=by.id,
             depth=by.depth + (not transfer and not nobody),
             request=by.request,
-            prompt=None if transfer else told,
+            prompt=None if transfer else task,
             at=time.time(),
             shared=shared and (transfer or nobody),
             unknown=("prompt",) if untold and not shared else (),
@@ -294,7 +294,7 @@ class Guard:
             depth=event.depth,
             sender=by.agent,
             # After a transfer, the agent reads the same conversation.
-            request=by.request if transfer else told,
+            request=by.request if transfer else task,
             asked=by.request,
             untold=transfer or nobody,
         )
@@ -378,9 +378,9 @@ class Guard:
         """Record the result of a call, for rules that compare an answer with it."""
         if place.id in self.work:
             calls = self.work[place.id].calls
-            told = Content(text=_text(result))
+            content = Content(text=_text(result))
             id_ = f"call{len(calls) + 1}"
-            calls.append(ToolCall(id=id_, name=name, arguments=arguments, result=told))
+            calls.append(ToolCall(id=id_, name=name, arguments=arguments, result=content))
 
     def used(
         self, place: Place, *, tokens: int | None = None, cost_usd: float | None = None
@@ -459,7 +459,7 @@ class Guard:
 
 def _mark(event: Event, decision: Decision, tracers: Any) -> None:
     """Record a decision unless it simply passes, also in a span if there are spans."""
-    said = {
+    fields = {
         "on": event.on,
         "from": event.sender,
         "to": event.to,
@@ -471,14 +471,14 @@ def _mark(event: Event, decision: Decision, tracers: Any) -> None:
         "failed": "; ".join(decision.failed.values()) or None,
         "version": decision.version,
     }
-    told = {name: value for name, value in said.items() if value is not None}
+    known = {name: value for name, value in fields.items() if value is not None}
     notes = DECISIONS.get()
     if notes is not None:
-        notes.append(told)
+        notes.append(known)
     if "opentelemetry.trace" in sys.modules:
         from opentelemetry.trace import get_tracer
 
-        attributes = {f"baton.guard.{name}": value for name, value in told.items()}
+        attributes = {f"baton.guard.{name}": value for name, value in known.items()}
         if event.conversation:  # without a surrounding span, this says what it belongs to
             attributes["gen_ai.conversation.id"] = event.conversation
         tracer = get_tracer("baton.guard", tracer_provider=tracers)
