@@ -37,6 +37,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "openai-agents-otel-genai": ("OpenAI Agents", "OpenTelemetry (`genai-openai-agents`)"),
     "openai-agents-otel": ("OpenAI Agents", "OpenTelemetry (`openai-agents-v2`)"),
     "openai-agents-traceloop": ("OpenAI Agents", "Traceloop"),
+    "openai-agents-logfire": ("OpenAI Agents", "Logfire"),
     "langgraph": ("LangGraph, LangChain", "OpenInference"),
     "langgraph-traceloop": ("LangGraph, LangChain", "Traceloop"),
     "langsmith": ("LangGraph, LangChain", "LangSmith"),

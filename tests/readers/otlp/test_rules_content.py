@@ -312,3 +312,26 @@ def test_the_envelope_of_a_tools_answer_in_google_adk_is_not_its_result() -> Non
         ("ok", Content(text="Paid."), None),
         ("failed", None, "no money"),
     ]
+
+
+def test_each_call_of_an_answer_may_be_a_message_of_its_own() -> None:
+    """Logfire writes the items of OpenAI's Responses API so, after all that was asked."""
+    wanted = [
+        {"role": "assistant", "tool_calls": [{"id": id_, "function": {"name": name}}]}
+        for id_, name in (("1", "old"), ("2", "look_up"), ("3", "pay"))
+    ]
+    answered = {"event.name": "gen_ai.tool.message", "role": "tool", "id": "1", "content": "rain"}
+    log = json.dumps([{"role": "user", "content": "Hello"}, wanted[0], answered, *wanted[1:]])
+    asked = using(Piece(name="chat"), **{"gen_ai.operation.name": "chat", "events": log})
+    assert [one.name for one in tools(read(agent("desk", asked)).runs[0])] == ["look_up", "pay"]
+
+
+@pytest.mark.parametrize(("group", "id_"), [("chat-7", "chat-7"), ("null", "ab" * 16)])
+def test_the_group_of_an_openai_trace_of_logfire_is_the_conversation(group: str, id_: str) -> None:
+    scope = "logfire.openai_agents"
+    run = using(Piece(name="Agent run: {name!r}"), scope, name="desk")
+    run.inside = (using(Piece(name="Function: {name}"), scope, name="look_up", output="rain"),)
+    around = Piece(name="OpenAI Agents trace: {name}", inside=(run,))
+    made = spans(using(around, scope, agent_trace_id="trace_1", group_id=group))
+    trace = read_trace(made)
+    assert (trace.id, chain(trace.turns[0])) == (id_, ["desk"])

@@ -116,6 +116,10 @@ def _split(log: Any) -> tuple[list[Message], list[Message]]:
     """Split one list of all messages at the last answer of the model."""
     found = read_messages(log)
     last = max((at for at, one in enumerate(found) if one.role == "assistant"), default=len(found))
+    # Logfire writes each call of an answer as a message of its own. A call before it that was
+    # answered has its answer between them.
+    while 0 < last < len(found) and found[last - 1].role == "assistant" and found[last - 1].calls:
+        last -= 1
     return found[:last], found[last:]
 
 

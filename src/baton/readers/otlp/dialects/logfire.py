@@ -1,0 +1,114 @@
+"""Logfire's own instrumentation of OpenAI Agents (``logfire.instrument_openai_agents``).
+
+Its spans are those of the SDK's tracing, told apart by their message templates; the content of the
+SDK's objects stands in attributes that are named as in the SDK. Other spans of Logfire follow
+OpenTelemetry's conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    HandoffSpan,
+    ModelSpan,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+)
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.values import content, parsed, shown, text
+from baton.readers.tool_definitions import targets_of, tool_names
+
+from .base import Dialect
+from .genai import TOKENS, fail, read_model
+from .handover import hand_over
+
+SCOPE = "logfire.openai_agents"
+_TEMPLATE = "logfire.msg_template"
+# How the templates begin. The name of a span is its template, unless a program changes it.
+_AGENT, _TOOL, _HANDOFF = "Agent run: ", "Function: ", "Handoff: "
+_REQUESTS = ("Responses API", "Chat completion")
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of this instrumentation."""
+    return span.scope == SCOPE
+
+
+def read(span: Span) -> Reading:
+    """Read one span; a turn of an agent, a task and a guardrail hold nothing of their own."""
+    values = span.attributes
+    template = text(values.get(_TEMPLATE)) or span.name
+    says: Reading
+    if template.startswith(_AGENT):
+        says = AgentSpan(name=text(values.get("name")))
+    elif template.startswith(_TOOL):
+        says = ToolSpan(
+            name=text(values.get("name")),
+            arguments=shown(values.get("input")),
+            result=content(values.get("output")),
+        )
+        hand_over(says, None, values)
+    elif template.startswith(_HANDOFF):
+        says = HandoffSpan(
+            agent=text(values.get("from_agent")), target=text(values.get("to_agent"))
+        )
+    elif template.startswith(_REQUESTS):
+        says = _request(span)
+    else:
+        says = PlainSpan(name=text(values.get("name")))
+    says.framework = "openai-agents"
+    fail(says, span)
+    _explain(says, values)
+    return says
+
+
+def _request(span: Span) -> ModelSpan:
+    """Read a request to the Responses API, or to a chat model.
+
+    ``events`` hold what was asked and what was answered in one list, each call of an answer as a
+    message of its own: where the answer begins only the SDK's own objects tell.
+    """
+    values = span.attributes
+    says = read_model(span)
+    response = parsed(values.get("response"))
+    if isinstance(response, dict):
+        says.spoken = response.get("output")
+        says.heard = values.get("raw_input", says.heard)
+        says.instructions = says.instructions or response.get("instructions")
+        tools = response.get("tools")
+        if isinstance(tools, list):
+            says.offered, says.reaches = tool_names(tools), targets_of(tools)
+    elif "events" not in values:
+        says.heard, says.spoken = values.get("input"), values.get("output")
+    return says
+
+
+def _explain(says: Reading, values: Mapping[str, Any]) -> None:
+    """Note an error that the SDK states, with what it was."""
+    error = parsed(values.get("error"))
+    if not isinstance(error, dict):
+        return
+    data = error.get("data")
+    cause = text(data.get("error")) if isinstance(data, dict) else None
+    says.failed, says.error = True, cause or text(error.get("message")) or says.error
+
+
+def conversation(attributes: Mapping[str, Any]) -> str | None:
+    """Return the group that the program gave a trace of the SDK."""
+    group = text(attributes.get("group_id"))
+    # Logfire writes None as `null`.
+    return group if "agent_trace_id" in attributes and group != "null" else None
+
+
+DIALECT = Dialect(
+    name="logfire",
+    rank=35,
+    claims=claims,
+    read=read,
+    tokens=TOKENS,
+    session={"group_id": conversation},
+)
