@@ -1,4 +1,4 @@
-"""What scores traces: one module for each evaluator, named after its type.
+"""The evaluators: one module for each, named after its type.
 
 Every evaluator can be imported from here by the name of its class, and is made of keywords::
 
@@ -6,7 +6,7 @@ Every evaluator can be imported from here by the name of its class, and is made 
 
     baton.score(traces, dataset, evaluators=[AgentChain(sequence_match_type="exact")])
 
-Its module is loaded when it is first asked for.
+Its module is loaded on first use.
 """
 
 from __future__ import annotations

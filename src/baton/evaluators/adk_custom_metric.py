@@ -40,12 +40,12 @@ _EVENT = dict.fromkeys(("content", "grounding_metadata", "usage_metadata", "mode
 
 
 def actual_invocations(trace: Trace) -> list[Any]:
-    """Return what was done, turn by turn; what the source did not record is ``None``."""
+    """Return the actual turns; what the source did not record is ``None``."""
     return [_made("Invocation", _actual(trace, turn)) for turn in trace.turns]
 
 
 def expected_invocations(case: Case) -> list[Any] | None:
-    """Return what should be done; ``None`` for a scenario, which has no fixed turns."""
+    """Return the expected turns; ``None`` for a scenario, which has no fixed turns."""
     if case.scenario is not None:
         return None
     return [_made("Invocation", _expected(turn)) for turn in case.turns]
@@ -150,7 +150,7 @@ _STATUSES = {1: "passed", 2: "failed", 3: "not evaluated"}
 
 
 class MetricDetails(Details, kw_only=True):
-    """What the function gave."""
+    """The function's result."""
 
     turns: list[Any]
     """The score of each turn, null where it gave none."""
@@ -163,7 +163,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
     summary = "a function of your own, written as a custom metric for Google ADK"
     runs_code = True
     details = MetricDetails
-    takes = "broken"  # what ADK would hand to the function
+    takes = "broken"  # what ADK would pass to the function
     doubt_decides = True
 
     function: Annotated[str, describe("The function, as a dotted path.")]
@@ -188,7 +188,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
     def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score: the overall score that the function returns.
 
-        ``error`` when turns were not played; ``skipped`` when the function has none to give.
+        ``error`` when turns were not played; ``skipped`` when the function returns none.
         """
         trace, case = whole.trace, whole.case
         metric = SimpleNamespace(
@@ -220,7 +220,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
 
 
 def _taken(function: Callable[..., Any]) -> int:
-    """Return how many of ADK's four arguments a function takes; older ones take three."""
+    """Return how many of ADK's four arguments a function accepts; older ones accept three."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

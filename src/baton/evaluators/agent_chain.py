@@ -100,7 +100,7 @@ def missing(expected: Sequence[str], actual: Sequence[str]) -> list[str]:
 
 
 class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out for one turn that states agents; ``index`` counts from 0.
+    """The result for one turn that states agents; ``index`` counts from 0.
 
     ``expected`` has names of any order in the one that fits best; ``stated`` is as it was written.
     """
@@ -170,7 +170,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     details = AgentChainDetails
     states = ("agents",)
     stated_as = "agents"
-    # Agents are missing from a turn because it broke: that is an error, and what did run is shown.
+    # If agents are missing because a turn broke, that is an error, and the actual agents are shown.
     compares_broken = True
 
     sequence_match_type: Annotated[
@@ -191,11 +191,11 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
 
     @property
     def threshold(self) -> float:
-        """The mean from which a case passes."""
+        """The least mean to pass."""
         return self.min_match_ratio
 
     def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns that state agents; all of them have to name those that ran."""
+        """Return the turns that state agents; the agents of all their runs must be known."""
         pairs = super().turns(trace, case)
         if isinstance(pairs, Unscored):
             return pairs
@@ -244,7 +244,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             lacking, extra = missing(expected, actual), missing(actual, expected)
         if extra and not self.allow_extra_agents:
             score = 0.0
-        # What kept the turn from running to its end may be why agents are missing.
+        # The reason for the broken turn may explain missing agents.
         if turn.status == "completed":
             trouble = None
         else:
@@ -303,14 +303,14 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return [self.scored(average, says, details, evidence)]
 
     def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
-        """Say what would make the first wrong turn pass, if that is plain."""
+        """Say what would make the first wrong turn pass, if that is clear."""
         match = wrong[0]
         opener = match.actual[0] if match.actual else None
         looser = self._looser(match)
         if opener is not None and opener not in match.expected and looser is not None:
             mode = self.sequence_match_type
             whole = [opener, *match.expected]
-            # Put first, it is the whole difference: advice that would not help is none.
+            # Only if this would fix the whole difference: other advice would not help.
             met = passes(chain_score(whole, match.actual, mode), 1)
             if met and (self.allow_extra_agents or not missing(match.actual, whole)):
                 return (
@@ -348,7 +348,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
 
 
 def _names_agents(trace: Trace, turn: Turn) -> bool:
-    """Tell whether the source says who ran; a turn in which nobody ran says so as well."""
+    """Tell whether the source names the agents that ran; a turn without runs counts as well."""
     if not known(trace, turn, "runs"):
         return False
     return not turn.runs or any(known(trace, run, "agent") for run in turn.runs)

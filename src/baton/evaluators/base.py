@@ -1,4 +1,4 @@
-"""What every evaluator is: options as fields, and what has to hold before anything is scored.
+"""The base of evaluators: options as fields, and checks before scoring.
 
 An evaluator is a frozen struct whose fields are its options. Its class says the rest as data: its
 name, what it is for, what other tools call it, what a case has to state, and what has to be
@@ -82,7 +82,7 @@ def options_of(evaluator: type[BaseEvaluator]) -> type[msgspec.Struct]:
 
 
 class _Construction(msgspec.StructMeta, ABCMeta):
-    """Makes evaluators of keywords, with one clear error for all that is wrong with them."""
+    """Creates evaluators from keywords, with one clear error for all problems."""
 
     @property
     def options_type(cls) -> type[msgspec.Struct]:
@@ -101,7 +101,7 @@ class _Construction(msgspec.StructMeta, ABCMeta):
 
 
 class EvaluatorTraits(ABC):
-    """What Baton asks of an evaluator beside :class:`baton.model.Evaluator`, with the defaults.
+    """Further attributes of evaluators beside :class:`baton.model.Evaluator`, with defaults.
 
     Baton's own evaluators inherit it, and state what is otherwise. A user's own need not know it:
     :func:`baton.evaluators.user_defined.traits_of` gives those of any evaluator.
@@ -116,12 +116,12 @@ class EvaluatorTraits(ABC):
 
     @property
     def judge_options(self) -> Sequence[Mapping[str, Any]]:
-        """The settings of a judge that it has of its own, one mapping for each model it asks."""
+        """Its own settings of judges, one mapping for each model it calls."""
         return ()
 
     @property
     def checks(self) -> frozenset[str] | None:
-        """What a case may state that it looks at (``response``); ``None`` if nobody knows."""
+        """What it checks of the things a case may state (``response``); ``None`` if unknown."""
         return None
 
     @property
@@ -136,7 +136,7 @@ class EvaluatorTraits(ABC):
 
     @property
     def lacks(self) -> str | None:
-        """What has to be named before it can score recorded runs; ``None`` if all is there."""
+        """What is missing to score recorded runs; ``None`` if nothing is."""
         return None
 
     @abstractmethod
@@ -240,7 +240,7 @@ class BaseEvaluator(
             except msgspec.ValidationError:
                 pass
         faults = explain(given, options_of(cls), tuple(path))
-        if not faults:  # each option is right by itself: they do not go together
+        if not faults:  # each option is valid, but they contradict each other
             faults = explain({**given, "name": cls.type}, cls, tuple(path))
         raise InputError(Problem(path=path_text(f.path), message=f.message) for f in faults)
 
@@ -274,7 +274,7 @@ class BaseEvaluator(
 
     @property
     def threshold(self) -> float:
-        """The value from which a score passes."""
+        """The least value to pass."""
         return 1.0
 
     @abstractmethod
@@ -353,14 +353,14 @@ class Pair(NamedTuple):
 
 
 class Unscored(NamedTuple):
-    """Why a case cannot be scored."""
+    """The reason why a case cannot be scored."""
 
     status: Status
     reason: str
 
 
 class Unknown(str):
-    """What is unknown of a turn and decides, with what would supply it."""
+    """Unknown data of a turn that decides, with what would supply it."""
 
     __slots__ = ()
 
@@ -542,7 +542,7 @@ def not_played(trace: Trace, case: Case) -> str | None:
 
 
 def nothing_to_judge(trace: Trace, what: str) -> Unscored:
-    """Say that a trace has none of ``what``: an error where a turn broke, and may be why."""
+    """Say that a trace has none of ``what``: an error if a broken turn may be the reason."""
     trouble = next((how for turn in trace.turns if (how := broken(turn)) is not None), None)
     if trouble is not None:
         return Unscored("error", f"{what}: a turn {trouble}")
@@ -623,7 +623,7 @@ _BY_ORDER = (
 
 
 class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
-    """Gives one score for each dispatch that it is about."""
+    """Gives one score for each dispatch in question."""
 
     unit: ClassVar[Unit] = "dispatch"
     details: ClassVar[builtins.type[Details] | None] = DispatchDetails

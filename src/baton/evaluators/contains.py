@@ -26,7 +26,7 @@ from .base import Pair, TurnEvaluator, Which, describe
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     """Compares the text of the last answer with one that an option states; the score is 1 or 0.
 
-    ``unlike`` says in words that the text is not as it has to be.
+    ``unlike`` is the message if the text does not match.
     """
 
     states = ()
@@ -44,7 +44,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
             raise ValueError("`value` is empty, which says nothing")
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002
-        """Look at the last turn that was played."""
+        """Select the last turn that was played."""
         return "last"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
@@ -57,7 +57,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
 
     @abstractmethod
     def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether a text is as it has to be."""
+        """Tell whether a text matches."""
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Give one score for the trace."""

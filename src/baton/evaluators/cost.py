@@ -15,7 +15,7 @@ from .usage_limits import UNNAMED, Figure, dollars, known_cost, total_usage, unp
 
 
 class CostDetails(Details, kw_only=True):
-    """What a case cost."""
+    """The cost of a case."""
 
     cost_usd: float
     agents: dict[str, float]
@@ -23,11 +23,11 @@ class CostDetails(Details, kw_only=True):
     dispatches: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
     """US dollars of each dispatch, by its id, with all below it, if known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where there may have been more."""
+    """True if the real cost may be higher."""
 
 
 class Cost(TraceEvaluator, frozen=True, kw_only=True):
-    """Holds the cost of all model requests of a case against a limit."""
+    """Compares the cost of all model requests of a case with a limit."""
 
     type = "cost"
     summary = "what a case cost, in USD"

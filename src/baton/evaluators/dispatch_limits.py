@@ -27,7 +27,7 @@ Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class DispatchLimitsDetails(Details, kw_only=True):
-    """What was counted."""
+    """The counts."""
 
     turns: list[dict[str, Any]]
     """Turns that have a limit, each with ``turn`` (its number), ``score``, ``threshold`` and the
@@ -41,7 +41,7 @@ class DispatchLimitsDetails(Details, kw_only=True):
 
 
 class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
-    """Holds the number, depth and width of dispatches against limits.
+    """Compares the number, depth and width of dispatches with limits.
 
     Every dispatch counts but a ``return``: also one that was refused, and one that is known
     from the order of runs alone, as the work did pass. Where a source does not record refused

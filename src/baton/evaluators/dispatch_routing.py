@@ -56,7 +56,7 @@ class RoutingDetails(Details, kw_only=True):
 
 
 class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
-    """Holds the dispatches of every turn that states some against the expected ones.
+    """Compares the dispatches of each turn that states some with the expected ones.
 
     Gives one score for each expected dispatch, and one for each that nobody expected. A dispatch to
     the right agent scores the share of what is stated of it that is right, the agent included; what
@@ -247,7 +247,7 @@ def _unsure(
     sent: Sequence[Sent],
     context: EvalContext,
 ) -> str | None:
-    """Say why an expected dispatch may have been made anyway."""
+    """Say why an expected dispatch may still have been made."""
     looked_at = {each.dispatch.id for each in sent}
     renames = context.agent_names
     hidden = [d for d in turn.dispatches if d.id not in looked_at]

@@ -1,4 +1,4 @@
-"""``handoff_loops``: whether agents hand work round in circles."""
+"""``handoff_loops``: whether agents pass work in circles."""
 
 from __future__ import annotations
 

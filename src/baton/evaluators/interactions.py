@@ -1,4 +1,4 @@
-"""``interactions``: which agents had their turn, after whom, and what they said of it.
+"""``interactions``: which agents ran, after which agents, and what they said.
 
 It proves what needs no judge; ``interaction_quality`` asks one, as Strands' evaluator does.
 """
@@ -81,7 +81,7 @@ class InteractionsDetails(Details, kw_only=True):
 
 
 class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
-    """Lays the visits that turns state against the runs there were, both in order."""
+    """Aligns the stated visits of turns with the actual runs, both in order."""
 
     type = "interactions"
     summary = "which agents ran, which agent started them, and what they said"
@@ -123,7 +123,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     ] = 1.0
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
-        """Lay the visits that a turn states against its runs, in order."""
+        """Align the stated visits of a turn with its runs, in order."""
         visits, runs = pair.expected.interactions or [], pair.turn.runs
         played = Played(trace, pair.turn, context.agent_names)
         table = _Table(visits, runs, played, self._terms())
@@ -154,7 +154,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         )
 
     def verdict(self, turns: Sequence[SeenTurn]) -> list[Score]:
-        """Give the share; what is not sure leaves it open only where it decides."""
+        """Return the share; uncertain visits matter only if they decide."""
         total = sum(len(turn.visits) for turn in turns)
         least = sum(turn.least for turn in turns) / total
         most = sum(turn.most for turn in turns) / total
@@ -193,7 +193,7 @@ class _Table:
         self._agents = [by_agent[visit.agent] for visit in visits]
 
     def fit(self, visit: int, place: Place) -> Fit:
-        """Hold a visit against a place."""
+        """Compare a visit with a place."""
         return self._graded(visit, place)[0]
 
     def _graded(self, visit: int, place: Place) -> tuple[Fit, Sure]:

@@ -1,4 +1,4 @@
-"""The one evaluator that asks a judge: what it asks is a rubric, which is data."""
+"""The evaluator that asks a judge; its question is a rubric, which is data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NONE: dict[Unit, str] = {
 
 
 class Judged(EvaluatorTraits):
-    """Asks a judge what a rubric says, of everything that the rubric is about."""
+    """Asks a judge about each subject of a rubric."""
 
     needs_judge: ClassVar[bool] = True
     every_sample: ClassVar[bool] = False
@@ -133,7 +133,7 @@ class Judged(EvaluatorTraits):
 
     @property
     def lacks(self) -> str | None:
-        """That examples are asked for, and no file of them is named."""
+        """A message if examples are requested without a file."""
         if self.options.examples is None or self.examples is not None:
             return None
         return "`examples` needs a `file` here: `baton rubrics examples` writes one"

@@ -33,7 +33,7 @@ class LatencyDetails(Details, kw_only=True):
 
 
 class Latency(TraceEvaluator, frozen=True, kw_only=True):
-    """Holds the time from each user message to the end of its turn against limits.
+    """Compares the time from each user message to the end of its turn with limits.
 
     The time of a case is the sum over its turns; the user's own time between them is not in it.
     """

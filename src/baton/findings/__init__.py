@@ -1,1 +1,1 @@
-"""What can be proven of dispatches from the record alone: pure functions, a file a question."""
+"""What the record alone proves about dispatches: pure functions, one module per question."""

@@ -1,4 +1,4 @@
-"""Does an agent say that it hands work to another one, and hand nothing over?"""
+"""Does an agent announce a hand-off without making it?"""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ANNOUNCES = re.compile(
     )\b(?P<rest>[^.!?\n]*)""",
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-# Verbs that hand work on only with a word like "to": "send it to", but "ask the editor".
+# Verbs that dispatch work only with a word like "to": "send it to", but "ask the editor".
 _TO = re.compile(r"\b(?:to|with|over to|on to|onto|in)\b", re.IGNORECASE)
 _DIRECT = re.compile(
     r"^(?:ask|call|consult|involv|invok|engag|get|hav|let|contact|loop|bring|pull|check)",
     re.IGNORECASE,
 )
-# What keeps an announcement open: it is denied, offered, asked for, or waits for something.
+# Words that make an announcement not binding: it is denied, offered, a question, or conditional.
 _OPEN = re.compile(
     r"""\b(?:not|never|won['’]t|can['’]t|cannot|unable|n['’]t|if|once|when|unless|after
         |before|until|as\ soon\ as
@@ -51,7 +51,7 @@ _OPEN = re.compile(
         |(?:on|by|until)\ (?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# The answer asks the user first, so that nothing has to follow in this turn.
+# The answer asks the user first, so nothing has to follow in this turn.
 _ASKS_FIRST = re.compile(
     r"\b(?:please (?:provide|tell|give|send|confirm|share|let)|let me know|do you want"
     r"|would you like"
@@ -105,7 +105,7 @@ _HANDS_ON = re.compile(
 def announced_dispatch(
     trace: Trace, turn: Turn, run: AgentRun, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer | None:
-    """Hold the dispatches that a run announces against those of its turn.
+    """Compare the dispatches that a run announces with those of its turn.
 
     Fault: ``announced_not_made``. ``None``: it announces none to an agent that is known.
     ``NotRecorded``: dispatches of the turn are not recorded in full, or it did not end.
@@ -179,7 +179,7 @@ def _aliases(trace: Trace, name: str) -> list[str]:
 
 
 def _texts(turn: Turn, run: AgentRun) -> Iterator[str]:
-    """Yield what a run says, each text once."""
+    """Yield the texts of a run, without duplicates."""
     contents = [s.content for s in run.steps if isinstance(s, Said) and not s.thought]
     last = run.output or (turn.output if len(turn.runs) == 1 else None)
     seen: set[str] = set()
@@ -193,7 +193,7 @@ def _texts(turn: Turn, run: AgentRun) -> Iterator[str]:
 def _announced(
     texts: list[str], names: Mapping[str, str], no_calls: bool
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield the key of each agent announced, the sentence, and whether it is told as done."""
+    """Yield the key of each announced agent, the sentence, and whether it is in the past tense."""
     for text in texts:
         if language(text) not in (None, "en"):
             continue
@@ -284,7 +284,7 @@ def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
 
 
 def _is_made(trace: Trace, turn: Turn, run: AgentRun, key: str, past: bool) -> bool:
-    """Tell whether anybody handed work to an agent in this turn; of what was done, ever before."""
+    """Tell whether an agent got work in this turn; for the past tense, in any turn so far."""
     turns = [turn]
     if past:
         at = next(i for i, each in enumerate(trace.turns) if each.id == turn.id)

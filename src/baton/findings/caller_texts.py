@@ -1,4 +1,4 @@
-"""What a caller had before it handed work on, and what it gave out after the answer was there."""
+"""What a caller had before a dispatch, and what it said and did after the answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
 
 
 def asked(dispatch: Dispatch) -> list[Piece]:
-    """Return what was said to the agent that the work went to, and its name."""
+    """Return the texts given to the receiver, and its name."""
     # The name counts as told: an agent called `hotel-finder` puts "hotel" into the caller's mouth.
     texts = [dispatch.to_agent, dispatch.description or ""]
     if dispatch.prompt is not None:
@@ -64,10 +64,10 @@ def asked(dispatch: Dispatch) -> list[Piece]:
 
 
 def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
-    """Return all that came from the caller after the answer, to the end of the conversation.
+    """Return everything from the caller after the answer, to the end of the conversation.
 
-    That is what it said, arguments of its calls, prompts of later dispatches, what the agents
-    that it passed control on to gave out, and answers of the turns.
+    That is what it said, arguments of its calls, prompts of later dispatches, the same of agents
+    that it passed control to, and answers of the turns.
     """
     later = trace.turns[len(turns_to(trace, turn)) :]
     index = index_of(trace)
@@ -87,7 +87,7 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
 
 
 def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Return what the first request of a run held beside its input, as far as recorded."""
+    """Return the rest of a run's first request beside its input, as far as recorded."""
     index = index_of(trace)
     pieces = []
     for ref in run.context or ():
@@ -107,7 +107,7 @@ def emitted(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
 
 
 def shown_by(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Return what a run said, called with and answered: what it knew."""
+    """Return what a run said, used as arguments and answered: what it knew."""
     return _shown(index_of(trace), run)
 
 

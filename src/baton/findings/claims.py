@@ -1,6 +1,7 @@
-"""What an answer says was done: an action, a test run, an id or a quote, in English.
+"""Claims of an answer: an action, a test run, an id or a quote, in English.
 
-Read for precision: a sentence that denies, asks, offers, supposes or looks ahead claims nothing.
+Written for precision: a sentence that denies, asks, offers, supposes or is about the future claims
+nothing.
 """
 
 from __future__ import annotations
@@ -9,24 +10,24 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# An answer that is longer is a document: what is in it is its subject, and no report.
+# A longer answer is a document: its sentences are its content, not a report.
 LONGEST = 20_000
-"""From so many characters on an answer is not read."""
-# A sentence with more letters is a list or no text at all.
+"""The length from which an answer is not read."""
+# A sentence with more characters is a list or not text.
 _SENTENCE_MOST = 1000
-# So many claims of an answer are read.
+# The most claims of an answer that are read.
 _MOST = 40
 
 
 class Action(NamedTuple):
-    """An action that only a tool can take: how it is told, and words of tools that take it."""
+    """An action that only a tool can take: its wordings, and words in names of such tools."""
 
     name: str
     told: re.Pattern[str]
     tools: frozenset[str]
     """Words in the names of tools that may do it: ``mail`` of ``mail.deliver``."""
     object: re.Pattern[str] | None = None
-    """What has to follow, where the verb alone may mean words: "I updated the plan below"."""
+    """What has to follow if the verb may be about text: "I updated the plan below"."""
 
 
 def _action(name: str, told: str, tools: str, object: str | None = None) -> Action:
@@ -207,7 +208,7 @@ ACTIONS = (
     ),
 )
 
-# Passives whose subject says what was done: "Your refund has been issued".
+# Passives whose subject names the action: "Your refund has been issued".
 _SUBJECTS = (
     (re.compile(r"\brefund\b", re.IGNORECASE), "refunded"),
     (re.compile(r"\b(?:booking|reservation|table|room|flight|seat)\b", re.IGNORECASE), "booked"),
@@ -248,7 +249,7 @@ _BARE = re.compile(
     r"(?:[a-z]+ed(?:\s[^.!?;:,]{1,40})?\s+and\s+)?$",
     re.IGNORECASE,
 )
-# What is longer, or a list, is rather a text that was asked for: "Fixed a crash" in release notes.
+# Longer texts and lists are rather requested texts: "Fixed a crash" in release notes.
 _BARE_MOST = 240
 
 # Words before a verb by which a clause claims nothing: it denies, supposes, asks or looks ahead.
@@ -334,13 +335,13 @@ _WORDS_OF_QUOTE = 5
 
 
 class Claim(NamedTuple):
-    """Something that an answer says was done or found, with its sentence."""
+    """A claim of an answer that something was done or found, with its sentence."""
 
     what: str
     """The name of an :class:`Action`, or ``tests pass``, ``id`` or ``quote``."""
     sentence: str
     by_me: bool = True
-    """Whether the speaker says that it did it itself."""
+    """Whether the speaker claims to have done it itself."""
     value: str = ""
     """The id or the quote; of tests the number that pass, of a file its path."""
 
@@ -427,7 +428,7 @@ def _of_sentence(sentence: str, bare: bool) -> Iterator[Claim]:
 
 
 def _actions(sentence: str, bare: bool) -> list[Claim]:
-    """Return the actions that a sentence says were taken, in order.
+    """Return the actions that a sentence claims, in order.
 
     ``bare``: it may start with a verb whose subject is the speaker.
     """

@@ -1,8 +1,8 @@
-"""Does the record hold the calls behind what an agent says it has done?
+"""Does the record contain calls that support what an agent claims to have done?
 
-A claim is *backed* by a call that may have done it, *contradicted* where all such calls failed or
-say otherwise, and *unsupported* where every call that could be behind it is recorded and can't
-have done it. Else it can't be told: most tools may do more than their names say.
+A claim is *backed* by a call that may have done it, *contradicted* if all such calls failed or show
+otherwise, and *unsupported* if all possible calls are recorded and can't have done it. Otherwise it
+can't tell: most tools may do more than their names say.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .finding import (
     receivers_of,
 )
 
-# Tools whose names begin so only look: `get_order`, `search_web`, `Read`.
+# Tools with these prefixes only read: `get_order`, `search_web`, `Read`.
 _LOOKS = frozenset(
     """
     get list read search find lookup look fetch query check view show describe grep glob ls cat
@@ -38,7 +38,7 @@ _LOOKS = frozenset(
     rank summarize summarise verify validate translate track locate websearch webfetch load think
     """.split()  # noqa: SIM905
 )
-# And those that end so: `weather`, `web_search`, `WikipediaLookup`.
+# And those with these suffixes: `weather`, `web_search`, `WikipediaLookup`.
 _ONLY_LOOKS = frozenset(
     "search lookup weather forecast calculator clock wikipedia finder reader news".split()  # noqa: SIM905
 )
@@ -53,9 +53,9 @@ _ANYTHING = frozenset(
     """.split()  # noqa: SIM905
 )
 _SPECIFIC = frozenset().union(*(action.tools for action in ACTIONS)) - _ANYTHING - WEAK
-# What changes something in arguments of a tool that looks: `query("DELETE FROM users")`.
+# Changing commands in the arguments of a reading tool: `query("DELETE FROM users")`.
 _CHANGING = re.compile(r"\b(?:insert|update|delete|drop|alter|create|merge|post|put|patch)\b", re.I)
-# Commands that do nothing but what they are called for, by the actions that they may be.
+# Commands that only do one thing, by the actions that they may be.
 _COMMANDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("pytest", "jest", "vitest", "mocha", "tox", "nox", "ruff", "mypy", "eslint", "ctest"),
@@ -75,13 +75,13 @@ _FAILED_TESTS = re.compile(
     r"|\bexit (?:code|status):? [1-9]"
 )
 _PASSED_TESTS = re.compile(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
-# Words in an own request or instructions by which what is told is a play.
+# Words in the request or instructions which show that it is a role play.
 _PLAY = re.compile(
     r"\b(?:role-?play|pretend|simulat\w+|imagin\w+|fiction\w*|act as if|stor(?:y|ies)|dialogue"
     r"|mock)\b",
     re.IGNORECASE,
 )
-# Who writes for somebody writes "I" for them: "Write a status mail for me".
+# A text written for another person uses "I" for them: "Write a status mail for me".
 _WRITES = re.compile(
     r"\b(?:write|draft|compose|rewrite|rephrase|translate|proofread|reword"
     r"|summari[sz]e)\b[^.!?\n]{0,40}"
@@ -102,7 +102,7 @@ _SUCCEEDED = re.compile(
 _LONG_WORD = 4
 _QUOTED_SHARE = 0.5
 _MOST_CALLS = 400
-# Work to follow a dispatch down, in texts that are compared.
+# The cost of following a dispatch down, in compared texts.
 _PER_RUN = 3
 
 
@@ -117,27 +117,27 @@ class Told(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """The calls that may be behind a claim, and whether they are all of them."""
+    """The calls that may support a claim, and whether they are complete."""
 
     calls: list[ToolCall]
     whole: bool
 
 
 class _At:
-    """A run in its place, with what it was told."""
+    """A run in its place, with its inputs."""
 
     def __init__(self, trace: Trace, turn: Turn, run: AgentRun) -> None:
         self.trace, self.turn, self.run = trace, turn, run
 
     @cached_property
     def heard(self) -> list[str]:
-        """What users, agents and tools said to it or beside it, and its instructions.
+        """Texts that users, agents and tools gave to it or near it, and its instructions.
 
         Raises:
             TooMuchTextError: there is too much of it to be read for each run.
         """
         texts = list(_heard(self.trace, self.turn, self.run))
-        # Each claim searches all of them, a million characters in about 10 ms.
+        # Each claim searches all of them: a million characters in about 10 ms.
         if not index_of(self.trace).spend(len(texts) + sum(map(len, texts)) // 100):
             raise TooMuchTextError
         return texts
@@ -146,7 +146,7 @@ class _At:
 def claims_supported(
     trace: Trace, turn: Turn, run: AgentRun, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer | None:
-    """Hold what a run says that it did against the calls of it and of the agents it started.
+    """Compare a run's claims with its calls and those of the agents it started.
 
     Faults: ``unsupported_claim`` (no call could have done it) and ``contradicted_claim`` (all
     calls for it failed, tests did not pass, or an agent that died is told to have succeeded).
@@ -181,7 +181,7 @@ def claims_supported(
 def claims_of_receivers(
     trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer:
-    """Hold what the receivers of a dispatch say that they did against their calls."""
+    """Compare the claims of a dispatch's receivers with their calls."""
     runs = receivers_of(trace, dispatch)
     answers = [claims_supported(trace, turn, run, renames) for run in runs]
     faults = [f for answer in answers if isinstance(answer, list) for f in answer]
@@ -241,7 +241,7 @@ def _told(at: _At, claim: Claim) -> Told:
     if len(scope.calls) > _MOST_CALLS:
         return Told(claim, "untold", "too many calls may support it", [])
     if claim.what == "tests pass":
-        # Who has called nothing may explain what a green build is.
+        # An agent without calls may be explaining what a green build is.
         others = [
             c for c in claims_of(_answer_of(at.turn, at.run)) if c.by_me and c.what in BY_NAME
         ]
@@ -460,7 +460,7 @@ def _participle(word: str) -> re.Pattern[str]:
 def _of_dead_agents(
     trace: Trace, turn: Turn, run: AgentRun, answer: str, renames: Mapping[str, str]
 ) -> Iterator[Told]:
-    """Find agents that died, and of which the answer tells a success."""
+    """Find agents that died although the answer reports their success."""
     made = index_of(trace).made_by.get(run.id, ())
     sent = [dispatch for dispatch in made if dispatch.kind == "delegate"]
     if not sent or reports_failure(answer):
@@ -488,7 +488,7 @@ def _names(sentence: str, agent: str) -> bool:
 
 
 def _scope(at: _At, claim: Claim) -> _Scope:
-    """Return the calls that may be behind a claim.
+    """Return the calls that may support a claim.
 
     Who was started on its own says "I ran the tests" of its own calls and of those of the agents
     below it. Anybody else may speak of what others did in the conversation.
@@ -542,7 +542,7 @@ def _below(trace: Trace, turn: Turn, run: AgentRun) -> tuple[list[AgentRun], boo
 
 
 def _is_seen_through(trace: Trace, dispatch: Dispatch) -> bool:
-    """Tell a dispatch that surely started nobody."""
+    """Tell whether a dispatch certainly started no agent."""
     return known(trace, dispatch, "runs") and dispatch.status in ("refused", "failed")
 
 
@@ -579,7 +579,7 @@ def _name_words(name: str) -> tuple[str, ...]:
 
 
 def _only_looks(call: ToolCall) -> bool:
-    """Tell a tool that changes nothing, by its name."""
+    """Tell whether a tool only reads, by its name."""
     words = _name_words(call.name)
     if not words or {"and", "or"} & set(words) or words[:2] == ("check", "out"):
         return False
@@ -662,7 +662,7 @@ def _runs_tests(call: ToolCall) -> bool:
 
 
 def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
-    """Yield what a run was told: by users, agents and tools, and in its instructions."""
+    """Yield the inputs of a run: from users, agents and tools, and its instructions."""
     callers = _callers(trace, run)
     for one in _turns_to(trace, turn):
         if one.input is not None:
@@ -736,7 +736,7 @@ def _folded(text: str) -> str:
 
 
 def _folded_once(text: str, folded: dict[str, str]) -> str:
-    """Fold a text of a trace, whose runs all search the same ones."""
+    """Fold a text of a trace once, since all runs search the same texts."""
     found = folded.get(text)
     if found is None:
         found = folded[text] = _folded(text)

@@ -1,4 +1,4 @@
-"""Whether the work that was handed over came to an end, with an answer that is one."""
+"""Whether dispatched work was completed with a real answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OF_PROGRAMS = re.compile(
 _ABOUT_ERRORS = re.compile(
     r"error|exception|traceback|fail|crash|bug|\blogs?\b|broken|wrong", re.IGNORECASE
 )
-# An answer about an error has more to say than the error's own words.
+# An answer about an error is longer than the error itself.
 _LONGEST = 600
 # Values of a `status` field that say by themselves that the work failed; `{"status": "ok", ...}`
 # and anything unknown is taken for an answer.
@@ -108,7 +108,7 @@ def _quote(data: Any) -> str | None:
 
 
 _QUOTE = 200
-# How frameworks word that somebody ended an agent's work. It is reported as `killed` and not as
+# Frameworks' messages for an agent that was stopped. It is reported as `killed` and not as
 # `failed`, since the agent did nothing wrong.
 _STOPPED = ("the agent was stopped", "was stopped", "was cancelled", "was canceled", "was killed")
 
@@ -153,7 +153,7 @@ def _ended_badly(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], nam
 
 
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
-    """A dispatch that led nowhere proves a fault only where what came later was recorded."""
+    """An unanswered dispatch proves a fault only if what came later was recorded."""
     if turn.status == "incomplete":
         return NotRecorded(says="the turn is incomplete: record it to its end")
     # An agent in the background may answer in a later turn. Only in the last turn is there none
@@ -170,7 +170,7 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
             "one trace, with their answers"
         )
     # The agent did run somewhere, but no id links its run to this hand-off. Either it took over, or
-    # it was started by somebody else: both would look like this.
+    # it was started by another agent: both would look like this.
     if has_run(trace, dispatch.to_agent):
         return NotRecorded(
             says=f"{name} ran, but it is unknown whether this dispatch started it: record all "
@@ -269,5 +269,5 @@ _PATTERN = re.compile(rf"(?<!\w)(?:{_WORDS})(?!\w)", re.IGNORECASE)
 
 
 def reports_failure(text: str) -> bool:
-    """Tell whether a text speaks of failure at all, in English, German, French or Spanish."""
+    """Tell whether a text mentions a failure at all, in English, German, French or Spanish."""
     return _PATTERN.search(text) is not None

@@ -1,4 +1,4 @@
-"""Whether the agent that got work kept to the tools it may use."""
+"""Whether the receiver used only the tools it was allowed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .shell import commands
 _SPECIFIED = re.compile(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 # `GIT_PAGER=cat git log` runs git, with something set that a permission may not cover.
 _SET_BEFORE = re.compile(r"\A(?:[A-Za-z_]\w*=\S*\s+)+")
-# One tool under an older and a newer name.
+# The old and new name of one tool.
 # Claude Code renamed `Task` to `Agent`; definitions of either age meet traces of either age.
 _SAME = {"task": "agent"}
 
 
 def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bool | None:
-    """Tell whether one of the patterns means a call; ``None`` when its arguments would tell.
+    """Tell whether one of the patterns matches a call; ``None`` if unknown arguments decide.
 
     A pattern is a name (``Read``), with wildcards (``mcp__github__*``), a server (``mcp__github``),
     or a name with what it is limited to: ``Bash(git:*)`` are commands that start with ``git``,
@@ -120,7 +120,7 @@ def _command(what: str, command: str) -> bool:
 
 
 _SUPPLY = "give the agents' definitions as `agents:`"
-# Calls that a framework adds to any agent: how it answers and hands control on.
+# Calls that a framework adds to any agent, to answer and to pass control on.
 # By framework: `final_answer` is smolagents', `set_model_response` ADK's, `StructuredOutput` Claude
 # Code's, `transfer_to_agent` ADK's and `handoff_to_agent` the swarms' of Strands. No definition of
 # an agent lists them, so each would be a tool outside the scope.
@@ -192,7 +192,7 @@ def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
 
 
 def _supply(trace: Trace, dispatch: Dispatch) -> str:
-    """Say what would tell the tools of a receiver; definitions may have it misspelt."""
+    """Say what would supply the tools of a receiver; its name may be misspelt in definitions."""
     at_work = {run.agent for each in trace.turns for run in each.runs}
     # The same figure as for misspelt targets: `resercher` in the definitions and `researcher` in
     # the trace. Names of agents that ran are left out, as they are spelt right.
@@ -259,7 +259,7 @@ def _judge(
 def _reach(call: ToolCall) -> Reach:
     if call.status == "ok":
         return "executed"
-    # A tool that was started and failed was used. "Error: tool 'x' not found" is a try.
+    # A tool that started and failed was used. "Error: tool 'x' not found" is only an attempt.
     ran = call.status == "failed" and not says_unknown(call.error or "")
     return "executed" if ran else "attempted"
 

@@ -34,7 +34,7 @@ from .finding import (
 )
 
 _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
-# What runtimes say when a hand-off names nobody they know, from recordings in tests/data: `agent
+# Runtimes' messages for a hand-off to an unknown agent, from recordings in tests/data: `agent
 # type ... not found` is Claude Code, `target agent ... not found` and `agent ... not found in the
 # agent tree` ADK, `agent ... not found in swarm` Strands, `tool ... not found in any workbench`
 # AutoGen, `is not a valid tool, try one of` LangGraph, `unknown tool name` pydantic-ai, `coworker
@@ -81,7 +81,7 @@ _MEMBERS = re.compile(r"""<member id=["']([^"']+)["']""")
 
 
 def says_unknown(text: str) -> bool:
-    """Tell whether a text says that there is no such agent, or no such tool to reach it by."""
+    """Tell whether a text says that there is no such agent, or no such hand-off tool."""
     return any(pattern.search(text) for pattern in _UNKNOWN)
 
 
@@ -123,7 +123,7 @@ _ALIKE = 0.6
 # names have one letter too many, too few or changed: from 0.6 to 0.9 the same 182 of 200 are found,
 # and no good trace fails.
 _MISSPELT = 0.8
-# Work to hold two names against each other letter by letter, in texts that are compared.
+# The cost of comparing two names letter by letter, in compared texts.
 _PER_NAME = 20
 # `refund-agent` and `order-agent` look alike (0.70) by the word that says nothing.
 _SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
@@ -240,7 +240,7 @@ def _unknown(
 
 
 def _nearest(name: str, others: Sequence[str]) -> str | None:
-    """Return the other name that is most like one, apart from what says that both are agents."""
+    """Return the most similar other name, ignoring words that only say "agent"."""
     by_core = {_SAYS_AGENT.sub("", other): other for other in others}
     alike = nearest(_SAYS_AGENT.sub("", name), by_core, 1, _ALIKE)
     return by_core[alike[0]] if alike else None
@@ -261,7 +261,7 @@ def _refused(
 
 
 def _texts(dispatch: Dispatch, call: ToolCall | None) -> list[str]:
-    """Return what the sender was told in answer to a dispatch that started nothing."""
+    """Return the answers that the sender got to a dispatch that started nothing."""
     answers = [dispatch.error, dispatch.result.plain() if dispatch.result else None]
     if call is not None:
         answers += [call.error, call.result.plain() if call.result else None]
@@ -296,7 +296,7 @@ def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bo
 def _roster(
     trace: Trace, sender: AgentRun | None, without: str | None, renames: Mapping[str, str]
 ) -> list[str]:
-    """Return the agents that are known: defined, seen at work, or reachable by an offered tool.
+    """Return the known agents: defined, seen running, or reachable by an offered tool.
 
     ``without`` leaves a name out that only the record of its own dispatch may know.
     """

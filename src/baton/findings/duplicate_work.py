@@ -1,4 +1,4 @@
-"""Was work done that another agent had done already, or that the caller had the result of?"""
+"""Was work done that another agent, or the caller itself, had done already?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .finding import (
     same_result,
 )
 
-# Work that is meant to be done again, and agents whose work that is: "Verify the list", "Run it
+# Work that is intentionally repeated, and agents with such tasks: "Verify the list", "Run it
 # with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".
 _VERIFIES = re.compile(
     r"""\b(?:verif\w+|(?:double|cross)[- ]?check\w*|re-?check\w*|confirm\w*|validat\w+
@@ -42,19 +42,19 @@ _VERIFIER = re.compile(
 # these: two numbers or names. One fact in common is chance, or what both were asked about.
 _ALIKE = 0.6
 _LEAST = 4
-# Tools that do what can't be meant twice, by how their names begin: `write_file`, `rooms.book`.
+# Tools whose work is never intentionally repeated, by prefix: `write_file`, `rooms.book`.
 _DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
-# Of these the arguments say all: who books one table twice has done it twice.
+# For these the arguments are enough: booking the same table twice is a duplicate.
 _TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
-# An argument of so many words is what was written, and no place or name.
+# An argument with this many words is written text, not a place or name.
 _CONTENT = 5
 # A file or page holds all sorts of things: "src/rows.py", "docs/faq.md".
 _DOCUMENT = re.compile(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
-# From how many digits on one number in common is proof.
+# The number of digits from which one common number is proof.
 _EXACT = 5
-# How many earlier dispatches of a turn each one is compared with; the latest are most alike.
+# The most earlier dispatches of a turn that each one is compared with; the latest are most similar.
 _COMPARED = 20
-# Work to hold two of them against each other, in texts that are compared.
+# The cost of comparing two of them, in compared texts.
 _PER_PAIR = 50
 
 
@@ -69,7 +69,7 @@ class _Work(NamedTuple):
 
 
 def duplicate_work(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
-    """Hold the work of a dispatch against that of earlier agents, and the caller's own.
+    """Compare the work of a dispatch with that of earlier agents, and the caller's own.
 
     Faults: ``duplicate_work`` (another agent was asked for the same, or made the same calls, and
     found the same), ``repeats_caller`` (most of its calls are the caller's, whose results it
@@ -119,7 +119,7 @@ def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
     # An agent that was called below the other one does a part of its work.
     if set(other.runs) & {dispatch.from_run} or set(dispatch.runs) & {other.from_run}:
         return False
-    # Two agents that are asked together for the same are a panel.
+    # Two agents with the same task at the same time are a panel.
     together = other.group is not None and other.group == dispatch.group
     return not together and other.status == "completed"
 
@@ -198,7 +198,7 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     nearly = _nearly_same_calls(first, second)
     if nearly and _all_found_before(first, second):
         return "it made nearly the same calls, and found nothing new", nearly
-    # With calls that mostly differ the work was another one, whatever came of it.
+    # If the calls mostly differ, the work was different, whatever its result.
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
@@ -248,7 +248,7 @@ def _chose_place(call: ToolCall, asked: str) -> bool:
 
 
 def _content_of(call: ToolCall) -> int:
-    """Return how many words the longest argument of a call has."""
+    """Return the number of words of a call's longest argument."""
     values = call.arguments.values() if isinstance(call.arguments, dict) else [call.arguments]
     return max((len(value.split()) for value in values if isinstance(value, str)), default=0)
 
@@ -260,7 +260,7 @@ def _answers_cover(first: _Work, second: _Work) -> bool:
 
 
 def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
-    """Return calls of one tool that say the same, of which one says a little more or less.
+    """Return calls of one tool with nearly the same arguments: one has a little more.
 
     `lookup("KT-4410")` and `lookup("KT-4410", "all")`, `pytest packages/parser` with and without
     `-q`. Most calls of the later agent have to be such.
@@ -315,7 +315,7 @@ def _parts(asked: str) -> set[str]:
 
 
 def _failed(work: _Work) -> bool:
-    """Tell an answer that only reports a failure: another agent has to try then."""
+    """Tell whether an answer only reports a failure: then another agent has to try."""
     # "2 of 5 tests fail: test_login, test_refund" speaks of failure, and is a result.
     found = read(work.answer).without(read(work.asked))
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)

@@ -1,6 +1,6 @@
-"""Answers that show by themselves that nothing was made of a result that was there.
+"""Answers that show that an existing result was not used.
 
-That none of its words come up proves little: a caller may say all of it in words of its own.
+Missing words of the result prove little: a caller may say all of it in other words.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 
 
 def postpones(answer: str) -> bool:
-    """Tell an answer that announces the work, of which the result is there."""
+    """Tell whether an answer announces work whose result exists."""
     if _PASSES_ON.search(answer) or _NEEDS_FIRST.search(answer):
         return True
     if _PROMISES.search(answer) is not None and _WAITING.search(answer) is not None:
@@ -181,7 +181,7 @@ def speaks_of_some(answer: str) -> bool:
 
 
 def only_asks(answer: str) -> bool:
-    """Tell an answer that is nothing but questions about what is wanted."""
+    """Tell whether an answer only asks what is wanted."""
     parts = _parts(answer)
     return bool(parts) and all(
         part.endswith("?")
@@ -192,7 +192,7 @@ def only_asks(answer: str) -> bool:
 
 
 def denies_data(answer: str) -> bool:
-    """Tell an answer that there is no data or access, and nothing else."""
+    """Tell whether an answer only says that there is no data or access."""
     parts = _parts(answer)
     return len(parts) == 1 and _DENIES.search(answer) is not None
 

@@ -1,6 +1,6 @@
 """The facts of a text: numbers, identifiers, paths, quoted strings, and words that are not common.
 
-A fact is known by its keys: another text holds it when it has one of them, however it is
+A fact is identified by its keys: another text contains it if it has one of them, however it is
 written (``1,234.50`` and ``1234.5 EUR``, ``R-77`` and ``r77``, ``src/retry.py`` and ``retry.py``).
 """
 
@@ -74,13 +74,13 @@ _DAY_OF_MONTH = re.compile(
 _CLOCK_PARTS = re.compile(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
 _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
 _THOUSANDS = re.compile(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
-# Numbers may be rounded to this many digits. 231,800 may come back as 232,000 or 230,000; with one
+# The least digits of a rounded number. 231,800 may come back as 232,000 or 230,000; with one
 # digit, as 200,000, it could mean any number of that size.
 _DIGITS_TOLD = 2
 
 
 def number_keys(written: str, scale: str = "", *, percent: bool = False) -> frozenset[str]:
-    """Return each value that a number may have: ``1,234`` is 1234, or 1.234 where commas divide.
+    """Return the possible values of a number: ``1,234`` is 1234, or 1.234 where commas divide.
 
     Spaces and apostrophes group digits. With two kinds of separators the last one divides.
     ``scale`` is what follows (``k``, ``million``); 85 percent is 0.85 as well.
@@ -269,7 +269,7 @@ _NAME_PART = re.compile(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
 
 
 class Fact(NamedTuple):
-    """Something a text tells. ``keys`` are the forms of it, any of which is the fact."""
+    """A fact of a text. ``keys`` are its forms; any of them identifies the fact."""
 
     kind: Kind
     text: str
@@ -282,7 +282,7 @@ class Fact(NamedTuple):
 
 
 class Reading:
-    """A text as read: its facts in order, each once, and all that it may be found by.
+    """A text as read: its facts in order, without duplicates, and all its keys.
 
     ``start`` is how the text begins, in which its language shows. Of several texts that are read
     as one, ``texts``, the facts are brought together only when they are asked for: what a caller
@@ -377,7 +377,7 @@ class Reading:
         return Reading(facts, self.keys | more.keys, self.start)
 
     def without(self, had: Reading) -> list[Fact]:
-        """Return the facts that another text has not."""
+        """Return the facts that another text does not have."""
         return [fact for fact in self.facts if not had.holds(fact)]
 
 
@@ -791,7 +791,7 @@ def _name(written: str) -> Iterator[Fact]:
 
 
 def _is_identifier(written: str) -> bool:
-    """Tell a name apart from words: letters with digits, snake_case, camelCase, a dotted name."""
+    """Tell whether it is an identifier: letters with digits, snake_case, camelCase, dotted."""
     # `m2` is a unit.
     if re.fullmatch(r"[ckm]?m[23²³]", written):
         return False

@@ -1,1 +1,1 @@
-"""What runs rubrics: their shape, what they show a judge, and what is made of its answers."""
+"""Runs rubrics: their shape, the material for a judge, and the reading of its answers."""

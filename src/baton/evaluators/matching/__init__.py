@@ -1,1 +1,1 @@
-"""How what is expected is compared with what happened: values, texts, calls, dispatches."""
+"""Compares expected with actual values, texts, calls and dispatches."""

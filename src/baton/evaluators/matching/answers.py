@@ -14,7 +14,7 @@ from baton.model.score import passes
 
 
 class Row(NamedTuple):
-    """What came out for one turn; ``fields`` are further details, ``problem`` what is wrong."""
+    """The result of one turn; ``fields`` are further details, ``problem`` says what is wrong."""
 
     number: int
     turn: Turn
@@ -34,7 +34,7 @@ def quote(text: str, limit: int = 200) -> str:
 
 
 def no_answer(turn: Turn) -> str:
-    """Say that there was no answer, and how the turn ended where that explains it."""
+    """Say that there was no answer, and how the turn ended if that explains it."""
     return "no answer" + ("" if turn.status == "completed" else f", the turn is {turn.status}")
 
 
