@@ -54,7 +54,7 @@ _TOLD = 3_000
 
 
 class Result(OptimizerResult[AgentWithScores]):  # type: ignore[misc]
-    """What an optimization came to: one agent, and how it was found.
+    """The result of an optimization: one agent, and how it was found.
 
     ``optimized_agents`` has the agent with all proven texts, or the one that was given where no
     gain is proven. ``overall_score`` is its mean on the held-out examples.
@@ -77,9 +77,9 @@ class Optimizer(AgentOptimizer):  # type: ignore[misc]
         agents: the agents whose instructions are studied; if not given the root agent and those
             below it, the first three.
         candidates: the most texts that are tried for an agent.
-        seed: of everything that is drawn.
+        seed: the seed of random choices.
         max_calls: the most examples that are played, all in all.
-        max_cost: the most that the model may cost, in USD. What agents cost, no sampler tells.
+        max_cost: the most that the model may cost, in USD. Samplers do not report the agents' cost.
 
     Raises:
         InputError: no such strategy, or the judge has a fault.
@@ -173,7 +173,7 @@ class _Examples:
         self._first: dict[str, CaseResult] = {}
 
     async def begin(self) -> None:
-        """Play all examples once: only so a sampler tells what they ask for."""
+        """Play all examples once: only then does a sampler show their requests."""
         for name, ids in (
             (self._sampler.TRAIN_SET, self._sampler.get_train_example_ids()),
             (self._sampler.VALIDATION_SET, self._sampler.get_validation_example_ids()),

@@ -1,4 +1,4 @@
-"""Which component is to get better, and on what axis that has to show.
+"""Chooses the component to improve, and the axis to improve.
 
 It is the text of the agent that failures point to. A fault of choosing, of handing over, or of
 using a result is the sender's, a fault of the work itself the receiver's. Where a verdict is about
@@ -24,7 +24,7 @@ OF_SENDER = frozenset({
     "handoff_loops", "interactions", "result_contradicted", "result_integration", "result_used",
     "trajectory",
 })  # fmt: skip
-"""Evaluators, by type, of what the sender of a dispatch chose, said, or did with the result."""
+"""Evaluators, by type, of the sender's part of a dispatch: choice, prompt, use of the result."""
 ROUTING = frozenset({"agent_chain", "dispatch_correctness", "dispatch_routing", "interactions"})
 """Those that say who should have got the work: where one of them fails, what comes of the work
 says nothing of whoever got it by mistake."""
@@ -34,7 +34,7 @@ may have, so that with many of them none could be proven."""
 
 
 class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What points to an agent beside the cases that are played.
+    """Evidence about an agent beside the played cases.
 
     Args:
         failures: those of issues whose fault is this agent's.
@@ -78,7 +78,7 @@ class Failing(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A component to study, why, and the axis that has to get better."""
+    """A component to study, the reason, and the axis to improve."""
 
     component: str
     why: str
@@ -96,7 +96,7 @@ def choose(
     pointed: Mapping[str, Pointed] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[Chosen]:
-    """Return what is to be studied, that with the most failures first.
+    """Return the components to study, those with the most failures first.
 
     Evidence from elsewhere counts as much as failures in the cases. An agent that fails in none of
     the cases is still left out, because no candidate for it could score better than another.

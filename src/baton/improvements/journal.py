@@ -1,8 +1,8 @@
-"""The journal of an improvement: every play, verdict and proposal, a line each, as they come.
+"""The journal of an improvement: every play, verdict and proposal, one line each, at once.
 
-An improvement that was killed is made again from its seed, and whatever the journal has is not
-played or asked again. So nothing else has to be kept of a search, and any moment is as good as
-another to be killed at: a torn line is truncated, and what it recorded is done again.
+A killed improvement is repeated from its seed, and work that is in the journal is not done again.
+So nothing else of a search has to be stored, and it may be killed at any moment: an incomplete line
+is truncated, and its work is done again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
 
 
 class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal"):
-    """What a model answered to a question of a strategy.
+    """A model's answer to a question of a strategy.
 
     Args:
         study: the component.
@@ -68,7 +68,7 @@ class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal")
 
 
 class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True, tag="verdict"):
-    """What a judge said of one labelled thing, with one text of its rubric.
+    """A judge's verdict on one labelled thing, with one text of its rubric.
 
     Args:
         text: the hash of the rubric's text (:func:`hash_of`).
@@ -84,13 +84,13 @@ class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True, tag="verdict"):
 
 
 class Ruling(msgspec.Struct, kw_only=True, tag="ruling"):
-    """A study that ended with a test on held-out cases: it is not made again."""
+    """A study that ended with a test on held-out cases: it is not repeated."""
 
     study: Study
 
 
 class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
-    """The first line: what must not have changed when it is resumed, by name.
+    """The first line: what must not change before resuming, by name.
 
     ``pointed`` is what issues and labels said when it was begun. They grow, and another choice of
     agents would be another test on the same held-out cases: so it is kept.
@@ -133,7 +133,7 @@ class Journal:
 
     @classmethod
     def in_memory(cls) -> Self:
-        """Return one that is kept nowhere."""
+        """Return a journal that is not stored."""
         return cls(None, [])
 
     @classmethod

@@ -1,4 +1,4 @@
-"""An improvement as one HTML file: what was proven, the new texts, the tree of candidates.
+"""An improvement as one HTML file: proofs, new texts, and the tree of candidates.
 
 The file has no script, and its policy allows none. All texts are escaped, and characters that
 cannot be seen are shown: proposals come from models, which read what agents said.

@@ -1,4 +1,4 @@
-"""Whether a candidate is better: decided on held-out cases, and on nothing else.
+"""Decides whether a candidate is better, only on held-out cases.
 
 The test is that of `baton compare`: paired, and corrected for the number of axes. A gain is proven
 if the aimed axis is better and no axis of any agent is worse. Everything in doubt is no gain.
@@ -52,7 +52,7 @@ class Side(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What the test comes to, and why in a sentence."""
+    """The result of the test, and the reason in a sentence."""
 
     outcome: Outcome
     reason: str
@@ -273,7 +273,7 @@ def _flattery(
     witnesses: Sequence[Axis],
     lower_is_better: frozenset[str],
 ) -> str | None:
-    """Say that only a judge finds the candidate better; nothing if somebody else does, too."""
+    """Say that only a judge finds the candidate better; empty if another witness does, too."""
     if aimed.name not in judged:
         return None
     others = [axis for axis in witnesses if axis != aimed]

@@ -1,4 +1,4 @@
-"""What a model is shown when it proposes texts, and how it is asked.
+"""The material and the questions for a model that proposes texts.
 
 Of a play it sees what concerns the component alone: of an agent's instructions, the dispatches to
 and from that agent and what its runs did; of a description, who was handed work; of a tool's text,
@@ -62,7 +62,7 @@ def question(name: str) -> Question:
 
 
 class Material(NamedTuple):
-    """What a question may show.
+    """The material for a question.
 
     Args:
         text: the text that is to get better.
@@ -80,7 +80,7 @@ class Material(NamedTuple):
 
 
 def request(name: str, component: str, most_words: int, material: Material) -> JudgeRequest:
-    """Return a question as a model is asked it.
+    """Return a question as a request to a model.
 
     Args:
         name: of the question.
@@ -150,7 +150,7 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
 
 
 def told(case: Case, result: CaseResult, component: str) -> str:
-    """Say what one play shows of a component, with what was found of it.
+    """Describe a play for a component, with its findings.
 
     It is empty if nothing in the play concerns the component: it had no part in it.
 

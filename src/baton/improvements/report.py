@@ -1,4 +1,4 @@
-"""What `baton improve` prints: each study with its proof, what changed, and how it was found."""
+"""The output of `baton improve`: each study with its proof, the change, and its origin."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def exit_code(improvement: Improvement) -> int:
 
 
 def not_finished(improvement: Improvement) -> str | None:
-    """Say that an improvement did not come to its end; ``None`` if it did."""
+    """Say that an improvement did not finish; ``None`` if it did."""
     if improvement.status == "running":
         return "running: results so far"
     if improvement.status == "interrupted":

@@ -1,4 +1,4 @@
-"""What an improvement comes to: candidates, where they come from, and whether a gain is proven.
+"""The result of an improvement: candidates, their origins, and whether a gain is proven.
 
 One improvement has a study for each component that is changed, an agent's instructions for
 example. Studies are made one after the other, each on top of what was proven before it, so that a
@@ -34,7 +34,7 @@ Status = Literal["running", "finished", "interrupted"]
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cases serve for what, by id. No group of cases is in two parts.
+    """The parts of the cases, by id. No group of cases is in two parts.
 
     Args:
         train: what proposers are shown.
@@ -122,8 +122,8 @@ class Study(msgspec.Struct, kw_only=True):
         before: the text as it is.
         candidates: all that were proposed, in order; the first is the text as it is.
         best: the number of the winner on the select cases; ``None`` if nothing beats the text.
-        outcome: what it comes to.
-        reason: one sentence on the outcome, for people.
+        outcome: the outcome.
+        reason: one sentence about the outcome, for people.
         aimed: the name of the axis that had to get better.
         proof: the test on held-out cases, where there was one.
         marks: what is new in the winner and may do harm.

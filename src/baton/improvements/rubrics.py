@@ -1,4 +1,4 @@
-"""The text of a rubric made better, by how far a judge then agrees with people.
+"""Improves the text of a rubric, by the judge's agreement with people.
 
 The labels are split by conversation into train, select and held out, as cases are. A model proposes
 texts after it has seen where the judge and people differ on train; candidates are ranked on select
@@ -95,7 +95,7 @@ def _unknown_cost() -> float | None:
 
 
 class Progress(NamedTuple):
-    """Who is told of an improvement of a rubric, and who knows what it costs.
+    """Callbacks of an improvement of a rubric.
 
     Args:
         on_step: is told what continues, in a line each.
@@ -264,7 +264,7 @@ class RubricSearch:
         journal: Journal | None = None,
         progress: Progress = Progress(),  # noqa: B008 - a tuple
     ) -> Improvement:
-        """Look for a better text, and prove it; ``judge`` judges and proposes."""
+        """Search for a better text, and prove it; ``judge`` judges and proposes."""
         began = perf_counter()
         self._judge, self._progress = judge, progress
         self._journal = journal or Journal.in_memory()
@@ -339,7 +339,7 @@ class RubricSearch:
         new, self._spent = spent - self._spent, spent
         return new
 
-    # What the engine asks, from its own thread.
+    # Called by the engine, from its own thread.
 
     def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
         """Have things judged with a text that was proposed before."""

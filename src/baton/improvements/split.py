@@ -45,7 +45,7 @@ so that only texts made to be alike have more, and these are linked through one 
 
 
 class Unit(NamedTuple):
-    """Something that is drawn: a case, or a labelled text.
+    """A unit of the draw: a case, or a labelled text.
 
     Args:
         id: its name, once among all.
@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
 
 
 def units_of(cases: Iterable[Case]) -> list[Unit]:
-    """Return cases as what is drawn.
+    """Return cases as units of the draw.
 
     One conversation is one trace that dispatch cases come from, or one session; a person groups
     cases by ``metadata: {group: NAME}`` or a tag ``group:NAME``. Cases that were promoted from an

@@ -1,4 +1,4 @@
-"""Six ways to look for a better text, all of them on gepa's engine.
+"""Six strategies to search for a better text, all with gepa's engine.
 
 A strategy is data: whose child is made next, how many at once, which of them stay, and what a
 model is asked for each. gepa (L. A. Agrawal et al., "GEPA: Reflective Prompt Evolution Can
@@ -26,7 +26,7 @@ ALIASES: dict[str, Strategy] = {
     "GEPAOptimizer": "gepa",
     "PromptWizardOptimizer": "prompt_wizard",
 }
-"""The names that other tools give them."""
+"""Other tools' names for them."""
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
@@ -85,7 +85,7 @@ Ask = Callable[[str, Material], Awaitable[Any]]
 
 
 class Proposed(NamedTuple):
-    """A text, and what made it; without one, the reason."""
+    """A text, and its origin; without a text, the reason."""
 
     text: str | None
     by: str
@@ -110,7 +110,7 @@ class Asking:
     async def __call__(
         self, parent: str, moments: Sequence[str], history: Sequence[tuple[str, float]]
     ) -> Proposed:
-        """Ask, and hand each answer on; a text as it goes along replaces the new one."""
+        """Ask the questions, passing each answer on; a text in an answer replaces the new one."""
         material = Material(text=parent, moments=moments, history=history)
         by = f"{self._name}: {', '.join(self._asks)}"
         for name in self._asks:

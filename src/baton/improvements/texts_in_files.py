@@ -1,4 +1,4 @@
-"""Where the texts of agents stand in a project's files, and putting better ones in their place.
+"""Finds the texts of agents in a project's files, and replaces them.
 
 A text is found by what it is, never guessed: the string in a program, the value in a YAML or JSON
 file, the body of an agent definition or the file of a prompt that reads as the text did when the

@@ -1,4 +1,4 @@
-"""Recorded text to traces."""
+"""Read recorded text into traces."""
 
 from .catalog import Catalog, load_catalog
 from .load import iter_traces, load_traces

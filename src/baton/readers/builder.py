@@ -1,9 +1,9 @@
-"""What every reader builds a trace with: ids, turns, runs, dispatches and the steps these leave.
+"""The builder that all readers use: ids, turns, runs, dispatches and their steps.
 
-A reader says what its source says, in the order the source says it: here is a turn, here a run,
-this call makes a dispatch, that run was started by it, its answer arrived. The builder keeps what
-has to hold whatever the source: ids are unique in the trace, both ends of a link name each other,
-depths follow from the links, and no time lies before the one it has to follow.
+A reader adds objects in the order of its source: a turn, a run, a call that makes a dispatch, the
+run that it started, its answer. The builder ensures the invariants for all sources: ids are unique
+in the trace, both ends of a link name each other, depths follow from the links, and times are in
+order.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from baton.model.trace import DispatchKind, DispatchStatus, RunStatus, TurnStatu
 from .catalog import Catalog
 
 MAIN = "main"
-"""What the agent that opens a turn is called where nothing names it."""
+"""The name of the agent that opens a turn, if it has none."""
 _TOOLS = ("tools_allowed", "tools_source")
 
 
 class Ids:
-    """Gives out ids that nothing in the trace has yet."""
+    """Creates ids that are unique in the trace."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Iterator[int]] = {}
@@ -67,7 +67,7 @@ def not_before(started: float | None, at: float | None) -> float | None:
 
 
 def without(names: list[str], *settled: str) -> list[str]:
-    """Return the names of what is unknown, without those that are known by now."""
+    """Return the names of unknown fields, without those that are known now."""
     return [name for name in names if name not in settled]
 
 
@@ -78,9 +78,9 @@ def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
 
 
 def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str | None:
-    """Say what proves that a recording ends before its turn did; ``None`` when nothing does.
+    """Return the proof that a recording ends before its turn; ``None`` if there is none.
 
-    More was to come after a call that got no answer, and after a transfer that is ``on_its_way``.
+    More was to come after an unanswered call, and after a transfer that is ``on_its_way``.
     """
     for step in steps:
         if type(step) is ToolCall and step.status == "unanswered":
@@ -235,7 +235,7 @@ class TraceBuilder:
         last: AgentRun | None = None,
         waiting: Iterable[AgentRun] = (),
     ) -> None:
-        """Say how a turn ended, and with it the outcome of everything that got no answer.
+        """End a turn, and set the status of everything without an answer.
 
         - *Completed*: the program continued without the answers, so they stay ``unanswered``.
         - *Failed*: a transfer that reached nobody failed by what made its sender fail, else by what
@@ -349,7 +349,7 @@ def _end_as(run: AgentRun, dispatch: Dispatch) -> None:
 
 
 class Timeline:
-    """The steps of a run that is read: hand-offs and answers are put in where they belong.
+    """The steps of a run while it is read: hand-offs and answers are inserted at their places.
 
     What was said and called stays as it is, and what comes between is kept beside it until
     ``steps`` puts it all together. A place is the number of a step that was said or called, from 1,
@@ -377,7 +377,7 @@ class Timeline:
         return after[-1] if after else self._written[-1] if self._written else None
 
     def hand_off(self, step: HandedOff, call: ToolCall | None) -> None:
-        """Put a hand-off right after the call that makes it, else where its time belongs."""
+        """Insert a hand-off right after its call, else by its time."""
         if call is None:
             place = self._place_of(step.at)
             self._after[place].append(step)

@@ -1,4 +1,4 @@
-"""Agent definitions: what agents an application has, and which tools each may use."""
+"""Agent definitions: the agents of an application, and their tools."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CatalogFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def is_app_info(value: Any) -> bool:
-    """Tell the answer of an ADK server's ``/apps/{app}/app-info``."""
+    """Tell whether it is an answer of an ADK server's ``/apps/{app}/app-info``."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("agents"), dict)
@@ -104,14 +104,14 @@ def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
 
 
 def is_catalog_file(file: Path | InputFile) -> bool:
-    """Tell an app-info answer among the files of a folder, by its content."""
+    """Tell whether a file is an app-info answer, by its content."""
     path = file.path if isinstance(file, InputFile) else file
     if path.stat().st_size > 4_000_000:
         return False
     try:
         data = file.content() if isinstance(file, InputFile) else path.read_bytes()
     except InputError:
-        return False  # who reads it says what is wrong with it
+        return False  # its reader reports its problems
     if not data.lstrip().startswith(b"{") or not _ROOT.search(data):
         return False
     try:

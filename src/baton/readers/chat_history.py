@@ -1,9 +1,9 @@
-"""Runs of teams as lists of messages: Who&When, AgentRx, and what Magentic-One logs.
+"""Runs of teams as lists of messages: Who&When, AgentRx, and logs of Magentic-One.
 
-A message says who spoke. ``Orchestrator (-> WebSurfer)`` hands work to an agent, whose next message
-is its answer; ``Orchestrator (thought)`` was said to nobody. In a group chat each speaker follows
-the one before, and nothing says who chose it. Steps have the places of their messages in their
-ids (``m4`` is the fifth), by which labels of such runs point at them.
+A message names its speaker. ``Orchestrator (-> WebSurfer)`` hands work to an agent, whose next
+message is its answer; ``Orchestrator (thought)`` has no receiver. In a group chat each speaker
+follows the one before, and nothing shows what chose it. Steps have the places of their messages in
+their ids (``m4`` is the fifth), by which labels of such runs point at them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from baton.model.limits import RECORD_DEPTH
 
 
 def read_record(document: Document, source: Source) -> Trace:
-    """Read one trace; ``source`` tells where from, what the record says of its source stays.
+    """Read one trace; ``source`` is its location; the record's own source is kept.
 
     Raises:
         InputError: it is of another schema version, has errors, or contradicts itself.

@@ -1,4 +1,4 @@
-"""One recorded file to traces: what it is, detected from its content, and the reader for it."""
+"""One recorded file to traces: detects its type from the content, and chooses its reader."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SPELT_SIGNS: list[tuple[frozenset[str], Kind]] = [
 
 
 def kind_of(keys: Collection[str]) -> Kind | None:
-    """Tell what an object with these keys is; ``None`` for nothing that holds a trace."""
+    """Return the type of an object with these keys; ``None`` if it holds no trace."""
     names = {snake(key) for key in keys}
     found = next((kind for signs, kind in _SIGNS if signs <= names), None)
     if found is None:
@@ -164,7 +164,7 @@ class FileReader:
         return self._path.name == BODIES and is_evaluation(self._path.parent)
 
     def can_be_cut(self) -> bool:
-        """Tell whether each line is read for itself.
+        """Tell whether each line is read separately.
 
         That of an evaluation is not: a later one may stand for it.
         """

@@ -18,7 +18,7 @@ from .registry import FileFormat
 
 
 class ProviderResult(msgspec.Struct, kw_only=True):
-    """What an agent answered; figures of cost and time are not read."""
+    """An agent's answer; cost and time are not read."""
 
     conversation_history: list[Invocation]
     metadata: dict[str, Any] | None = None

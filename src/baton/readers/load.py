@@ -119,7 +119,7 @@ def _read_units(
 
 
 def without_secrets(error: InputError) -> InputError:
-    """Return an error that quotes no secret of the file that it is about."""
+    """Return an error without quoted secrets of its file."""
     return InputError(
         msgspec.structs.replace(each, path=ON.text(each.path), message=ON.text(each.message))
         for each in error.problems
@@ -149,7 +149,7 @@ def _given(agents: Agents | None) -> Catalog:
 
 
 class _Unit(NamedTuple):
-    """What is read at once; a trace of it that waits for another unit is given as ``None``."""
+    """Files that are read together; a trace that waits for another unit is yielded as ``None``."""
 
     file: Path
     traces: Callable[[], Iterable[Trace | None]]
@@ -175,7 +175,7 @@ def _units(
 def _units_below(
     target: Path, catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
 ) -> Iterator[_Unit]:
-    """List what a folder holds, with the definitions that are in it."""
+    """List the contents of a folder, with its definitions."""
     left_out = {path.resolve() for path in exclude}
     links: list[Path] = []
     inputs = [InputFile(file) for file in files_below(target, links)]
@@ -234,7 +234,7 @@ def _listed(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
 
 
 def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
-    """Read what comes through a pipe, once it is all there."""
+    """Read the data of a pipe after it is complete."""
     with copied(pipe) as copy:
 
         def named(text: str | None) -> str:

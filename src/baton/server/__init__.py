@@ -1,1 +1,1 @@
-"""The server: spans arrive, are kept, become records, and are scored as they arrive."""
+"""The server: receives and stores spans, turns them into records, and scores them."""

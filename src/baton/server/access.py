@@ -1,7 +1,7 @@
-"""Who may do what: API keys of projects, identities that a proxy tells, hosts and origins.
+"""Access control: API keys of projects, identities from a proxy, hosts and origins.
 
-A server without keys is for this machine alone. Once there has been a key, every request needs
-one, from wherever it comes, unless a trusted proxy says who asks.
+A server without keys is only for this machine. After the first key, every request needs one,
+wherever it comes from, unless a trusted proxy states the caller.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ _INCLUDES: dict[str, frozenset[str]] = {
     "admin": frozenset(RIGHTS),
 }
 PROJECT_HEADER = "x-baton-project"
-"""Names the project of a request without a key, which would say it."""
+"""The header that names the project of a request without a key."""
 _PREFIX = "baton_"
-"""Of keys, so that scanners for secrets know one."""
+"""The prefix of keys, so that secret scanners recognise them."""
 _FRESH = 5.0
-"""Seconds for which a key that was looked up is taken for valid: receiving asks for each request.
-A key that another process revoked is refused after that."""
+"""Seconds for which a looked-up key is cached as valid: every received request needs it. A key that
+another process revoked is refused after that.
+"""
 _USED_STEP = 3600.0
-"""Seconds to which the last use of a key is known: so not every request writes it."""
+"""The resolution of a key's last use, in seconds, so that not every request writes it."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class AccessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may reach the server, beside those with keys.
+    """Settings for access without keys.
 
     ``hosts`` are the names it is called by, beside those of this machine and plain addresses.
     ``trusted_proxies`` are addresses or networks (``10.0.0.0/8``) whose ``identity_header`` is
-    believed; who comes that way has the ``identity_rights`` in every project.
+    trusted; such callers have the ``identity_rights`` in every project.
     """
 
     hosts: list[str] = msgspec.field(default_factory=list)
@@ -72,7 +73,7 @@ class AccessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Caller(NamedTuple):
-    """Who asks, in which project, and what they may do.
+    """The caller of a request, its project, and its rights.
 
     ``name`` is that of a key; or of a person, where a proxy tells it (``proxied``).
     """
@@ -94,7 +95,7 @@ class Caller(NamedTuple):
 
 
 class Denied(HTTPException):
-    """A request that is refused: ``detail`` says what is wrong, ``advice`` what to do."""
+    """A refused request: ``detail`` says what is wrong, ``advice`` what to do."""
 
     def __init__(self, status: int, detail: str, advice: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
@@ -108,7 +109,7 @@ class Denied(HTTPException):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key without its text, which is stored nowhere. Times are seconds since the epoch."""
+    """An API key without its text, which is never stored. Times are in seconds since the epoch."""
 
     id: int
     project: str
@@ -198,7 +199,7 @@ def revoke_key(store: Store, project_name: str, name: str, now: float | None = N
 
 
 def cookie_secret(store: Store) -> bytes:
-    """Return what the cookies of the pages are signed with, and make it if there is none."""
+    """Return the secret for signing the pages' cookies; create it if there is none."""
     query = select(web_secret.c.value).where(web_secret.c.id == 1)
     with store.read() as connection:
         there = connection.execute(query).scalar()
@@ -223,7 +224,7 @@ class _Looked(NamedTuple):
 
 
 class Access:
-    """Decides who asks. One for a process; it may be used by several threads."""
+    """Identifies callers. One per process; thread-safe."""
 
     def __init__(
         self,
@@ -249,7 +250,7 @@ class Access:
         self._keys = _Looked(there=False, changes=-1, at=0.0)
 
     def check_address(self, host: str) -> None:
-        """Refuse to listen where others could reach a server that asks for no key.
+        """Refuse to listen on an address that others can reach if no key is needed.
 
         Raises:
             InputError: the address is not of this machine alone, and there are no keys.
@@ -304,7 +305,7 @@ class Access:
     def caller(
         self, headers: Mapping[str, str], peer: str | None, project_name: str | None = None
     ) -> Caller:
-        """Return who asks.
+        """Return the caller.
 
         ``headers`` have names in small letters, ``peer`` is the address of the other end.
         ``project_name`` goes before the header ``X-Baton-Project``.
@@ -369,7 +370,7 @@ class Access:
         return Caller(self._project(project_name or DEFAULT), "local", self._owner_rights)
 
     def has_keys(self) -> bool:
-        """Tell whether there is, or was, a key: then every request needs one."""
+        """Tell whether there is or was a key: then every request needs one."""
         looked, now, changes = self._keys, time.monotonic(), self._store.keys_changed
         if not looked.there and (looked.changes != changes or now - looked.at >= _FRESH):
             with self._store.read() as connection:
@@ -431,7 +432,7 @@ class Access:
         rights = frozenset[str]().union(*(_INCLUDES[each] for each in row["rights"].split(",")))
         caller = Caller(row["project"], row["name"], rights)
         if row["used"] is None or time.time() - row["used"] > _USED_STEP:
-            # A full disk keeps nobody from reading.
+            # A full disk must not prevent reading.
             with suppress(Unavailable), self._store.write() as connection:
                 used = update(api_key).where(api_key.c.project == row["project"])
                 connection.execute(used.where(api_key.c.id == row["id"]).values(used=time.time()))
@@ -460,7 +461,7 @@ class CheckSource:
 
 
 def caller_of(request: Request, project_name: str | None = None) -> Caller:
-    """Return who sent a request; the application's state has an ``access``.
+    """Return the caller of a request; the application's state has an ``access``.
 
     Raises:
         Denied: 401, 403 or 404, see :meth:`Access.caller`.

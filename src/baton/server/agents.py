@@ -1,4 +1,4 @@
-"""Agents of a project: how much they ran, their versions, their scores over time, and their worst.
+"""Agents of a project: counts, versions, scores over time, and worst dispatches.
 
 Counts of dispatches and scores come from the hourly sums, which outlive what they are made of; what
 an agent was made of (instructions, tools, model) comes from the records that are still there.
@@ -53,7 +53,7 @@ def agents(
     name: str | None = None,
     between: Sequence[Edge] | None = None,
 ) -> list[AgentRow]:
-    """Return the agents that ran, or to which work was dispatched, the busiest first.
+    """Return the agents that ran or got dispatches, the busiest first.
 
     Only the one of this ``name``, if one is given. ``between`` are the edges of this time, for who
     has them already.
@@ -83,7 +83,7 @@ def _ran(
     since: float | None,
     until: float | None,
 ) -> dict[str, RowMapping]:
-    """Return how often each agent ran, and when first and last, by its name.
+    """Return for each agent the number of runs, and the first and last time.
 
     Names, first and last are each one look at an index, and only runs of the time are counted:
     grouping all runs takes a second where there are some millions.
@@ -133,7 +133,7 @@ def _agent(name: str, ran: RowMapping | None, received: Sequence[Edge], sent: in
 
 
 def versions(store: Store, project: int, agent: str) -> list[AgentVersion]:
-    """Return what an agent was made of, the newest first, as far as records say it.
+    """Return the versions of an agent, the newest first, as far as recorded.
 
     A version begins where the stated version, the model, the instructions or the tools differ from
     those before. Records are examined where the stated version or the model changed, and at some
@@ -228,7 +228,7 @@ def axes(
     until: float | None = None,
     now: float | None = None,
 ) -> list[AgentAxis]:
-    """Return how the scores of an agent went, by evaluator and by checkpoint (version and model).
+    """Return the scores of an agent over time, by evaluator and by checkpoint (version and model).
 
     Of the newest 20,000 conversations it took part in since then, in the last 90 days where nothing
     else is said. A step starts at ``at`` (UTC); steps without a verdict are left out.

@@ -26,7 +26,7 @@ _ANSWER = "answer.json"
 
 
 class Apart:
-    """A process that works in its own folder, and leaves its answer there.
+    """A process that works in its own folder, and writes its answer there.
 
     Args:
         work: a function of a module; it is given the task, and returns the answer.
@@ -57,7 +57,7 @@ class Apart:
         return self._stopped is not None
 
     def stop(self, now: float) -> None:
-        """Tell it to end; when this is called again after a while, and it has not, kill it."""
+        """Ask it to end; if called again later and it is still running, kill it."""
         if self._stopped is None:
             self._stopped = now
             self._process.terminate()
@@ -96,7 +96,7 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
     except BodyGone as error:
         answer = {"error": str(error), "exit_code": 3}
     except Terminated:
-        return  # who ended it knows why
+        return  # the caller that ended it knows why
     draft = folder / f"{_ANSWER}.tmp"
     draft.write_bytes(msgspec.json.encode(answer))
     draft.rename(folder / _ANSWER)

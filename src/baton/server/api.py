@@ -107,7 +107,7 @@ _HEADERS = {
 
 
 class ApiState(NamedTuple):
-    """What the API shows.
+    """The state that the API shows.
 
     ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
     process received, by what they brought and the outcome of them (``traces``, ``refused 413``).
@@ -221,7 +221,7 @@ class _Trends(_Range, kw_only=True):
 
 
 class Call(NamedTuple):
-    """One request: who asks, what for, and what came with it."""
+    """One request: caller, parameters and body."""
 
     state: ApiState
     caller: Caller

@@ -1,6 +1,6 @@
 """Bodies of conversations, in segments of a day: a file each (SQLite), or a partition (PostgreSQL).
 
-A body is what is read whole and never searched: spans as they came, or a record. A segment holds
+A body is read as a whole and never searched: received spans, or a record. A segment holds
 what arrived on one day, so that retention is an unlink or a dropped partition, and the disk
 shrinks. Bodies are compressed; they are committed before the rows that name their places.
 """
@@ -48,13 +48,13 @@ class Bodies(Protocol):
     """Segments of bodies."""
 
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
-        """Keep bodies, committed when this returns; places are in their order."""
+        """Store bodies, committed on return; places are in their order."""
 
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
         """Return bodies by place, unpacked as they are examined; what was deleted is left out."""
 
     def remove(self, places: Iterable[Place]) -> None:
-        """Delete bodies that nothing names any more; their room is used again."""
+        """Delete unreferenced bodies; their space is reused."""
 
     def segments(self) -> list[Segment]:
         """List the segments, the oldest first."""
@@ -124,7 +124,7 @@ class FileBodies:
 
     @available()
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
-        """Keep bodies, committed when this returns; places are in their order."""
+        """Store bodies, committed on return; places are in their order."""
         connection = self._connect(day, create=True)
         packed = [self._codec.pack(body) for body in bodies]
         connection.execute("BEGIN IMMEDIATE")
@@ -141,7 +141,7 @@ class FileBodies:
 
     @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
-        """Return bodies by place; what was deleted is left out."""
+        """Return bodies by place, without deleted ones."""
         packed = {}
         for place in places:
             if not self._file(place.day).exists():
@@ -155,7 +155,7 @@ class FileBodies:
 
     @available()
     def remove(self, places: Iterable[Place]) -> None:
-        """Delete bodies that nothing names any more; their room is used again."""
+        """Delete unreferenced bodies; their space is reused."""
         by_day: dict[str, list[tuple[int]]] = {}
         for place in places:
             by_day.setdefault(place.day, []).append((place.number,))
@@ -242,7 +242,7 @@ class PartitionBodies:
 
     @available()
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
-        """Keep bodies, committed when this returns; places are in their order."""
+        """Store bodies, committed on return; places are in their order."""
         if not bodies:
             return []
         self._make(day)
@@ -260,7 +260,7 @@ class PartitionBodies:
 
     @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
-        """Return bodies by place; what was deleted is left out."""
+        """Return bodies by place, without deleted ones."""
         by_day: dict[str, list[int]] = {}
         for place in places:
             by_day.setdefault(place.day, []).append(place.number)
@@ -274,7 +274,7 @@ class PartitionBodies:
 
     @available()
     def remove(self, places: Iterable[Place]) -> None:
-        """Delete bodies that nothing names any more; their room is used again."""
+        """Delete unreferenced bodies; their space is reused."""
         by_day: dict[str, list[int]] = {}
         for place in places:
             by_day.setdefault(place.day, []).append(place.number)

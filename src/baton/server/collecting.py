@@ -1,4 +1,4 @@
-"""A test set from what is stored: dispatches chosen by :mod:`baton.feed.collect`."""
+"""A test set from stored conversations: dispatches chosen by :mod:`baton.feed.collect`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def collect_stored(
     chosen = [*sorted(members), *ids[:_READ]]
     read = 0
     for trace, scores in stored_records(store, project, chosen):
-        # What becomes a case is a file in somebody's repository.
+        # A case becomes a file in a user's repository.
         pool.add(ON.trace(trace), scores)
         read += 1
     return FromStore(pool.choose(), read, more)

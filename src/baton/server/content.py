@@ -1,8 +1,7 @@
-"""What is taken out of bodies before they are kept: texts of spans, and secrets.
+"""Removes texts of spans, and secrets, from bodies before they are stored.
 
-With ``content: none`` or ``hashed`` only what says how agents worked stays: ids, names, roles,
-models, kinds, numbers and times. It is a list of what stays, not of what goes, so that a convention
-nobody here knows loses its texts, too.
+With ``content: none`` or ``hashed`` only the structure is kept: ids, names, roles, models, kinds,
+numbers and times. This is an allow-list, so that texts of unknown conventions are removed, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether distilled judges still agree with the judges that they stand for.
 
-Of what a distilled judge would answer, a share is asked of the judge as well. Where the two differ
+A share of the questions that a distilled judge answers is also sent to the judge. If the two differ
 more often than the limit allows, an alert opens, and the distilled judge steps back: the judge is
 asked about everything. As every answer of it is checked then, it soon shows when the two agree
 again; a new file begins again.

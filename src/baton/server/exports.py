@@ -1,4 +1,4 @@
-"""Conversations as they leave the server: records, spans as they came, and rows of tables.
+"""Exports of conversations: records, received spans, and rows of tables.
 
 All of them go by pages, the newest conversation first, over a filter of conversations. Open ones
 are left out, unless the filter says something of ``state``: they are not whole.

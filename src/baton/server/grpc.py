@@ -1,4 +1,4 @@
-"""Receiving over gRPC, for exporters that speak nothing else: the same inbox as over HTTP."""
+"""Receives over gRPC, for exporters that only support gRPC; it uses the same inbox as HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SERVICES: dict[str, Signal] = {
 }
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _GRACE = 4.0
-"""Seconds in which answers are finished at the end."""
+"""Seconds to finish answers at the end."""
 
 
 async def start(

@@ -1,4 +1,4 @@
-"""The state of guards: what trees of programs have had, counted for all of them at once.
+"""The state of guards: counts of trees, for all programs together.
 
 Each project has its own file in the folder of the server, the same that guards have without a
 server. Programs send what counts, and decide themselves.
@@ -60,7 +60,7 @@ class GuardStores:
 
 
 class Question(NamedTuple):
-    """What guards ask: what they send, what they get, and how that comes about."""
+    """A request of guards: its body, its answer, and its function."""
 
     summary: str
     body: type[msgspec.Struct]

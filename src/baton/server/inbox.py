@@ -1,4 +1,4 @@
-"""The inbox: bodies as they came, committed before the sender hears that they were accepted."""
+"""The inbox: received bodies, committed before the sender gets the confirmation."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Item(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A body that waits: ``begun`` counts processes that ended while they read it alone."""
+    """A waiting body: ``begun`` counts processes that died while they read only this one."""
 
     id: int
     begun: int
 
 
 class ProblemItem(NamedTuple):
-    """What could not be read: it stays in the inbox, with the reason."""
+    """An unreadable body: it stays in the inbox, with the reason."""
 
     id: int
     project: int
@@ -130,7 +130,7 @@ class Inbox:
         )
 
     def put(self, entries: Sequence[Entry]) -> list[bool]:
-        """Keep bodies, committed when this returns. ``False`` stands for one that was there before.
+        """Store bodies, committed on return. ``False`` means that one was there before.
 
         Raises:
             Unavailable: the database is locked, full or not there now; nothing was kept.
@@ -304,7 +304,7 @@ class Inbox:
         return count
 
     def depth(self) -> Depth:
-        """Tell how many bodies wait to be read, and since when."""
+        """Return how many bodies wait to be read, and since when."""
         query = select(func.count(), func.min(inbox.c.id)).where(inbox.c.state == "new")
         oldest = select(inbox.c.received)
         with self._store.read_inbox() as connection:

@@ -375,7 +375,7 @@ def one_issue(
 
 
 class NoIssue(InputError):  # noqa: N818 - says what is wrong
-    """There is no issue of this key in the project."""
+    """There is no issue with this key in the project."""
 
 
 def _found(connection: Connection, project: int, key: str) -> dict[str, Any]:
@@ -440,7 +440,7 @@ def _rates(
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was done about an issue, as far as it is sent; what is left out stays as it is."""
+    """The progress of an issue; fields that are left out are not changed."""
 
     investigation: Investigation | None = None
     fix: Fix | None = None

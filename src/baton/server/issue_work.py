@@ -1,4 +1,4 @@
-"""Work on issues that a server does by itself: investigations, and what their cases say of them.
+"""Automatic work on issues: investigations, and states from the results of their cases.
 
 An investigation asks the judge that is asked where none is named, within what `trials:` allows. An
 issue with cases is fixed when all of them passed in several evaluations of this server in a row,
@@ -56,7 +56,7 @@ _ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
 
 
 def ask_to_investigate(store: Store, caller: Caller, key: str, settings: Settings) -> None:
-    """Have a worker investigate an issue; one that waits or runs already is not asked twice.
+    """Have a worker investigate an issue; if one waits or runs already, nothing is added.
 
     Raises:
         NoIssue: there is no such issue.

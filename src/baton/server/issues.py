@@ -116,7 +116,7 @@ def _follow_one(store: Store, project: int, id_: int, stamp: int, now: float) ->
 
 
 def _done(connection: Connection, project: int, stamps: Mapping[int, int]) -> None:
-    """Take conversations off the list, those apart that changed again meanwhile."""
+    """Remove conversations from the list, except those that have changed again."""
     rows = [{"of_id": id_, "of_stamp": stamp} for id_, stamp in stamps.items()]
     gone = delete(issue_due).where(
         issue_due.c.project == project,
@@ -572,7 +572,7 @@ def signature_of_row(row: Mapping[str, Any]) -> Signature:
 
 
 def clean(said: str) -> str:
-    """Return text as every database holds it."""
+    """Return text that every database can store."""
     return said.replace("\0", "\ufffd")
 
 

@@ -1,4 +1,4 @@
-"""Evaluations that are asked for over the API, and that run here.
+"""Evaluations that are requested through the API, and run here.
 
 A request brings contents and names: cases, recordings, names of evaluators and of an agent. It
 names no module, command, path or address: what may be played stands in `server.yaml` (`agents:`),
@@ -82,7 +82,7 @@ class NamedBytes(_Named, kw_only=True):
 
 
 class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What to evaluate: an ``agent`` that plays a ``dataset``, or what was recorded.
+    """A request: an ``agent`` that plays a ``dataset``, or recordings to score.
 
     ``conversations`` is a filter over those on the server (`service:support started:>=2026-11-01`,
     or `*` for all). ``datasets`` are names of those in the folders that the server was started
@@ -405,9 +405,9 @@ def folder_of(store: Store, project: int, number: int, *, ended: bool = False) -
 
 
 class Jobs:
-    """Runs what was asked for, one after the other, each in its own process.
+    """Runs requested evaluations, one after the other, each in its own process.
 
-    An agent may crash, hang or keep memory: the worker is not to suffer from it.
+    An agent may crash, hang or leak memory, which must not affect the worker.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -435,7 +435,7 @@ class Jobs:
         return False
 
     def _look(self, one: _Running, now: float) -> None:
-        """End what a user stopped."""
+        """End evaluations that a user stopped."""
         if not one.apart.is_stopped:
             state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
             with self._store.read() as connection:
@@ -505,7 +505,7 @@ class _Running(NamedTuple):
 
 
 class _Task(msgspec.Struct):
-    """What the process of an evaluation is told."""
+    """The task of an evaluation's process."""
 
     settings: Settings
     project: int

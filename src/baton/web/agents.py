@@ -1,4 +1,4 @@
-"""Agents: who hands work to whom, and each agent with its versions, scores and worst dispatches."""
+"""Agents: their dispatches, and each agent with its versions, scores and worst dispatches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Period(NamedTuple):
 
     @property
     def choices(self) -> list[tuple[str, str, bool]]:
-        """What may be chosen: the value, its name, and whether it is."""
+        """The choices: value, name, and whether it is selected."""
         return [(key, name, key == self.key) for key, name in _PERIODS.items()]
 
 

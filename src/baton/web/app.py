@@ -40,7 +40,7 @@ _MODULES = (
     rubrics,
     status,
 )
-"""What has pages, in the order of the navigation."""
+"""The modules with pages, in the order of the navigation."""
 
 
 def pages(state: ApiState) -> Pages:

@@ -39,7 +39,7 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 class _Asked(NamedTuple):
-    """What a set is to be like; ``since`` is as it was written."""
+    """The options of a set; ``since`` is unparsed."""
 
     size: int
     seed: int
@@ -186,7 +186,7 @@ def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case],
 
 
 def _link(visit: Visit, key: str, dataset: str, promoted: Sequence[Promoted]) -> None:
-    """Have an issue know its cases: those that fail, and are to pass."""
+    """Link an issue with its cases: those that fail and should pass."""
     one = one_issue(visit.state.store, visit.caller.project, key, members=0)
     there = {each.case: each for each in one.promotion.cases} if one.promotion else {}
     there |= {each.case: each for each in promoted}

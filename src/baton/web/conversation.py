@@ -1,4 +1,4 @@
-"""A conversation: what happened in short, its tree and lanes, dispatches, verdicts and comments."""
+"""A conversation: summary, tree and lanes, dispatches, verdicts and comments."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _page(visit: Visit) -> View:
 
 
 class _Drawing(NamedTuple):
-    """What a page shows of a record: its trace as JSON in a page, and what else is read of it."""
+    """What a page shows of a record: its trace as JSON, and other data from it."""
 
     trace: str
     agents: list[str]

@@ -1,8 +1,8 @@
-"""What ADK gives an agent of the session so far, where its definition tells.
+"""The part of the session that ADK gives to an agent, if its definition shows it.
 
-An agent sees the events of the session that its branch may see. One that is defined with
-``include_contents="none"`` sees only the last words of somebody else and what came after, and no
-event says which of both it is.
+An agent sees the events of the session that its branch may see. An agent with
+``include_contents="none"`` only sees the last message of another speaker and what came after;
+events do not show which of both applies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class History:
         self._turns.append(turn)
 
     def give(self, turn: Turn, run: AgentRun, branch: str) -> None:
-        """Say what the first request of a run held, if known."""
+        """Set the content of a run's first request, if known."""
         self._branches[run.id] = branch
         card = self._catalog.get(run.agent)
         if not self._whole or card is None or card.shares_history is None or turn.input is None:
@@ -84,9 +84,9 @@ def _sees(branch: str, other: str) -> bool:
 
 
 def passed_by_workflow(catalog: Catalog, sender: str, receiver: str) -> bool:
-    """Tell whether it is a workflow that sets one agent to work after the other.
+    """Tell whether a workflow starts one agent after the other.
 
-    That is so where the nearest agent that both are below is none that talks.
+    That is so if the nearest common ancestor of both is not an LLM agent.
     """
     parents = {child: name for name, card in catalog.items() for child in card.sub_agents}
     above = _above(parents, sender)

@@ -57,12 +57,12 @@ def read_conversation(
 ) -> Trace:
     """Turn events, in the order they came, into a trace.
 
-    ADK's own order is kept: times are not sorted by, for a paused call is answered with an
-    earlier one. Partial chunks are left out, as the whole text follows them.
-    ``untold`` names what else this source does not record, ``app_details`` are what it says of
-    the agents, invocation by invocation, and ``begins`` is the session at its start. ``whole``
-    tells that nothing came before, ``branches`` that events name theirs, and
-    ``first_of_sessions`` are invocations that begin another session.
+    ADK's own order is kept: events are not sorted by time, since a paused call is answered with an
+    earlier time. Partial chunks are left out, as the complete text follows them. ``untold`` names
+    what else this source does not record, ``app_details`` are what it says of the agents,
+    invocation by invocation, and ``begins`` is the session at its start. ``whole`` tells that
+    nothing came before, ``branches`` that events name theirs, and ``first_of_sessions`` are
+    invocations that begin another session.
     """
     kept, dropped = _whole_events(wire.events)
     session = Session(catalog, whole=whole and not _rewritten(wire.events), branches=branches)
@@ -94,7 +94,7 @@ def read_conversation(
 
 
 def _rewritten(events: list[Event]) -> bool:
-    """Tell whether agents get another history than the events: a summary, or a part taken back."""
+    """Tell whether agents get another history than the events: a summary, or only a part."""
     return any(
         event.actions is not None
         and (event.actions.compaction or event.actions.rewind_before_invocation_id)
@@ -103,7 +103,7 @@ def _rewritten(events: list[Event]) -> bool:
 
 
 def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
-    """Leave out partial chunks and repeated events; count chunks whose whole never came."""
+    """Leave out partial chunks and repeated events; count chunks without a complete event."""
     whole: list[Event] = []
     seen: dict[str, Event] = {}
     open_chunks: dict[tuple[str | None, str | None], list[Event]] = {}
@@ -296,7 +296,7 @@ def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
 
 
 def as_content(wire: WireContent | str | None, role: str) -> WireContent | None:
-    """Spell a plain text out."""
+    """Convert a plain text to content."""
     return WireContent(parts=[Part(text=wire)], role=role) if isinstance(wire, str) else wire
 
 
@@ -381,7 +381,7 @@ def _session_trace(
         begins=SessionInput(
             app_name=session.app_name, user_id=session.user_id, state=_state_before(session)
         ),
-        # A server may be asked for the last events only.
+        # A server may return only the last events.
         whole=bool(session.events) and session.events[0].author == "user",
     )
 

@@ -1,4 +1,4 @@
-"""Recordings that state who ran and which tools were called, without the events themselves.
+"""Recordings that state which agents ran and which tools were called, without events.
 
 Eval sets in the ``tool_uses`` shape and judge-llm's results are such. A chain of agents may
 stand in ``metadata``: ``agent_chains`` by turn, or ``agent_chain`` for the whole conversation,
@@ -104,7 +104,7 @@ def read_stated(
 
 
 def details_of(case: EvalCase) -> list[Any]:
-    """Return what each turn of a case says of the agents."""
+    """Return what each turn of a case states about the agents."""
     return [turn.app_details for turn in case.conversation or ()]
 
 
@@ -181,7 +181,7 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
     turn.status = "completed" if turn.output else "incomplete"
     names = chain or stated_agents(_without_nameless_transfers(data)) or []
     if not names or not (chain or _opener_named(data)):
-        # Somebody else opened the turn, whom nothing names.
+        # Another, unnamed agent opened the turn.
         builder.run(turn, MAIN, unknown=["agent"])
     for name in names:
         builder.run(turn, name)

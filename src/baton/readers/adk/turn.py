@@ -1,4 +1,4 @@
-"""The events of one ADK invocation as a turn: the run of each, what it said and called."""
+"""Converts the events of one ADK invocation to a turn: runs, texts and calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .wire import add_usage, error_of, result_content, said_content
 _MAIN_LANE = ""
 """The lane of events without a branch."""
 _REQUESTS = frozenset({"adk_request_confirmation", "adk_request_credential", "adk_request_input"})
-"""Calls that ADK writes itself, to ask a person about a call of the model."""
+"""Calls that ADK itself writes, to ask a person about a call of the model."""
 _TRUNCATED = "the stream was truncated before the turn ended"
 _NO_ACTIONS = Actions()
 _NONE_PAUSED: set[str] = set()
@@ -37,7 +37,7 @@ class OpenCall:
 
 
 class Session:
-    """What lasts from turn to turn of a conversation: its builder, and calls that are open.
+    """State that is kept between turns of a conversation: its builder, and open calls.
 
     ``asked_about`` holds which call each request to a person is about, both by id. ``whole`` tells
     that the recording starts with the session, ``branches`` that events name their branch.
@@ -150,7 +150,7 @@ def read_turn(
 
 
 def is_bookkeeping(event: Event) -> bool:
-    """Tell an event that only keeps books: state changes, agent ends, nothing said or done."""
+    """Tell whether an event is only bookkeeping: state changes or agent ends without content."""
     return not (
         (event.content and event.content.parts)
         or event.partial
@@ -200,7 +200,7 @@ class _TurnReader:
             self._read_agent(event)
 
     def finish(self, torn: bool) -> Turn:
-        """Settle what is still open."""
+        """Close what is still open."""
         turn = self._turn
         waiting: list[AgentRun] = []
         for run in turn.runs:
@@ -215,7 +215,7 @@ class _TurnReader:
         elif torn or self._cut:
             status, error = "incomplete", _TRUNCATED
         elif not (waiting or turn.output):
-            # Where nothing proves that more was to come, there just was no answer.
+            # If nothing proves that more was to come, there was no answer.
             steps = (step for run in turn.runs for step in run.steps)
             status, error = "incomplete", ends_early(steps, self._pending())
         last = turn.runs[-1] if turn.runs else None
@@ -223,12 +223,12 @@ class _TurnReader:
         return turn
 
     def _pending(self) -> Dispatch | None:
-        """Return the transfer that control is on its way with: the last one, until it arrives."""
+        """Return the pending transfer: the last one, until its target runs."""
         last = self._transfers[-1] if self._transfers else None
         return last if last is not None and not last.runs else None
 
     def _read_error_frame(self, event: Event) -> None:
-        """Take the error frame that a server sends instead of an event."""
+        """Read the error frame that a server sends instead of an event."""
         frame = event.error if event.error is not None else event.detail
         message = event.error_message or (None if frame is None else str(frame))
         if message is None or self._error is not None:
@@ -277,7 +277,7 @@ class _TurnReader:
                 answers.append(part.function_response)
             elif part.function_call is None:
                 rest.append(part)
-        # Most events are a call or its answer, and say nothing.
+        # Most events are a call or its answer, without text.
         if rest or event.output is not None or event.output_transcription is not None:
             self._say(run, event, rest, final=not calls and not answers)
         if calls:
@@ -286,7 +286,7 @@ class _TurnReader:
             self._read_answers(run, answers, event)
         ordered = event.actions.transfer_to_agent if event.actions else None
         if ordered and not answers:
-            # No tool call asked for this one: a callback may order a transfer.
+            # No tool call made this one: a callback may make a transfer.
             dispatch = self._transfer(run, ordered, event.timestamp, None)
             dispatch.description = event.actions.transfer_reason if event.actions else None
         if event.error_code or event.error_message:

@@ -16,12 +16,12 @@ from baton.model import Content, Dropped, InputError, Usage
 from baton.model.trace import SESSION
 
 _CAMEL_EVENT = camel_twin(Event)
-_OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has no name
+_OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has an empty name
 _NO_EVENTS = (b"", b"[DONE]")  # what the standard leaves out, and how others end a stream
 
 
 class Wire(NamedTuple):
-    """Events in the order they came, up to a ``fault``; ``torn`` when the stream was cut."""
+    """Events in order, up to a ``fault``; ``torn`` if the stream was truncated."""
 
     events: list[Event]
     dropped: list[Dropped]
@@ -108,7 +108,7 @@ def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
 
 
 def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
-    """Count what no rule read, by key."""
+    """Count unread keys."""
     found: dict[str, Dropped] = {}
     for extra_key in extra_keys:
         name = ".".join(str(step) for step in extra_key.path if isinstance(step, str))
@@ -176,7 +176,7 @@ _MORE_THAN_TEXT = attrgetter(*_OTHER, "inline_data", "file_data")
 
 
 def said_content(parts: list[WirePart]) -> Content:
-    """Join the parts that say something (calls and their answers are none of these)."""
+    """Join the parts with content, without calls and their answers."""
     texts = [part.text for part in parts if part.text]
     for part in parts:
         if any(_MORE_THAN_TEXT(part)):
@@ -192,7 +192,7 @@ def said_content(parts: list[WirePart]) -> Content:
 
 
 def result_content(response: Any) -> Content | None:
-    """Return what a tool gave back; ADK wraps a plain value as ``{"result": value}``."""
+    """Return a tool's result; ADK wraps a plain value as ``{"result": value}``."""
     if isinstance(response, dict) and len(response) == 1 and "result" in response:
         response = response["result"]
     return Content.of(response)

@@ -1,4 +1,4 @@
-"""The agents a recording tells of, and which call set each of them to work."""
+"""The agents of a recording, and which call started each of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALL = ("*", "All tools")
 
 
 class Cards:
-    """The agents of a session: given definitions go before what a listing says."""
+    """The agents of a session: given definitions override a listing."""
 
     def __init__(self, given: Catalog) -> None:
         self._given = given
@@ -133,7 +133,7 @@ class Links(msgspec.Struct):
 
 
 def find_links(entries: Iterable[Entry], links: Links) -> Links:
-    """Add what the entries tell: starts of tasks, results of calls, notifications."""
+    """Add links from entries: starts of tasks, results of calls, notifications."""
     calls: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if entry.type == "assistant":
@@ -195,7 +195,7 @@ def _resumed(
 
 
 def result_record(entry: Entry) -> dict[str, Any]:
-    """Return what the harness recorded of a tool's result, beside its text."""
+    """Return the harness's record of a tool's result, beside its text."""
     return dict_at(entry.data, "tool_use_result") or dict_at(entry.data, "toolUseResult")
 
 

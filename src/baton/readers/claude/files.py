@@ -18,13 +18,13 @@ from baton.model.trace import OF_DECISIONS
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
 AGENT_FILES = "agent-*.jsonl"
 GUARD_NOTES = "baton-guard.jsonl"
-"""In the folder of a session: what a guard decided, a line each, as its hook notes it."""
+"""In the folder of a session: a guard's decisions, one per line, written by its hook."""
 _SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
 _STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 
 
 class Head(NamedTuple):
-    """What the first lines of a file tell: whose session it is, and whether of a sub-agent."""
+    """The head of a file: its session, and whether it is of a sub-agent."""
 
     session: str
     side: bool
@@ -33,7 +33,7 @@ class Head(NamedTuple):
 
 
 class AgentFile(NamedTuple):
-    """The file of one sub-agent, and what the file beside it tells of it."""
+    """The file of one sub-agent, and the data of the file beside it."""
 
     path: Path
     agent: str
@@ -49,7 +49,7 @@ class _Line(msgspec.Struct):
 
 
 def head(file: InputFile) -> Head | None:
-    """Look at the first lines of a file; ``None`` for one of another kind, or unreadable."""
+    """Read the first lines of a file; ``None`` for another kind of file, or an unreadable one."""
     try:
         stream = file.stream()
         for _ in range(_HEAD_LINES):

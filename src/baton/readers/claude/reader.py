@@ -79,7 +79,7 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
 
 
 def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
-    """Bring the entries of several files into the order of time, that of each file kept.
+    """Merge the entries of several files by time, keeping the order within each file.
 
     Where times are equal, or not told, the session's own file goes first.
     """
@@ -94,7 +94,7 @@ def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
 
 
 def _is_warm_up(entries: list[Entry]) -> bool:
-    """Tell an agent that older versions start on their own, to fill a cache."""
+    """Tell whether older versions started the agent themselves, to fill a cache."""
     first = next((entry for entry in entries if entry.type == "user"), None)
     return first is not None and message_text(first.blocks).text == WARM_UP
 
@@ -177,7 +177,7 @@ _COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_to
 
 
 def merge(transcript: Trace, otlp: Trace) -> Trace:
-    """Add to a transcript what spans tell better: the cost of each run, and missing tokens.
+    """Add data from spans to a transcript: the cost of each run, and missing tokens.
 
     Content and structure are the transcript's. Runs are the same where a dispatch was made by
     the same tool call; those of the main thread where the turns are as many, or one.
@@ -197,7 +197,7 @@ def merge(transcript: Trace, otlp: Trace) -> Trace:
 
 
 def merge_stream(transcript: Trace, stream: Trace) -> Trace:
-    """Add to a transcript what only the messages of a stream tell: totals, and why a turn failed.
+    """Add data of a stream to a transcript: totals, and why a turn failed.
 
     Content and structure are the transcript's.
     """

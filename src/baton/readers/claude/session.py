@@ -1,4 +1,4 @@
-"""The entries of one session as turns, runs and dispatches, and how each of these ended."""
+"""Converts the entries of one session to turns, runs and dispatches."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SessionReader:
             self._orphan(self._early[0])
 
     def dropped(self) -> list[Dropped]:
-        """Count what could not be placed."""
+        """Return the counts of unplaced content."""
         for text in self.calls.unplaced:
             self._drop("results of calls that are not in the recording", text)
         return [
@@ -122,7 +122,7 @@ class SessionReader:
                 self._drop(f"messages of type `{kind or '?'}`", text_of(entry.data))
 
     def _spoken(self, entry: Entry) -> None:
-        """Read what a model said, or what it was told; early entries wait for their dispatch."""
+        """Read a model's output or input; early entries wait for their dispatch."""
         thread = self.threads.of(entry)
         if thread is not self.threads.main and thread.run is None and not thread.due:
             if not thread.early:
@@ -227,7 +227,7 @@ class SessionReader:
             self.ended_turn = False
 
     def _told(self, thread: Thread, heard: Content, entry: Entry) -> None:
-        """Take what a sub-agent is told: its task, or a message while it works."""
+        """Read the input of a sub-agent: its task, or a message while it works."""
         if heard.text is not None:
             heard.text = told_agent(heard.text)
         run = self._run(thread, entry)
@@ -334,7 +334,7 @@ class SessionReader:
             self.calls.backgrounded(call)
 
     def _flush_ended(self) -> None:
-        """Take the end of background agents that only an update of the task told of."""
+        """Read the end of background agents that only a task update reported."""
         for agent, (status, at) in self._ended.items():
             thread = self.threads.of_agent(agent, None)
             call = thread.dispatches[-1].call if thread.dispatches else None
@@ -371,7 +371,7 @@ class SessionReader:
         turn.output = run.output
 
     def _attachment(self, entry: Entry) -> None:
-        """Take what was queued while an agent worked: notifications, and messages to it."""
+        """Read what was queued while an agent worked: notifications, and messages to it."""
         attachment = dict_at(entry.data, "attachment")
         kind = text_at(attachment, "type")
         if kind == "deferred_tools_delta":
@@ -392,7 +392,7 @@ class SessionReader:
             self._joined(heard, entry.at)
 
     def _joined(self, heard: Content, at: float | None) -> None:
-        """Take what a user said while the model worked: it belongs to the same turn."""
+        """Read a user message that came while the model worked: it belongs to the same turn."""
         run = self.threads.main_run(at)
         turn = self.threads.turn_of(run.id)
         texts = [turn.input.text if turn.input else None, heard.text]
@@ -407,7 +407,7 @@ class SessionReader:
         self.offered[agent] = list(dict.fromkeys([*self.offered.get(agent, []), *known]))
 
     def _drop(self, what: str, example: str) -> None:
-        """Count what holds content and has no place; what says nothing is no loss."""
+        """Count content without a place; empty entries are no loss."""
         if example:
             self._dropped.setdefault(what, []).append(example)
 
@@ -458,7 +458,7 @@ def finish(
     torn: bool,
     dropped: list[Dropped],
 ) -> Trace:
-    """Settle what is open and make the trace."""
+    """Close open objects and make the trace."""
     threads = session.threads
     _unseen_runs(threads)
     threads.in_order()
@@ -518,7 +518,7 @@ def _settle_dispatch(
 
 
 def _settle_run(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None:
-    """Say how the run of a sub-agent ended, and with it its dispatch if that says else."""
+    """Set the end of a sub-agent's run, and of its dispatch if that is different."""
     dead = session.failed.get(run.id)
     if dead is None and dispatch.status == "completed" and _died_unseen(session, dispatch, run):
         dead = dispatch.result.text if dispatch.result else None
@@ -544,7 +544,7 @@ def _settle_run(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> No
 
 
 def _answered(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None:
-    """Compare the answer with what was heard: a stream may leave a sub-agent's texts out."""
+    """Compare the answer with the texts: a stream may leave out a sub-agent's texts."""
     said = any(isinstance(step, Said) and not step.thought for step in run.steps)
     unheard = not said and "steps" not in run.unknown and bool(dispatch.result)
     if unheard:
@@ -558,7 +558,7 @@ def _answered(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None
 
 
 def _died_unseen(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> bool:
-    """Tell a dead agent that is said to have completed, as older versions say it.
+    """Tell whether an agent died although older versions report it as completed.
 
     Its last words were not recorded, and the answer is the error of a request.
     """
@@ -593,7 +593,7 @@ def _settle_turn(session: SessionReader, turn: Turn, *, torn: bool) -> None:
 def _end(
     session: SessionReader, turn: Turn, main: AgentRun, torn: bool
 ) -> tuple[TurnStatus, str | None]:
-    """Say whether a turn came to its end, and what proves it if it did not."""
+    """Say whether a turn completed, and if not, the proof."""
     if main.id in session.interrupted:
         main.status = "cancelled"
         return "incomplete", "the user interrupted the turn"

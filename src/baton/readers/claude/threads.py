@@ -213,7 +213,7 @@ class Trouble(NamedTuple):
 
 
 def trouble(entry: Entry, block: dict[str, Any]) -> Trouble | None:
-    """Tell what went wrong with a call, from its result; ``None`` when it went well."""
+    """Return the error of a call, from its result; ``None`` if it succeeded."""
     by = _decided(entry, text_at(block, "tool_use_id"))
     if block.get("is_error") is not True and by is None:
         return None
@@ -318,7 +318,7 @@ class Calls:
             self._fetched(dict_at(result_record(entry), "task"), entry.at)
 
     def notice(self, notice: Notice, at: float | None) -> None:
-        """Take word that an agent ended; only of one in the background is it an answer."""
+        """Read a notice that an agent ended; it is the answer only for a background agent."""
         opened = self._threads.calls.get(notice.call)
         if opened is None or opened.dispatch is None:
             return
@@ -364,7 +364,7 @@ class Calls:
         self._issued(opened, dispatch, entry)
 
     def _send(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
-        """Take a message that wakes an agent which had ended."""
+        """Read a message that resumes an agent which had ended."""
         agent = self._threads.links.agents[opened.id]
         thread = self._threads.of_agent(agent, None)
         kind = self._threads.links.kinds.get(agent) or next(
@@ -471,11 +471,11 @@ class Delivery:
             one.due = one.due or one.begins is None or one.begins <= number
 
     def due(self) -> list[tuple[Notice, float | None]]:
-        """Return what the model is told with its next request."""
+        """Return the notifications for the model's next request."""
         due = [(one.notice, one.at) for one in self._waiting if one.due]
         self._waiting = [one for one in self._waiting if not one.due]
         return due
 
     def rest(self) -> list[tuple[Notice, float | None]]:
-        """Return what the model has not been told yet."""
+        """Return notifications that the model has not got yet."""
         return [(one.notice, one.at) for one in self._waiting]
