@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.readers.otlp.spans import Span
 
 from baton.model import Trace
-from baton.readers.otlp.readings import Node, Overlaps, PlainSpan
+from baton.readers.otlp.readings import Node, Overlaps, PlainSpan, node_of
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
 from .spans import (
@@ -99,7 +99,7 @@ def _node(times: tuple[int, int | None]) -> Node:
     start, length = times
     ended = None if length is None else float(start + length)
     made: dict[str, Any] = {"trace_id": "", "span_id": "", "started": float(start), "ended": ended}
-    return Node(Span(**made), PlainSpan())
+    return node_of(Span(**made), PlainSpan())
 
 
 @given(st.lists(_TIMES, max_size=30), _TIMES)

@@ -284,7 +284,8 @@ def _usual_messages(value: Any) -> list[_UsualMessage] | None:
 
 def _usual_message(usual: _UsualMessage) -> Message | None:
     """Make a message of one with usual parts; ``None`` where a part needs a closer look."""
-    message = Message(role=_role(usual.role), name=usual.name or None)
+    role = usual.role if usual.role in _PLAIN_ROLES else _role(usual.role)
+    message = Message(role=role, name=usual.name or None)
     texts: list[str] = []
     for part in usual.parts:
         if type(part) is _TextPart:
@@ -302,7 +303,7 @@ def _usual_message(usual: _UsualMessage) -> Message | None:
             message.calls.append(Call(id=part.id or None, name=part.name, arguments=arguments))
         elif type(part) is _ResponsePart:
             message.answers.append(_answered(part.id or None, part.response))
-    if message.role == "tool" and not message.answers:
+    if role == "tool" and not message.answers:
         return None
     if texts:
         message.content = Content(text="\n".join(texts))

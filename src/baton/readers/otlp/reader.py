@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, product
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ from .readings import (
     WorkflowSpan,
     instructions_text,
 )
-from .runs import RunSpans, find_runs, in_start_order, without_twins
+from .runs import RunSpans, find_runs, in_start_order
 from .span import ERROR, Conversation, Event, Span
 from .steps import write_steps
 from .tree import build_tree
@@ -64,6 +65,8 @@ _LABELS = frozenset(
 """Attributes that only say which conversation a span belongs to: no content is lost with them."""
 
 
+_DECIDED = f"{OF_GUARDS}on"
+"""What a span of a guard's decision has."""
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
 # pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
@@ -121,7 +124,7 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
         }
         for spans in conversation.turns
         for span in spans
-        if f"{OF_GUARDS}on" in span.attributes
+        if _DECIDED in span.attributes
     ]
     return {GUARD: found} if found else {}
 
@@ -155,19 +158,14 @@ class _Reader:
     def turn(self, spans: list[Span], logs: list[Event]) -> None:
         """Read one turn, unless no agent, model or tool was at work in it."""
         nodes = build_tree(spans, logs)
-        for node in nodes:
-            self._note(node)
-        for node in nodes:
-            if type(node.says) is AgentSpan and node.says.session_cost is not None:
-                self._spent_before = _since(self._spent_before, node.says)
+        self._note(nodes)
         runs = find_runs(nodes)
         if not runs:
             return
         turn = self.builder.turn()
         actions: ActionsByRun = {}
         for run in runs:
-            run.record = self.builder.run(turn, run.agent, run.first.span.span_id)
-            run.owned, run.kept = without_twins(run.owned)
+            run.settle(self.builder.run(turn, run.agent, run.first.span.span_id))
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
             self._instruct(run)
@@ -208,27 +206,30 @@ class _Reader:
         if told:
             self.cards.setdefault(run.agent, AgentCard()).instructions = told
 
-    def _note(self, node: Node) -> None:
-        """Take from a span what is told of the whole conversation."""
-        says, attributes = node.says, node.span.attributes
-        if self.case is None and _CASE in attributes:
-            self.case = text(attributes[_CASE])
-        if says.framework is not None and type(says) is not PlainSpan:
-            self._frameworks[says.framework] += 1
-        agent: AgentSpan | None
-        if type(says) is AgentSpan:
-            agent = says
-        elif type(says) is WorkflowSpan:
-            agent = says.agent
-        elif type(says) is PlainSpan:
-            agent = says.agent
-            lost = unread(node.span, says)
-            if lost is not None:
-                self.dropped[lost] += 1
-        else:
-            return
-        if says.name is not None and agent is not None and agent.card is not None:
-            known = self.cards.setdefault(says.name, AgentCard())
+    def _note(self, nodes: list[Node]) -> None:
+        """Take from the spans of a turn what is told of the whole conversation."""
+        for node in nodes:
+            says = node.says
+            if self.case is None and _CASE in node.span.attributes:
+                self.case = text(node.span.attributes[_CASE])
+            if type(says) is PlainSpan:
+                lost = unread(node.span, says)
+                if lost is not None:
+                    self.dropped[lost] += 1
+            elif says.framework is not None:
+                self._frameworks[says.framework] += 1
+            if type(says) is AgentSpan:
+                self._define(says.name, says)
+                if says.session_cost is not None:
+                    self._spent_before = _since(self._spent_before, says)
+            elif type(says) is PlainSpan or type(says) is WorkflowSpan:
+                if says.agent is not None:
+                    self._define(says.name, says.agent)
+
+    def _define(self, name: str | None, agent: AgentSpan) -> None:
+        """Add what a span says of an agent's definition."""
+        if name is not None and agent.card is not None:
+            known = self.cards.setdefault(name, AgentCard())
             known.description = known.description or agent.card.description
             known.tools = known.tools or agent.card.tools
             known.model = known.model or agent.card.model
@@ -411,8 +412,8 @@ def _finish(
         if node.in_agent is None and node.in_tool is None:
             if type(says) is WorkflowSpan or (type(says) is PlainSpan and node.parent is None):
                 frames.append((node, says))
-    turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
-    ends = [n.span.ended for n in nodes if n.span.ended is not None]
+    turn.started = min([node.started for node in nodes if node.started], default=None)
+    ends = [node.ended for node in nodes if node.ended < inf]
     turn.ended = not_before(turn.started, max(ends, default=None))
     turn.input = next((c for _, says in frames if (c := says.asked())), None)
     turn.input = turn.input or top[0].run.input

@@ -267,8 +267,8 @@ def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
         other.heard, other.spoken = says.heard, says.spoken
 
 
-class Node:
-    """A span in the tree.
+class Node(msgspec.Struct, eq=False):
+    """A span in the tree. It is made by ``node_of``.
 
     ``started`` and ``ended`` are for comparing: what has no time comes first, and what has not
     ended goes on for ever. ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and
@@ -276,20 +276,22 @@ class Node:
     that tool.
     """
 
-    __slots__ = ("children", "ended", "in_agent", "in_model", "in_tool", "in_workflow", "parent",
-                 "says", "span", "started")  # fmt: skip
+    span: Span
+    says: Reading
+    started: float
+    ended: float
+    parent: Node | None = None
+    children: list[Node] = msgspec.field(default_factory=list)
+    in_agent: Node | None = None
+    in_tool: Node | None = None
+    in_model: Node | None = None
+    in_workflow: Node | None = None
 
-    def __init__(self, span: Span, says: Reading, parent: Node | None = None) -> None:
-        self.span = span
-        self.says = says
-        self.parent = parent
-        self.started = span.started or 0.0
-        self.ended = inf if span.ended is None else span.ended
-        self.children: list[Node] = []
-        self.in_agent: Node | None = None
-        self.in_tool: Node | None = None
-        self.in_model: Node | None = None
-        self.in_workflow: Node | None = None
+
+def node_of(span: Span, says: Reading, parent: Node | None = None) -> Node:
+    """Return the node of a span."""
+    ended = span.ended
+    return Node(span, says, span.started or 0.0, inf if ended is None else ended, parent)
 
 
 _MAX = float_info.max_exp

@@ -38,7 +38,8 @@ class RunSpans(msgspec.Struct, eq=False):
 
     ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order; ``inner``
     are model requests that its tools made. ``kept`` gives, for the ``id()`` of each owned node,
-    the one that is kept where two tell of the same call. ``caller`` is the tool call of another
+    the one that is kept where two tell of the same call; ``agents`` and ``models`` are what the
+    spans of the agent itself and its model requests say. ``caller`` is the tool call of another
     run below which it stands, ``outer`` the agent span below which it stands without one. Times
     are seconds since the epoch: 0 where no span has one, and what has not ended goes on for ever.
     """
@@ -51,15 +52,11 @@ class RunSpans(msgspec.Struct, eq=False):
     owned: list[Node] = msgspec.field(default_factory=list)
     inner: list[Node] = msgspec.field(default_factory=list)
     kept: dict[int, Node] = msgspec.field(default_factory=dict)
+    agents: list[AgentSpan] = msgspec.field(default_factory=list)
+    models: list[ModelSpan] = msgspec.field(default_factory=list)
     started: float = inf
     ended: float = 0.0
-    record: AgentRun | None = None
-
-    @property
-    def run(self) -> AgentRun:
-        """The run in the record, which is made before anything asks for it."""
-        assert self.record is not None  # noqa: S101
-        return self.record
+    run: AgentRun = None  # type: ignore[assignment] # it is made before anything asks for it
 
     @property
     def place(self) -> Node | None:
@@ -70,16 +67,6 @@ class RunSpans(msgspec.Struct, eq=False):
     def first(self) -> Node:
         """The span that stands for it."""
         return self.nodes[0] if self.nodes else self.owned[0]
-
-    @property
-    def agents(self) -> list[AgentSpan]:
-        """What the spans of the agent itself say."""
-        return [says for node in self.nodes if type(says := node.says) is AgentSpan]
-
-    @property
-    def models(self) -> list[ModelSpan]:
-        """What its model requests say."""
-        return [says for node in self.owned if type(says := node.says) is ModelSpan]
 
     def given(self) -> str:
         """Return all text of its first request, instructions too: others may have said it."""
@@ -96,6 +83,13 @@ class RunSpans(msgspec.Struct, eq=False):
         (self.nodes if type(node.says) is AgentSpan else self.owned).append(node)
         self.started = min(self.started, node.started)
         self.ended = max(self.ended, node.ended)
+
+    def settle(self, run: AgentRun) -> None:
+        """Keep each call once, and gather what the spans say; ``run`` is the run in the record."""
+        self.run = run
+        self.owned, self.kept = without_twins(self.owned)
+        self.agents = [says for node in self.nodes if type(says := node.says) is AgentSpan]
+        self.models = [says for node in self.owned if type(says := node.says) is ModelSpan]
 
     def join(self, other: RunSpans) -> None:
         """Take in another visit to the same agent."""
@@ -447,7 +441,7 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
     if before.agent != run.agent:
         return False
     goes_on = before.first.says.framework in _ROUNDS or any(
-        agent.late or agent.resumes for agent in run.agents
+        type(says := node.says) is AgentSpan and (says.late or says.resumes) for node in run.nodes
     )
     if not goes_on:
         spoke = [n.says for n in before.owned if isinstance(n.says, (ModelSpan, MessageSpan))]

@@ -9,7 +9,16 @@ import msgspec
 
 from .dialects import read_span, resolve
 from .dialects.handover import prompt_of
-from .readings import OWNED, AgentSpan, ModelSpan, Node, ToolSpan, WorkflowSpan, as_workflow
+from .readings import (
+    OWNED,
+    AgentSpan,
+    ModelSpan,
+    Node,
+    ToolSpan,
+    WorkflowSpan,
+    as_workflow,
+    node_of,
+)
 from .span import Event, Span
 
 _MILLISECOND = 0.001
@@ -30,7 +39,7 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     A span whose parent is missing, or is below itself, is a root.
     """
     names: set[str] = set()
-    nodes = [Node(span, read_span(span, names)) for span in spans]
+    nodes = [node_of(span, read_span(span, names)) for span in spans]
     by_id = {(node.span.trace_id, node.span.span_id): node for node in nodes}
     same = _of_one_id(nodes) if len(by_id) < len(nodes) else {}
     for node in nodes:
@@ -145,7 +154,7 @@ def _take_in(nodes: list[Node]) -> None:
     So it is where the answer of an agent is streamed, and read by its caller: then the context
     of the caller, not of the agent, is around each request.
     """
-    bare = [node for node in nodes if not node.children and type(node.says) is AgentSpan]
+    bare = [node for node in nodes if type(node.says) is AgentSpan and not node.children]
     if not bare:
         return
     beside: dict[tuple[str, int], list[Node]] = {}
@@ -176,20 +185,16 @@ def _look_up(ordered: list[Node]) -> None:
     """Note for each node what stands around it; parents come first in ``ordered``."""
     for node in ordered:
         parent = node.parent
-        if parent is None:
-            node.in_agent = node.in_tool = node.in_model = node.in_workflow = None
-            continue
-        kind = type(parent.says)
-        if kind is AgentSpan:
-            node.in_agent = parent
+        kind = type(parent.says) if parent is not None else AgentSpan
+        if parent is None or kind is AgentSpan:
+            agent = node.in_agent = parent
             node.in_tool = node.in_model = node.in_workflow = None
         else:
-            node.in_agent = parent.in_agent
+            agent = node.in_agent = parent.in_agent
             node.in_tool = parent if kind is ToolSpan else parent.in_tool
             node.in_model = parent if kind is ModelSpan else parent.in_model
             closed = None if kind is ToolSpan else parent.in_workflow
             node.in_workflow = parent if kind is WorkflowSpan else closed
-        agent = node.in_agent
         if agent is not None and agent.ended < node.started and type(node.says) in OWNED:
             # Some instrumentations leave the context of an agent open behind it: what starts
             # when it has ended belongs to the next one around it that is at work.
@@ -223,8 +228,9 @@ def _imply(ordered: list[Node]) -> bool:
     It goes by the name that the call gives it. A tool that merely asks a model once, to sum up
     what it found, is none: it takes a model and a tool of its own.
     """
-    asking = {id(n.in_tool) for n in ordered if n.in_tool and type(n.says) is ModelSpan}
-    working = {id(n.in_tool) for n in ordered if n.in_tool and type(n.says) is ToolSpan}
+    inside = [node for node in ordered if node.in_tool is not None]
+    asking = {id(node.in_tool) for node in inside if type(node.says) is ModelSpan}
+    working = {id(node.in_tool) for node in inside if type(node.says) is ToolSpan}
     if not asking and not working:
         return False
     implied = []
@@ -234,7 +240,7 @@ def _imply(ordered: list[Node]) -> bool:
             delegates = says.mode == "delegate" and (says.target is not None or says.sure)
             if (asks or works) if delegates else (asks and works):
                 implied.append((node, says))
-    last_asked = {id(n.in_tool): n.says for n in ordered if n.in_tool and type(n.says) is ModelSpan}
+    last_asked = {id(n.in_tool): n.says for n in inside if type(n.says) is ModelSpan}
     for tool, call in implied:
         ends = [below.span.ended for below in _walk([tool])]
         span = msgspec.structs.replace(
@@ -250,7 +256,7 @@ def _imply(ordered: list[Node]) -> bool:
         says = AgentSpan(name=call.target, failed=failure.failed, error=failure.error)
         if call.sure and call.arguments is not None:
             says.input = prompt_of(call.arguments)[0]
-        agent = Node(span, says, tool)
+        agent = node_of(span, says, tool)
         agent.children, tool.children = tool.children, [agent]
         for child in agent.children:
             child.parent = agent
@@ -263,15 +269,18 @@ def _demote(ordered: list[Node]) -> bool:
     Google ADK writes one for a SequentialAgent, for example. Where no model request and no tool
     call is recorded at all, an agent with a name stays one.
     """
-    owned = [node for node in ordered if type(node.says) in OWNED]
-    busy = {id(node.in_agent) for node in owned}
+    nested = [
+        node.in_agent
+        for node in ordered
+        if type(node.says) is AgentSpan and node.in_agent is not None and node.in_tool is None
+    ]
+    if not nested:
+        return False
+    busy = {id(node.in_agent) for node in ordered if type(node.says) in OWNED}
     idle: dict[int, tuple[Node, str | None]] = {}
-    for node in ordered:
-        outer = node.in_agent
-        if outer is None or node.in_tool is not None or id(outer) in busy:
-            continue
-        if type(node.says) is AgentSpan and type(outer.says) is AgentSpan:
-            if outer.says.totals is None and (owned or not outer.says.name):
+    for outer in nested:
+        if type(outer.says) is AgentSpan and id(outer) not in busy:
+            if outer.says.totals is None and (busy or not outer.says.name):
                 idle[id(outer)] = outer, outer.says.name
     for node, name in idle.values():
         node.says = as_workflow(node.says, name)

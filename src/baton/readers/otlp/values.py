@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -264,29 +264,30 @@ _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thought
 
 def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
     """Read the counts whose names start with the first prefix that has any, if one has."""
-    few = len(attributes) <= MOST_NAMES
-    named = (_counts_in if few else _counts_in.__wrapped__)(tuple(attributes), prefixes)
-    if named is None:
-        return None
-    counts = {kind: whole(attributes[name]) for kind, name in named}
-    return usage(**{"input": None, "output": None, **counts})
+    return usage_by(attributes, counts_in(attributes, prefixes))
 
 
-# Spans of one kind have the same attributes, so that which of them are counts is found out once.
-@lru_cache(maxsize=1024)
-def _counts_in(
-    attributes: tuple[str, ...], prefixes: tuple[str, ...]
-) -> list[tuple[str, str]] | None:
-    """Return each kind of count that is among the names, with its name; ``None`` without any."""
+def counts_in(names: Container[str], prefixes: tuple[str, ...]) -> list[tuple[str, str]] | None:
+    """Return which of the names are counts, each with its kind; ``None`` without any."""
     for prefix in prefixes:
         found = [
-            (kind, next((prefix + name for name in names if prefix + name in attributes), None))
-            for kind, names in _COUNTS.items()
+            (kind, next((prefix + name for name in known if prefix + name in names), None))
+            for kind, known in _COUNTS.items()
         ]
-        named = [(kind, name) for kind, name in found if name is not None]
-        if any(kind in ("input", "output") for kind, _ in named):
-            return named
+        counts = [(kind, name) for kind, name in found if name is not None]
+        if any(kind in ("input", "output") for kind, _ in counts):
+            return counts
     return None
+
+
+def usage_by(attributes: Mapping[str, Any], counts: list[tuple[str, str]] | None) -> Usage | None:
+    """Read the counts that ``counts_in`` found."""
+    if counts is None:
+        return None
+    found: dict[str, int | None] = {"input": None, "output": None}
+    for kind, name in counts:
+        found[kind] = whole(attributes[name])
+    return usage(**found)
 
 
 def usage_of_gemini(response: Any) -> Usage | None:

@@ -6,8 +6,11 @@ convention. ``base`` says what a dialect holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
+
+import msgspec
 
 from baton.readers.otlp.readings import (
     AgentSpan,
@@ -18,7 +21,7 @@ from baton.readers.otlp.readings import (
     complete,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import MOST_NAMES, usage_of
+from baton.readers.otlp.values import MOST_NAMES, amount, counts_in, usage_by
 
 from .base import Dialect
 
@@ -32,21 +35,26 @@ DIALECTS: tuple[Dialect, ...] = tuple(
     )
 )
 """All dialects, in the order in which they are asked."""
-_CONVENTIONS = [
-    (dialect, dialect.claims, dialect.read)
-    for dialect in DIALECTS
-    if dialect.claims is not None and dialect.read is not None
-]
-_CLAIMED: dict[tuple[str, ...], int] = {}
-"""The place of the convention that claims spans of a shape: scope, name, names of attributes."""
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """How spans of a shape are read: by which convention, and which attributes count tokens.
+
+    ``beside`` are readers of other conventions whose attributes they have too.
+    """
+
+    name: str
+    read: Callable[[Span], Reading]
+    counts: list[tuple[str, str]] | None = None
+    cost: str | None = None
+    beside: tuple[Callable[[Span], Reading], ...] = ()
+
+
+_PLANS: dict[tuple[str, ...], _Plan | None] = {}
+"""The plan of each shape: scope, name, names of attributes. Spans of a program have few shapes."""
 _MOST_SHAPES = 4096
 """Shapes that are remembered: the files of others are not to fill memory."""
-_NONE = -1
-_BESIDE = [
-    (number, dialect.beside, dialect.read)
-    for number, dialect in enumerate(d for d in DIALECTS if d.claims and d.read)
-    if dialect.beside is not None and dialect.read is not None
-]
+_NEW = _Plan("", lambda _: PlainSpan())
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
 
@@ -60,34 +68,49 @@ def read_span(span: Span, names: set[str]) -> Reading:
 
     The names of the dialect and the framework are added to ``names``.
     """
-    shape = (span.scope, span.name, *span.attributes)
-    number = _CLAIMED.get(shape)
-    if number is None:
-        claiming = (n for n, (_, claims, _) in enumerate(_CONVENTIONS) if claims(span))
-        number = next(claiming, _NONE)
-        if len(_CLAIMED) >= _MOST_SHAPES:
-            _CLAIMED.clear()
+    attributes = span.attributes
+    shape = (span.scope, span.name, *attributes)
+    plan = _PLANS.get(shape, _NEW)
+    if plan is _NEW:
+        plan = _plan(span)
+        if len(_PLANS) >= _MOST_SHAPES:
+            _PLANS.clear()
         if len(shape) <= MOST_NAMES:
-            _CLAIMED[shape] = number
-    if number == _NONE:
+            _PLANS[shape] = plan
+    if plan is None:
         return PlainSpan()
-    dialect, _, read = _CONVENTIONS[number]
-    says = read(span)
+    says = plan.read(span)
     if type(says) is ModelSpan:
         if says.usage is None:
-            says.usage = usage_of(span.attributes, *dialect.tokens)
+            says.usage = usage_by(attributes, plan.counts)
+            cost = amount(attributes[plan.cost]) if plan.cost is not None else None
+            if says.usage is not None and cost is not None:
+                says.usage.cost_usd, says.usage.cost_from = cost, "source"
     elif type(says) is AgentSpan and says.totals is None:
-        says.totals = usage_of(span.attributes, *dialect.tokens)
-    for other, beside, read_beside in _BESIDE:
-        if other != number and beside(span):
-            complete(says, read_beside(span))
-    names.add(dialect.name)
+        says.totals = usage_by(attributes, plan.counts)
+    for read_beside in plan.beside:
+        complete(says, read_beside(span))
+    names.add(plan.name)
     if says.framework is not None:
         names.add(says.framework)
         refine = _REFINE.get(says.framework)
         if refine is not None:
             says = refine(says, span)
     return says
+
+
+def _plan(span: Span) -> _Plan | None:
+    for dialect in DIALECTS:
+        if dialect.claims is not None and dialect.read is not None and dialect.claims(span):
+            counts = counts_in(span.attributes, dialect.tokens)
+            cost = next((name for name in dialect.costs if name in span.attributes), None)
+            beside = tuple(
+                other.read
+                for other in DIALECTS
+                if other is not dialect and other.beside and other.read and other.beside(span)
+            )
+            return _Plan(dialect.name, dialect.read, counts, cost, beside)
+    return None
 
 
 def resolve(nodes: list[Node], names: set[str], logs: list[Event]) -> list[Node]:

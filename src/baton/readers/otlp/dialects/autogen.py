@@ -25,6 +25,7 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     WorkflowSpan,
     as_agent,
+    node_of,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, shown, text, usage, whole
@@ -148,7 +149,7 @@ def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
     )
     says = _reading(message)
     says.framework = _FRAMEWORK
-    return Node(span, says)
+    return node_of(span, says)
 
 
 def _reading(message: Mapping[str, Any]) -> Reading:

@@ -49,6 +49,7 @@ class Dialect:
         tokens: How names of attributes begin that count tokens and go on as OpenTelemetry's do
             (``input_tokens``, or ``prompt_tokens``). They are read for requests and agents for
             which ``read`` gives no counts; of several, the first that has any.
+        costs: Attributes with what a request cost, in US dollars; the first that a span has counts.
         prefixes: How names of attributes begin that hold content or names. A span that has such
             attributes and that no dialect reads is reported as dropped.
         sessions: Attributes that name the conversation a span belongs to.
@@ -66,6 +67,7 @@ class Dialect:
     resolve: Callable[[list[Node], list[Event]], list[Node]] | None = None
     goes_on: Callable[[list[Span], list[Span]], bool] | None = None
     tokens: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()

@@ -6,10 +6,9 @@ Google ADK, Strands, pydantic-ai, Microsoft Agent Framework and AutoGen write th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from baton.model import Usage
 from baton.readers.otlp.readings import (
     AgentSpan,
     HandoffSpan,
@@ -23,12 +22,10 @@ from baton.readers.otlp.readings import (
 )
 from baton.readers.otlp.span import ERROR, Event, Span
 from baton.readers.otlp.values import (
-    amount,
     content,
     first,
     parsed,
     text,
-    usage_of,
     usage_of_gemini,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
@@ -37,19 +34,10 @@ from . import genai_content as carried
 from .base import Dialect
 from .handover import hand_over
 
-# The next names are values of `gen_ai.operation.name`, by which all of these frameworks say what a
-# span does.
-_AGENTS = frozenset({"invoke_agent"})
-# `chat` and `generate_content` are of the convention, `response` is how OpenAI calls a request of
-# its Responses API.
-_MODELS = frozenset({"chat", "generate_content", "response"})
 # `text_completion`, and `completion` in older versions.
 _COMPLETION = "completion"
 # traceAI and others write only `gen_ai.span.kind`, in words of OpenInference.
 _KINDS = {"AGENT": "invoke_agent", "LLM": "chat", "TOOL": "execute_tool"}
-# `invoke_workflow` is of the convention (ADK writes it), the others are Strands' own. What they
-# start are agents; they are none themselves.
-_WORKFLOWS = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
 # By the scope of the instrumentation. Names of attributes are shared by all.
 _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
@@ -59,9 +47,6 @@ _FRAMEWORKS = {
     "autogen-core": "autogen",
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
-# No operation of the convention: `handoff` is Traceloop's for OpenAI Agents, with attributes of its
-# own for both agents.
-_HANDOFFS = frozenset({"handoff", "agent_handoff"})
 # Operations known to hold no content that is not in other spans: a cycle of Strands' loop, a node
 # of its graph, LangGraph's move to a node, and a kind that its writer did not know. Any other
 # unknown operation is reported as lost.
@@ -69,10 +54,11 @@ _BOOKKEEPING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "un
 # How providers say that the model stopped to call tools: OpenAI, the convention, Anthropic, and
 # older OpenAI.
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
-# The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
-_COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 TOKENS = ("gen_ai.usage.", "llm.usage.", "gen_ai.aggregated_usage.")
 """How names of counts begin: those of the convention, of Traceloop, and of pydantic-ai's agents."""
+# The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
+COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
+"""Attributes with the cost of a request."""
 MICROSOFT = "agent_framework"
 """The scope of Microsoft's Agent Framework, also on spans without attributes of the convention."""
 # ADK sums up parallel calls in a span called `(merged tools)`, beside a span for each call: it
@@ -109,29 +95,14 @@ def read(span: Span) -> Reading:
     operation = attributes.get("gen_ai.operation.name")
     if type(operation) is not str or not operation:
         operation = _operation(span)
+    reads = _READ.get(operation) if operation is not None else None
     says: Reading
-    if span.scope == MICROSOFT and operation is None:
-        says = _of_workflow(span)
-    elif operation in _AGENTS:
-        says = read_agent(span)
-    elif operation in _MODELS or (operation is not None and _COMPLETION in operation):
+    if reads is not None:
+        says = reads(span)
+    elif operation is not None and _COMPLETION in operation:
         says = read_model(span)
-    elif operation == "execute_tool":
-        says = read_tool(span)
-    elif operation in _HANDOFFS:
-        says = HandoffSpan(
-            agent=text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name")),
-            target=text(attributes.get("gen_ai.handoff.to_agent")),
-        )
-        fail(says, span)
-    elif operation in _WORKFLOWS:
-        named = text(attributes.get("gen_ai.workflow.name"))
-        says = WorkflowSpan(name=named or (operation or "").removeprefix("invoke_"))
-        says.heard, says.spoken = carried.messages(span)
-        fail(says, span)
-    elif operation == "create_agent":
-        name = text(attributes.get("gen_ai.agent.name"))
-        says = PlainSpan(name=name, agent=AgentSpan(card=carried.card(span)))
+    elif operation is None and span.scope == MICROSOFT:
+        says = _of_workflow(span)
     else:
         known = operation is None or operation in _BOOKKEEPING
         says = PlainSpan(
@@ -198,12 +169,14 @@ def read_model(span: Span) -> ModelSpan:
         model=_model(attributes),
         heard=heard,
         spoken=spoken,
-        usage=_usage(attributes),
         instructions=carried.instructions(span),
         offered=tool_names(tools),
     )
     if says.offered:
         says.reaches = targets_of(tools)
+    if "gcp.vertex.agent.llm_response" in attributes:
+        # Older ADKs give the total as the output beside these counts.
+        says.usage = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
     if "model_request_parameters" in attributes:
         says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
     if "gen_ai.response.finish_reasons" in attributes:
@@ -223,15 +196,60 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
     says = ToolSpan(
         name=name,
         agent=_agent(attributes),
-        call=text(first(attributes, "gen_ai.tool.call.id", "tool.id")),
+        call=text(attributes.get("gen_ai.tool.call.id")) or text(attributes.get("tool.id")),
     )
     says.arguments, says.result = carried.tool(span)
-    if span.status == ERROR:
-        fail(says, span)
-    if first(attributes, "gen_ai.tool.status", "tool.status") == "error":
+    fail(says, span)
+    if (attributes.get("gen_ai.tool.status") or attributes.get("tool.status")) == "error":
         says.failed = True
     hand_over(says, text(attributes.get("gen_ai.tool.type")), attributes)
     return says
+
+
+def _read_handoff(span: Span) -> HandoffSpan:
+    attributes = span.attributes
+    says = HandoffSpan(
+        agent=text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name")),
+        target=text(attributes.get("gen_ai.handoff.to_agent")),
+    )
+    fail(says, span)
+    return says
+
+
+def _read_workflow(span: Span) -> WorkflowSpan:
+    named = text(span.attributes.get("gen_ai.workflow.name"))
+    operation = span.attributes["gen_ai.operation.name"]
+    says = WorkflowSpan(name=named or operation.removeprefix("invoke_"))
+    says.heard, says.spoken = carried.messages(span)
+    fail(says, span)
+    return says
+
+
+def _read_definition(span: Span) -> PlainSpan:
+    name = text(span.attributes.get("gen_ai.agent.name"))
+    return PlainSpan(name=name, agent=AgentSpan(card=carried.card(span)))
+
+
+# By the values of `gen_ai.operation.name`, by which all of these frameworks say what a span does.
+_READ: dict[str, Callable[[Span], Reading]] = {
+    "invoke_agent": read_agent,
+    # `chat` and `generate_content` are of the convention, `response` is how OpenAI calls a request
+    # of its Responses API.
+    "chat": read_model,
+    "generate_content": read_model,
+    "response": read_model,
+    "execute_tool": read_tool,
+    # No operations of the convention: `handoff` is Traceloop's for OpenAI Agents, with attributes
+    # of its own for both agents.
+    "handoff": _read_handoff,
+    "agent_handoff": _read_handoff,
+    # `invoke_workflow` is of the convention (ADK writes it), the others are Strands' own. What they
+    # start are agents; they are none themselves.
+    "invoke_workflow": _read_workflow,
+    "invoke_swarm": _read_workflow,
+    "invoke_graph": _read_workflow,
+    "create_agent": _read_definition,
+}
 
 
 def _agent(attributes: Mapping[str, Any]) -> str | None:
@@ -254,18 +272,6 @@ def named_by(span_name: str) -> str | None:
 def _named_tool(name: str) -> str | None:
     prefix, _, rest = name.partition(" ")
     return rest if prefix == "execute_tool" and rest else None
-
-
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    """Return what a request spent; older ADKs give the total as the output beside its counts."""
-    found = None
-    if "gcp.vertex.agent.llm_response" in attributes:
-        found = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
-    found = found or usage_of(attributes, *TOKENS)
-    cost = first(attributes, *_COSTS) if found is not None else None
-    if found is not None and cost is not None and (figure := amount(cost)) is not None:
-        found.cost_usd, found.cost_from = figure, "source"
-    return found
 
 
 def _of_workflow(span: Span) -> Reading:
@@ -341,6 +347,7 @@ DIALECT = Dialect(
     read=read,
     resolve=resolve,
     tokens=TOKENS,
+    costs=COSTS,
     prefixes=("gen_ai.", "llm.", "agent."),
     conversations=("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
 )

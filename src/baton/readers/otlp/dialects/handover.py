@@ -29,6 +29,7 @@ _TARGET_ATTRIBUTES = (
     "gen_ai.agent.handoff.target.name",
     "gen_ai.handoff.to_agent",
 )
+_STATED = frozenset((*_TARGET_ATTRIBUTES, "gen_ai.transfer.mode", "gen_ai.transfer.target.type"))
 # What the argument with the task is called: `prompt` Claude Code, `request` ADK's AgentTool, `task`
 # Microsoft and CrewAI, `task_description` and `task` Agno, `input` OpenAI Agents, `message`
 # Strands. `description` is last, as in Claude Code it is a title of three words beside the
@@ -54,6 +55,9 @@ _SUB_AGENT = frozenset({"task", "agent"})
 
 def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) -> None:
     """Note on a tool span what it says of passing work on."""
+    if _STATED.isdisjoint(attributes):
+        says.mode, says.target = by_name(says.name or "", says.arguments, type_)
+        return
     mode = attributes.get("gen_ai.transfer.mode")
     target = first(attributes, *_TARGET_ATTRIBUTES)
     if mode is not None or target is not None:

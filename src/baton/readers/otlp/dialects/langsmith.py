@@ -245,6 +245,7 @@ DIALECT = Dialect(
     read=read,
     resolve=resolve,
     tokens=genai.TOKENS,
+    costs=genai.COSTS,
     prefixes=("langsmith.",),
     sessions=tuple(_METADATA + key for key in ("session_id", "thread_id", "conversation_id")),
     session={"langsmith.trace.session_id": session},

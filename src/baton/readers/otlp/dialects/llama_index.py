@@ -20,6 +20,7 @@ from baton.readers.otlp.readings import (
     as_agent,
     as_plain,
     as_workflow,
+    node_of,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed
@@ -103,7 +104,7 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
     )
     setups = (step for step in steps if step.span.name.endswith(_SETUP))
     name = next(filter(None, map(_named, setups)), None)
-    agent = Node(span, AgentSpan(name=name, framework=_FRAMEWORK), around)
+    agent = node_of(span, AgentSpan(name=name, framework=_FRAMEWORK), around)
     agent.children = steps
     for step in steps:
         step.parent = agent

@@ -80,4 +80,12 @@ def _define(agent: Node | None, offered: list[str]) -> None:
         card.tools = list(dict.fromkeys([*card.tools, *offered]))
 
 
-DIALECT = Dialect(name="semantic-kernel", rank=85, claims=claims, read=read, resolve=resolve)
+DIALECT = Dialect(
+    name="semantic-kernel",
+    rank=85,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    tokens=genai.TOKENS,
+    costs=genai.COSTS,
+)

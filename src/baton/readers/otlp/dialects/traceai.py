@@ -29,6 +29,7 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     as_plain,
+    node_of,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import (
@@ -234,7 +235,7 @@ def _employ(node: Node) -> None:
     )
     agent.input = content((says.arguments or {}).get("prompt"))
     span = msgspec.structs.replace(node.span, span_id=f"{node.span.span_id}/agent", attributes={})
-    below = Node(span, agent, node)
+    below = node_of(span, agent, node)
     below.children, node.children = node.children, [below]
     for child in below.children:
         child.parent = below

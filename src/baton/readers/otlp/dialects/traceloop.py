@@ -89,6 +89,7 @@ DIALECT = Dialect(
     claims=claims,
     read=read,
     tokens=genai.TOKENS,
+    costs=genai.COSTS,
     prefixes=("traceloop.entity.", "llm."),
     sessions=(
         "traceloop.association.properties.session_id",

@@ -297,6 +297,7 @@ DIALECT = Dialect(
     read=read,
     resolve=resolve,
     tokens=genai.TOKENS,
+    costs=genai.COSTS,
     prefixes=("ai.",),
     sessions=_LABELS,
 )

@@ -286,13 +286,12 @@ def _move_logs_to_labels(store: TraceStore, number: int) -> None:
     store.clear(number)
 
 
-def one_of_each(spans: Iterable[Span]) -> list[Span]:
+def one_of_each(spans: list[Span]) -> list[Span]:
     """Keep one version of each span, the one that tells most.
 
     Exporters send a span again after a lost answer, and some send it first when it starts. Two
     spans of one id that started at different times are two spans.
     """
-    spans = list(spans)
     if len({(span.trace_id, span.span_id) for span in spans}) == len(spans):
         return spans
     kept: dict[tuple[str, str, float | None], Span] = {}
@@ -340,7 +339,7 @@ def group(spans: Iterable[Span], logs: Iterable[Event] = ()) -> list[Conversatio
 def conversation(store: TraceStore, id_: str, numbers: Iterable[int]) -> Conversation:
     """Return the conversation of these traces of a store."""
     batches = [batch for number in numbers for batch in store.batches(number)]
-    spans = one_of_each(span for batch in batches for span in batch.spans)
+    spans = one_of_each([span for batch in batches for span in batch.spans])
     _sort(spans)
     loose = _join(spans, [log for batch in batches for log in batch.logs])
     return Conversation(id=id_, spans=spans, logs=loose, turns=_turns(spans))

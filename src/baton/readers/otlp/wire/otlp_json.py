@@ -137,14 +137,12 @@ def plain(value: AnyValue | None) -> Any:
 
 def attributes_of(items: Attributes) -> dict[str, Any]:
     """Make a mapping of attributes."""
-    if items is None:
-        return {}
-    return {
-        item.key: text
-        if (value := item.value) is not None and (text := value.string_value) is not None
-        else plain(value)
-        for item in items
-    }
+    found: dict[str, Any] = {}
+    for item in items or ():
+        value = item.value
+        text = value.string_value if value is not None else None
+        found[item.key] = text if text is not None else plain(value)
+    return found
 
 
 def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:

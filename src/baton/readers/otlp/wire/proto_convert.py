@@ -85,9 +85,11 @@ def _id(data: bytes) -> str:
 
 
 def _attributes(items: Iterable[KeyValue]) -> dict[str, Any]:
-    return {
-        item.key: value.string_value or _plain(value) for item in items for value in (item.value,)
-    }
+    found: dict[str, Any] = {}
+    for item in items:
+        value = item.value
+        found[item.key] = value.string_value or _plain(value)
+    return found
 
 
 def _plain(value: AnyValue) -> Any:
