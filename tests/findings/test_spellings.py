@@ -14,6 +14,22 @@ from .trips import said, trip
 
 # Each with the place it stands in, as the words around a value count.
 PAIRS = [
+    # units of trades
+    ("at 30 psi", "at 2.07 bar"),
+    ("at 101.3 kPa", "at 1013 hPa"),
+    ("at 12 knots", "at 22.2 km/h"),
+    ("over 5 nautical miles", "over 9.26 km"),
+    ("of 250 kcal", "of 1046 kJ"),
+    ("at 2.4 GHz", "at 2400 MHz"),
+    ("of 20 N", "of 2.04 kgf"),
+    ("with 5 Nm", "with 3.7 lb-ft"),
+    ("of 500 mA", "of 0.5 A"),
+    ("with 2 kΩ", "with 2000 ohms"),
+    ("of 12 fluid ounces", "of 355 ml"),
+    ("of 4 cubic feet", "of 113 litres"),
+    ("on 12.3.26", "on 12 March 2026"),
+    ("on the 3rd of March", "on 3/3"),
+    ("with 250 g", "with zweihundertfünfzig Gramm"),
     # times of day
     ("at 1400h", "at 2 pm"),
     ("at 14:00", "at 1400 hrs"),
@@ -302,3 +318,22 @@ def test_what_is_true_beside_a_result_is_no_contradiction(result: str, answer: s
 def test_a_value_with_two_units_has_one_kind_in_each_process() -> None:
     (value,) = values_of("The flight is 46 pounds.")
     assert value.kind == "GBP"
+
+
+@pytest.mark.parametrize(
+    ("told", "stated", "wrong"),
+    [
+        ("250 kcal", "1046 kJ", False),
+        ("2.4 GHz", "2400 MHz", False),
+        ("30 psi", "2.07 bar", False),
+        ("30 psi", "2.70 bar", True),
+    ],
+)
+def test_a_size_in_a_unit_of_a_trade_is_compared_with_the_same_in_another_unit(
+    told: str, stated: str, wrong: bool
+) -> None:
+    result = f"The valve of Ms Ito was set to {told} on site, tag XK-81."
+    trace = trip(result, said(f"The valve of Ms Ito was set to {stated} on site."))
+    turn = trace.turns[0]
+    found = result_contradicted(trace, turn, turn.dispatches[0])
+    assert isinstance(found, list) is wrong, found

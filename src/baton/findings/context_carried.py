@@ -445,6 +445,9 @@ _MAY_BE_A_VALUE = re.compile(
 )
 
 
+_MAY_BE_A_DATE = re.compile(r"\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\.\d\d")
+
+
 def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
     """Tell whether something new in a prompt may be the fact, in another notation.
 
@@ -453,6 +456,10 @@ def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
     """
     request = read(sent.request.text)
     mine = _dimensions(fact)
+    # "12 March 2026" for 12.3.26, which may be a version as well; "the 3rd of March" for 3/3.
+    if _MAY_BE_A_DATE.fullmatch(fact.text) is not None:
+        if any(key.startswith("d:") for key in read(sent.prompt).keys):
+            return True
     for each in read(sent.prompt).facts:
         if not _is_new(each, request, sent.request.text):
             continue

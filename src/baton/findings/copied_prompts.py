@@ -92,7 +92,9 @@ def renamed(gap: Gap) -> bool:
     if old.casefold() in MONTHS and new.casefold() in MONTHS:
         return MONTHS[old.casefold()] != MONTHS[new.casefold()]
     return (
-        old.isalpha()
+        # Behind a number it may be a unit: 900 Kč are 900 CZK.
+        re.search(r"\d\W*$", gap.before) is None
+        and old.isalpha()
         and new.isalpha()
         and old[:1].isupper()
         and new[:1].isupper()

@@ -3,9 +3,12 @@
 ``36 hours`` and ``a day and a half``, ``2.5 kg`` and ``2500 g``, ``14:15`` and ``a quarter past
 two``, ``half a dozen`` and ``6``, ``3/4`` and ``75 %`` are known by the same keys.
 
-Libraries were tried for this, and none is used. `quantulum3` takes 5.7 s for its first text, reads
-`14:15` as two numbers, `1,5 kg` as 5 kg and a range as its mean; `dateparser` takes 6.2 s; `pint`
-0.9 s before it knows a kilogram. An evaluator that is on by default may not cost that. `text2num`
+The units of trades, their names in four languages and their sizes come from two libraries, Pint
+and Babel (CLDR), by a table that is written with them (``units.json``). They are not asked while
+texts are read: Pint takes 0.3 s of CPU time before it knows a kilogram, and reads any `hand`,
+`point` or `link` behind a number as a length. Others were tried, and none is used: `quantulum3`
+takes 5.7 s for its first text, reads `14:15` as two numbers, `1,5 kg` as 5 kg and a range as its
+mean; `dateparser` takes 6.2 s. An evaluator that is on by default may not cost that. `text2num`
 3.1 is fast (14 ms to import, 0.03 ms a text), and has to be told the language: by the others it
 reads `once` as 11, `miles` as 1000, `cent` as 100 and `Sept.` as 7. In English it reads `third
 party` as `3rd party`, `nineteen ninety` as `19 90` and `5 million` as `5 1000000`, and it has no
@@ -17,6 +20,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
+
+import msgspec
 
 from .notations import written_out
 from .text_cache import text_cached
@@ -87,6 +93,24 @@ _WORD_NUMBER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _GERMAN_PAIR = re.compile(rf"({_any_of(_ONES)})und({_any_of(_TENS)})", re.IGNORECASE)
+
+
+# "zweihundertfünfzig", "hundertzwanzig"
+_GERMAN_HUNDREDS = re.compile(
+    rf"\b(?P<hundreds>{_any_of(_ONES)})?hundert(?:und)?(?:(?P<one>{_any_of(_ONES)})und"
+    rf"(?P<ten>{_any_of(_TENS)})|(?P<rest>{_any_of(_TENS | _ONES)}))?\b",
+    re.IGNORECASE,
+)
+
+
+def _german_hundreds(match: re.Match[str]) -> str:
+    total = 100 * (_ONES[match["hundreds"].lower()] if match["hundreds"] else 1)
+    if match["one"]:
+        total += _ONES[match["one"].lower()] + _TENS[match["ten"].lower()]
+    elif match["rest"]:
+        rest = match["rest"].lower()
+        total += _TENS[rest] if rest in _TENS else _ONES[rest]
+    return str(total)
 
 
 def _in_words(match: re.Match[str]) -> str:
@@ -243,6 +267,27 @@ _HYPHENED = re.compile(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
 _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
 _COUNT_WORDS = _folded(_COUNTS.split("|"))
 _COUNTED_UNIT = re.compile(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
+# Of trades, for which Pint and Babel know the sizes and names: `python -m tests.findings.units`.
+# Names are read in small letters, and symbols as they are written: mW and MW.
+_OF_TRADES: dict[str, dict[str, tuple[str, float]]] = msgspec.json.decode(
+    Path(__file__).with_name("units.json").read_bytes(),
+    type=dict[str, dict[str, tuple[str, float]]],
+)
+_NAMED_UNIT = re.compile(
+    r"\s?-?(?P<one>[^\W\d_]+(?:[²³23]|-[^\W\d_]+)?)(?![^\W_])(?:[ ](?P<two>[^\W\d_]+))?"
+)
+
+
+def _of_trade(after: str) -> tuple[str, float] | None:
+    match = _NAMED_UNIT.match(after)
+    if match is None:
+        return None
+    found = _OF_TRADES["symbols"].get(match["one"])
+    if found is None and match["two"] is not None:
+        found = _OF_TRADES["names"].get(f"{match['one']} {match['two']}".casefold())
+    return found or _OF_TRADES["names"].get(match["one"].casefold())
+
+
 _DEGREES = re.compile(
     r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?|(?P<letter>(?-i:[CF]))\b",
     re.IGNORECASE,
@@ -265,6 +310,9 @@ def measures(value: float, before: str, after: str) -> tuple[tuple[str, float], 
         signed = -value if re.search(r"(?<![\w)])[-−] ?$", before) else value
         fahrenheit = (degrees["unit"] or degrees["letter"] or "c")[0] in "fF"
         return (("temperature", round((signed - 32) / 1.8, 1) if fahrenheit else signed),)
+    of_trade = _of_trade(after)
+    if of_trade is not None:
+        return ((of_trade[0], value * of_trade[1]),)
     match = _UNIT.match(after)
     if match is None:
         return ()
@@ -385,6 +433,8 @@ def _rewritten(text: str) -> str:
         text = _PAST.sub(_past, text)
         text = _BOTH_HALVES.sub(r"\1 \4m\g<join>\3 \4m", text)
         text = _WORD_NUMBER.sub(_in_words, text)
+        if "hundert" in text.casefold():
+            text = _GERMAN_HUNDREDS.sub(_german_hundreds, text)
     if not _COUNT_WORDS.isdisjoint(map(str.casefold, words)):
         text = _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
     return _HYPHENED.sub(" ", text)
