@@ -552,6 +552,7 @@ def test_what_is_cut_out_of_a_copy_or_replaced_in_it_is_a_loss(
         ("Calculate the paint for a room of 5.2 m, two coats. He says 12 l, but I don't agree.", 1),
         ("Nobody ever called me back. Check where parcel RR-55120-X is, and why.", 0),
         ("Check the electricity tariffs for 3,200 kWh in 8010 Graz. No rush with that.", 1),
+        ("Book flight LH 454 for 2 on 9 October. We can't take the one at 7 am, he has school.", 1),
     ],
 )
 def test_what_the_caller_keeps_to_itself_is_no_limit_of_the_work(

@@ -44,6 +44,7 @@ from .values import Value, values_of
 from .words import (
     asides,
     clauses,
+    excuses,
     forbids,
     is_callers,
     is_courtesy,
@@ -727,7 +728,7 @@ def _is_required(fact: Fact, sentence: str) -> bool:
     if not any(c.isdigit() for c in fact.text) or re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
         return False
     clause = next((c for c in clauses(sentence) if fact.text in c), sentence)
-    if is_deadline(fact.text, sentence) or _STORY.search(clause) is not None:
+    if is_deadline(fact.text, sentence) or _STORY.search(clause) is not None or excuses(clause):
         return False
     if _is_day(fact) or any(key.startswith("t:") for key in fact.keys):
         when = rf"{_WHEN}{re.escape(fact.text)}(?!\w)"

@@ -451,6 +451,14 @@ def is_callers(limit: str) -> bool:
     return _TELLS_OF.match(limit) is not None and _DEMANDS.search(limit) is None
 
 
+def excuses(clause: str) -> bool:
+    """Tell a clause in which somebody tells what does not suit them: "we can't take the one at 7".
+
+    What is asked for suits them already.
+    """
+    return _TELLS_OF.match(clause) is not None and is_negative(clause)
+
+
 _NEGATIVE = re.compile(
     r"\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|\w+n['’]t|without|unpaid|denied|refused|"
     r"sadly|unfortunately|sorry|afraid|too late|ruled out|unable|impossible|full|"
