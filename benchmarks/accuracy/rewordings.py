@@ -35,6 +35,7 @@ FOLDERS: dict[str, Path] = {
     "blind": OWN / "blind",
     "second blind": OWN / "second_blind",
     "third blind": OWN / "third_blind",
+    "fourth blind": OWN / "fourth_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -51,6 +52,7 @@ _HALF_OF = {
     FOLDERS["blind"]: "report",
     FOLDERS["second blind"]: "report",
     FOLDERS["third blind"]: "report",
+    FOLDERS["fourth blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
