@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Copy:
-    """The package in a folder of its own; commands run in that folder with it."""
+    """The package in its own folder; commands run in that folder with it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

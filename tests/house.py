@@ -1,8 +1,8 @@
 """Print figures of how the source is cut: sizes, pieces called once, and the path of one score.
 
-Run ``python -m tests.house``. *Hops* are the functions of Baton that lie on the call stack between
-the verb ``baton score`` and the body of an evaluator; *modules* are those of Baton that one
-``baton score FILE --dataset D`` executes code of. ``--write FILE`` keeps the figures as JSON, and
+Run ``python -m tests.house``. *Hops* are the functions of Baton that are on the call stack between
+the verb ``baton score`` and the body of an evaluator; *modules* are those of Baton that one ``baton
+score FILE --dataset D`` executes code of. ``--write FILE`` keeps the figures as JSON, and
 ``--compare FILE`` prints them beside those of an earlier state; ``--small`` names small modules.
 """
 
@@ -106,7 +106,7 @@ def one_score() -> dict[str, int]:
             if at.f_code.co_filename.startswith(str(SOURCE)):
                 stack.append(f"{at.f_globals['__name__']}.{at.f_code.co_name}")
             at = at.f_back
-        # What runs while a module is imported is no part of the path.
+        # What runs while a module is imported is not part of the path.
         if not any(each.endswith(".<module>") for each in stack):
             deepest.append(len(stack))
         if name == "baton.evaluators.agent_chain" and frame.f_code.co_name.startswith("evaluate"):

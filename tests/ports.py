@@ -14,9 +14,8 @@ _EACH = 1_000
 def _own() -> range:
     """Return ports that nothing gets by chance, other ones in each process of tests.
 
-    From a range of its own the system takes what connections start from, and what servers get
-    that ask for any port. A port of it that was free a moment ago may be in use when a server
-    starts.
+    From its own range the system takes what connections start from, and what servers get that ask
+    for any port. A port of it that was free a moment ago may be in use when a server starts.
     """
     first = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -1,9 +1,9 @@
-"""The command line in a process of its own that starts at once.
+"""The command line in its own process that starts at once.
 
 One process imports Baton and forks for each command, which saves the imports: half a second of a
 processor for each. What a command does by itself (its exit code, signals, memory, threads, what it
-leaves behind) is as in any other process. Start a Python of its own (``python -m baton``) to test
-what happens before the command line begins: its start, its encodings, its closed streams.
+leaves behind) is as in any other process. Start its own Python (``python -m baton``) to test what
+happens before the command line begins: its start, its encodings, its closed streams.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """An environment in which pytest starts in a quarter of a second; else it takes one more.
 
-Ours is named (``-p baton.pytest_plugin``) where it is needed.
+Ours is named (``-p baton.pytest_plugin``) if it is needed.
 """
 
 FORKING = """
@@ -93,7 +93,7 @@ def run_baton(
     megabytes: int | None = None,
     seconds: float = 60,
 ) -> Ran:
-    """Run a command in a process of its own; ``environment`` is added to the one of the tests.
+    """Run a command in its own process; ``environment`` is added to the one of the tests.
 
     ``feed`` comes out of a pipe at its standard input; ``megabytes`` is what it may allocate, where
     addresses of mapped files do not count.

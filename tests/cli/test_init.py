@@ -260,5 +260,5 @@ def test_a_function_that_tells_of_no_agents_is_told_what_to_return(
 
 
 def alone(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own: what it imports stays there."""
+    """Run a command in its own process: what it imports stays there."""
     return run_baton(*words, folder=folder, seconds=120)

@@ -1,4 +1,4 @@
-"""Custom metrics of ADK: functions of the user's own, called as ADK calls them."""
+"""Custom metrics of ADK: the user's own functions, called as ADK calls them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def scores(outcome: Any) -> dict[str, dict[str, str]]:
 
 def test_an_experiment_of_the_sdk_scores_what_the_sdk_recorded(baton: Run) -> None:
     found = scores(baton("score", REPORT, "--dataset", EXPERIMENT, "--json"))
-    # The SDK lists visited nodes where it lists tools: a node is no tool, and none is told.
+    # The SDK lists visited nodes where it lists tools: a node is not a tool, and none is told.
     assert found["maps"] == {"Equals": "passed", "archivist was asked": "skipped"}
 
 

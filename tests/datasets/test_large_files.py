@@ -18,7 +18,7 @@ MEBIBYTE = 1 << 20
 
 
 def large(folder: Path, start: bytes = b"{") -> Path:
-    """Write an eval set of 20 MiB in one document, which begins with ``start``."""
+    """Write an eval set of 20 MiB in one document, which starts with ``start``."""
     text = "é" * (MEBIBYTE // 2)
     cases = []
     for place in range(COUNT):

@@ -1,4 +1,4 @@
-"""Cases written as steps, exactly as a guide prints them and as one may go on from there."""
+"""Cases written as steps, exactly as a guide prints them and as one may continue from there."""
 
 from __future__ import annotations
 

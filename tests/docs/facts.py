@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 
 
 def facts(traces: Sequence[Trace], run: Happened) -> dict[str, bool | None]:
-    """Tell of each fact whether it is known and right; ``None`` where it did not occur."""
+    """Tell of each fact whether it is known and right; ``None`` if it did not occur."""
     seen = _seen(traces, run)
     return {name: tells(seen) for name, tells in FACTS.items()}
 

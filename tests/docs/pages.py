@@ -6,8 +6,9 @@ A comment above a block says more of it:
 - ``<!-- change: NAME -->``: the block is a diff of this file
 - ``<!-- exit: N -->``: its commands end with this code (0 without it)
 - ``<!-- before: COMMAND -->``: what a reader has done before
-- ``<!-- background: TEXT -->``: its command goes on, and the page with it, when it has printed TEXT; it ends with the page
-- ``<!-- continues -->``: Python that goes on where the block before it ended
+- ``<!-- background: TEXT -->``: its command continues, and the page with it, when it has printed
+  TEXT; it ends with the page
+- ``<!-- continues -->``: Python that continues where the block before it ended
 - ``<!-- not run: WHY -->``: it can't run here. It is still checked: commands for their options, Python and YAML
   for their form
 """
@@ -86,7 +87,7 @@ def runs(block: Block) -> bool:
 
 
 def change(path: Path, diff: str) -> None:
-    """Put the lines with ``+`` in the place of those with ``-``, one group after the other."""
+    """Put the lines with ``+`` in place of those with ``-``, one group after the other."""
     text = path.read_text(encoding="utf-8")
     for group in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)*)", diff, re.MULTILINE):
         old, new = (re.sub(r"^[-+]", "", lines, flags=re.MULTILINE) for lines in group)

@@ -170,7 +170,7 @@ def _without(fact: str, recorded: list[Judged]) -> Iterator[str]:
 
 
 def written() -> str:
-    """Return the table as it stands in the page."""
+    """Return the table as it is in the page."""
     return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
 
 

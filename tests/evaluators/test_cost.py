@@ -1,4 +1,4 @@
-"""`cost`: limits, lower bounds, and what it does when the cost is not known."""
+"""`cost`: limits, lower bounds, and what it does when the cost is unknown."""
 
 from __future__ import annotations
 

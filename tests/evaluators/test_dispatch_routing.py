@@ -1,4 +1,4 @@
-"""`dispatch_routing`: right and wrong targets, too few and too many, and what is not known."""
+"""`dispatch_routing`: right and wrong targets, too few and too many, and what is unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from baton.testing.build import case, dispatch, run, trace, turn
 
 
 def made(number: int, to: str, **fields: Any) -> Dispatch:
-    """A delegate of `router` with a prompt and a group of its own."""
+    """A delegate of `router` with a prompt and its own group."""
     plain: dict[str, Any] = {"from_run": "r0", "from_agent": "router", "runs": [f"r{number}"]}
     return dispatch(to, **{"id": f"d{number}", "prompt": f"Do it, {to}.", **plain, **fields})
 

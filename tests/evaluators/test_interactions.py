@@ -1,4 +1,4 @@
-"""`interactions`: visits against runs, in order, with who set them to work and what they said."""
+"""`interactions`: visits against runs, in order, with who started them and what they said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`latency`: sums of turns, limits, and what it does when times are not known."""
+"""`latency`: sums of turns, limits, and what it does when times are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tokens`: what counts as input, output and total, and what it does when they are not known."""
+"""`tokens`: what counts as input, output and total, and what it does when they are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Investigations: a model looks at an issue, and what it says is held against the record."""
+"""Investigations: a model looks at an issue, and what it says is compared with the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a file: sound records, or errors that name it."""
+"""The outcome of a file: sound records, or errors that name it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TRIES = {
     "strands": 600,
     "record": 500,
 }
-"""How often, where that is not the usual."""
+"""How often, if that is not the usual."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -209,7 +209,7 @@ PASSED_ON = "The sample is clean. I've passed the invoice on to the billing_agen
         ([], True),
         ([("get_sample", {"id": "R-77"}, "clean")], True),
         ([("billing_agent", "Bill it.", "Billed.")], False),
-        # Each of these may have told the agent, in a way of its own.
+        # Each of these may have told the agent, in its own way.
         ([("ask_billing_agent", {"text": "Bill it."}, "Billed.")], False),
         ([("notify", {"who": ["Billing Agent"]}, "sent")], False),
         ([("transfer_work", {"id": 7}, "moved")], False),

@@ -450,7 +450,7 @@ def test_the_answer_of_a_skill_that_forks_is_replaced_before_it_is_read(
     changed = replaced["hookSpecificOutput"]["updatedToolOutput"]
     assert changed["result"].startswith("Use [")
     assert changed["agentId"] == "a9"
-    # Text of a skill that its agent reads itself is no answer of anybody.
+    # Text of a skill that its agent reads itself is no answer.
     assert returns({"success": True, "commandName": "check", "result": f"Use {KEY}."}) is None
 
 
@@ -468,7 +468,7 @@ def test_a_message_that_sets_a_sub_agent_to_work_again_is_a_dispatch(tmp_path: P
     for number in (1, 2):
         assert sends(number) is None
         assert sends(number, on="PostToolUse", tool_response=response) is None
-        assert "are not answered yet" in json.dumps(sends(9))  # it is at work again
+        assert "are not answered yet" in json.dumps(sends(9))  # it is running again
         stopped = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": "Done."}
         assert answer(policy, store, event("SubagentStop", **stopped)) is None
     assert "has made 2 dispatches" in json.dumps(sends(3))

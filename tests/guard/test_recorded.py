@@ -22,7 +22,7 @@ KEY = "sk-proj-Ab3dEf6hIj9kLmN0pQrStUvWxYz12345"
 
 
 def chain(levels: int, answer: str = "fine") -> Trace:
-    """Agents that hand on to one another, each below the one before."""
+    """Agents that pass on to one another, each below the one before."""
 
     def work(level: int) -> str:
         with baton.record_agent(f"agent{level}", f"Do step {level}.") as agent:

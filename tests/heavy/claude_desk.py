@@ -82,7 +82,7 @@ def desk(received: Received) -> Any:
 
 
 def calls(*planned: tuple[str, dict[str, Any]]) -> Callable[[Received], Any]:
-    """Make a model that calls tools one after the other, and then says what came of it."""
+    """Make a model that calls tools one after the other, and then says its result."""
 
     def script(received: Received) -> Any:
         number = asked_for(received)
@@ -101,7 +101,7 @@ class Desk:
         self.folder, self.server = folder, server
 
     def begin(self, script: Any) -> Desk:
-        """Begin anew, with a model that does as a function says; recorded sessions stay."""
+        """Begin again, with a model that does as a function says; recorded sessions stay."""
         self.server.script = script
         self.server.clear()
         for name in ("called", "bashed", "CLAUDE.md"):

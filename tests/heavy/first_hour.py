@@ -1,4 +1,4 @@
-"""Each quickstart, and each example with a framework, as a newcomer tries it: in a venv of its own.
+"""Each quickstart, and each example with a framework, as a newcomer tries it: in its own venv.
 
     python tests/heavy/first_hour.py [NAME...]      # `make first-hour` for all
 

@@ -90,7 +90,7 @@ def _lines(*values: Json) -> bytes:
 
 
 def deep(kind: str) -> Iterator[tuple[str, bytes]]:
-    """Yield files of a kind with something far too deep in the place of a value."""
+    """Yield files of a kind with something far too deep in place of a value."""
     suffix, data = recordings(kind)[0]
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         value = opening * _DEEP + b"1" + closing * _DEEP

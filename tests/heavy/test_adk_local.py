@@ -69,7 +69,7 @@ def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
         async with make_provider(options) as provider:
             await provider(Case(id="first", turns=[ExpectedTurn(input=Content(text="Hi"))]))
             task = asyncio.ensure_future(provider(case))
-            await asyncio.sleep(1)  # the courier, who takes 2 seconds, is at work
+            await asyncio.sleep(1)  # the courier, who takes 2 seconds, is running
             task.cancel()
             with pytest.raises(CaseCancelled) as raised:
                 await task

@@ -49,7 +49,7 @@ Play = Callable[..., list[Trace]]
 
 @pytest.fixture
 def paid(apps: Path) -> Callable[[], list[str]]:
-    """Tell which payments the server really made since the test began."""
+    """Tell which payments the server really made since the test started."""
     file = apps / "refund_desk" / "paid"
     file.unlink(missing_ok=True)
     return lambda: file.read_text().splitlines() if file.exists() else []

@@ -1,4 +1,4 @@
-"""The backend for Celery in examples/: a queue in a folder, and a worker in a process of its own."""
+"""The backend for Celery in examples/: a queue in a folder, and a worker in its own process."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ WAYS = {
 
 
 class _LetsTheLabAnswer(Store):
-    """Lets the lab answer once two dispatches are decided, so that both are at work at once."""
+    """Lets the lab answer once two dispatches are decided, so that both are running at once."""
 
     decided = 0
 

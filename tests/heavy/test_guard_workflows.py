@@ -233,7 +233,7 @@ def mcp_in_strands(guard: Guard, command: list[str]) -> str:
 
 
 def mcp_in_pydantic_ai(guard: Guard, command: list[str]) -> str:
-    """Run it as a program of its own: its client of MCP changes `mcp` for all others."""
+    """Run it as its own program: its client of MCP changes `mcp` for all others."""
     ran = subprocess.run(
         [sys.executable, "-m", "tests.heavy.guarded.mcp_in_pydantic_ai", *command],
         cwd=ROOT,

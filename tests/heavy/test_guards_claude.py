@@ -121,7 +121,7 @@ class Scripted:
         self.asked: list[str] = []
         """What requests of sub-agents said, each without an answer so far."""
         self.wait: Callable[[], None] = lambda: None
-        """Waits before the main agent goes on with what it has heard."""
+        """Waits before the main agent continues with what it has heard."""
 
     def __call__(self, received: Any) -> Reply:
         messages = received.body["messages"]
@@ -469,7 +469,7 @@ def wait_for_usage(config: Path) -> None:
 def test_what_nobody_tells_is_decided_as_the_policy_says(
     script: Scripted, surroundings: dict[str, str], tmp_path: Path, on_error: str
 ) -> None:
-    """The model has no price, so that nobody can tell what was spent."""
+    """The model has no price, so that it is unknown what was spent."""
     script.calls = [("Write", {"file_path": f"{name}.txt", "content": "x"}) for name in "ab"]
     policy = rules("{max_cost_usd: 100}")
     policy.on_error = on_error  # type: ignore[assignment]

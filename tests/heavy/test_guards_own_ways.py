@@ -66,7 +66,7 @@ def test_agents_of_a_graph_give_control_away_or_keep_it_with_the_reason(allowed:
 
     @tool  # type: ignore[untyped-decorator]
     def to_expert() -> Any:
-        """Let the expert go on."""
+        """Let the expert continue."""
         told = ToolMessage("moved", tool_call_id="call-0")
         return Command(goto="expert", update={"messages": [told]}, graph=Command.PARENT)
 

@@ -215,8 +215,8 @@ def test_agents_of_adk_and_their_sub_agents(project: Project) -> None:
 def test_agents_of_pydantic_ai(project: Project) -> None:
     shop = Shop.of("pydantic_ai", project.folder)
     asking = ["ask_refunds", "ask_billing"]
-    # The tools that ask another agent run, and those of that agent have stand-ins. `live:` of
-    # cases does not count where they are played again and again.
+    # The tools that ask another agent run, and those of that agent have stand-ins. `live:` of cases
+    # does not count if they are played again and again.
     project.write(
         {"type": "python", "target": "shop.py:desk"},
         24,

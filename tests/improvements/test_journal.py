@@ -1,4 +1,4 @@
-"""Improvements that were killed go on where they were."""
+"""Improvements that were killed continue where they were."""
 
 from __future__ import annotations
 

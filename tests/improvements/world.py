@@ -46,7 +46,7 @@ def messages(count: int = 48) -> list[Case]:
 
 
 class Shop(ConfiguredProvider[ProviderOptions]):
-    """Plays the shop; ``on_play`` is told each case before it is played."""
+    """Plays the shop; ``on_play`` is called with each case before it is played."""
 
     summary = ""
     options_type = ProviderOptions

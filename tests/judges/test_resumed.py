@@ -1,4 +1,4 @@
-"""A run that is killed half-way goes on where it was: no verdict is asked for twice."""
+"""A run that is killed half-way continues where it was: no verdict is asked for twice."""
 
 from __future__ import annotations
 

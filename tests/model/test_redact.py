@@ -188,7 +188,7 @@ def test_a_pattern_of_ones_own_finds_nothing_in_tags() -> None:
     once = own.text("abc 1234 abc")
     assert once == f"{tag('word', 'abc')} {tag('number', '1234')} {tag('word', 'abc')}"
     assert own.text(once) == once
-    # What goes on beside a tag is no part of it.
+    # What continues beside a tag is not part of it.
     all_of_it = redaction_of({"patterns": {"line": "key.*"}})
     assert all_of_it.text("key [word:12ab] and more") == tag("line", "key [word:12ab] and more")
 

@@ -161,7 +161,7 @@ def test_background_work_is_seen_from_the_turn_in_which_its_answer_arrives(
 def test_background_work_has_nothing_after_it_until_its_answer_comes(
     record: Record, find: Find
 ) -> None:
-    """That it was launched is no answer, whatever the caller says meanwhile."""
+    """That it was launched is not an answer, whatever the caller says meanwhile."""
     trace = record("claude_background_answer_later")
     remove_step(trace, "back-1")
     assert dispatch_view(trace, find(trace, "d1")).after == []
@@ -306,7 +306,7 @@ def test_a_delegate_to_the_sender_is_not_the_return(record: Record, find: Find) 
 
 
 def test_a_transfer_back_in_a_later_turn_is_not_the_return(record: Record, find: Find) -> None:
-    """There the user spoke in between, so it is no answer to the transfer."""
+    """There the user spoke in between, so it is not an answer to the transfer."""
     trace = record("adk_transfer_two_turns")
     trip = round_trip(trace, find(trace, "d1"))
     assert (trip.result, trip.after) == (None, [])

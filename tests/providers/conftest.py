@@ -150,7 +150,7 @@ class AdkServer:
 
     @contextmanager
     def running(self, tls: ssl.SSLContext | None = None) -> Iterator[AdkServer]:
-        """Serve, from a thread of its own."""
+        """Serve, from its own thread."""
         self.scheme = "https" if tls else "http"
         ready, loop = threading.Event(), asyncio.new_event_loop()
         thread = threading.Thread(target=lambda: loop.run_until_complete(self._serve(ready, tls)))

@@ -1,4 +1,4 @@
-"""Servers that are not there, are not ADK, or let nobody in."""
+"""Servers that do not exist, are not ADK, or let nobody in."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_worker_is_kept_for_its_texts_and_nothing_gets_from_one_text_to_anothe
 
     first, second, third, fourth = asyncio.run(played())
     assert [words[0] for words in (first[0], second[0], third[0])] == ["one", "two", "one"]
-    # What a program keeps begins anew with each text, and goes on with the same.
+    # What a program keeps begins again with each text, and continues with the same.
     assert [words[1] for words in (*first, *third)] == ["1", "2", "3", "4"]
     assert [words[1] for words in (*second, *fourth)] == ["1", "2", "3", "4"]
     assert first[0][2] == third[0][2] != second[0][2]

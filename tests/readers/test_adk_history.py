@@ -117,7 +117,7 @@ def test_a_sequence_of_a_workflow_is_judged_where_definitions_name_the_workflow(
     assert trace.turns[0].dispatches[0].basis == "structure"
     score = carried(trace)
     assert (score.status, score.value, score.subject) == ("passed", 1, ["dispatch1"])
-    # What the writer was given is not known: what it repeats, it had; else nobody can tell.
+    # What the writer was given is unknown: what it repeats, it had; else it is unknown.
     trace, _ = read(tmp_path, events, pipeline=PIPELINE)
     assert carried(trace).status == "skipped"
     trace, _ = read(tmp_path, [*ASKED, event("writer", "SPL-88 is near.")], pipeline=PIPELINE)

@@ -89,7 +89,7 @@ def _verdicts(trace: Trace, evaluator: Evaluator, whole: str) -> Iterator[tuple[
 @pytest.mark.parametrize("name", RUNS)
 def test_no_verdict_depends_on_how_a_run_was_recorded(name: str, defined: bool) -> None:
     read = [(recording, _traces(recording, defined=defined)) for recording in RUNS[name]]
-    # What agents there were besides those that worked is not known, so definitions are incomplete.
+    # What agents there were besides those that worked is unknown, so definitions are incomplete.
     for evaluator in EVALUATORS[1:] if defined else EVALUATORS:
         told: dict[str, dict[str, str]] = defaultdict(dict)
         for recording, traces in read:

@@ -25,7 +25,7 @@ RECORD = '{{"schema_version": 1, "id": "{}", "source": {{"format": "record"}}, "
 
 
 class Read:
-    """What came of reading."""
+    """The result of reading."""
 
     def __init__(self) -> None:
         self.traces: list[bytes] = []

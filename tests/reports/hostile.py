@@ -26,7 +26,7 @@ from baton.testing import build
 
 
 def hostile_texts(port: int = 9) -> list[str]:
-    """Return texts that would run, fetch or mislead where they are not held as text."""
+    """Return texts that would run, fetch or mislead if they are not held as text."""
     to = f"http://127.0.0.1:{port}"
     return [
         "</script><script>window.hacked = 1</script>",

@@ -37,7 +37,7 @@ SET = (
     Kind(36, "weather orders", "orders weather"),
     Kind(10, "", ""),
 )
-"""200 cases: 7 + 2 wrong targets, 4 that were not handed on, 5 dispatches too many."""
+"""200 cases: 7 + 2 wrong targets, 4 that were not passed on, 5 dispatches too many."""
 
 
 def case_of(number: int, kind: Kind) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def dataset(folder: Path, quick: int, slow: int) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start `baton eval` in a process of its own; it is ended at the latest with the test."""
+    """Start `baton eval` in its own process; it is ended at the latest with the test."""
     (tmp_path / "agent.py").write_text(AGENT)
     started: list[subprocess.Popen[str]] = []
 

@@ -33,7 +33,7 @@ def line(number: int, said: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A dataset, and recordings that lie in several files and are not all as they should be."""
+    """A dataset, and recordings that are in several files and are not all as they should be."""
     wanted = [
         {"id": f"c{n}", "input": f"question {n}", "agents": ["desk"], "response": "so it is"}
         for n in range(260)

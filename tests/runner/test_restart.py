@@ -25,7 +25,7 @@ LEAD = "Qualify lead #123"
 
 
 class Server:
-    """A server in a process of its own, and the commands of a script that restarts it."""
+    """A server in its own process, and the commands of a script that restarts it."""
 
     def __init__(self, folder: Path, *, stores: bool) -> None:
         self.port = free_port()
@@ -41,7 +41,7 @@ class Server:
 
     @property
     def restart(self) -> str:
-        """Ends at once, and the server goes on, with the same standard output."""
+        """Ends at once, and the server continues, with the same standard output."""
         return f"{self.stop}; {shlex.join(self.command)} &"
 
     @property

@@ -70,7 +70,7 @@ def echo() -> Iterator[str]:
 
 
 def _baton(folder: Path, *words: str, **more: str) -> tuple[int, str]:
-    """Run the command line as a process of its own; return its exit code and all it printed."""
+    """Run the command line as its own process; return its exit code and all it printed."""
     done = run_baton(*words, folder=folder, environment={**SECRETS, **more}, seconds=120)
     return done.returncode, done.stdout + done.stderr
 

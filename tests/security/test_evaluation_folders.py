@@ -347,7 +347,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def harm(folder: Path, dice: random.Random) -> str:
-    """Put something odd in the place of one value of a folder, whose places still fit."""
+    """Put something odd in place of one value of a folder, whose places still fit."""
     header = json.loads((folder / "evaluation.json").read_text())
     header.pop("contents", None)
     rows, bodies = (

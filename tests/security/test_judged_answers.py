@@ -1,4 +1,4 @@
-"""What a model says is a verdict only where it can mean one thing."""
+"""What a model says is a verdict only if it can mean one thing."""
 
 from __future__ import annotations
 

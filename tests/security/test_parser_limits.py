@@ -67,7 +67,7 @@ def test_hostile_yaml_is_one_clear_message_wherever_yaml_is_read(
         assert load_catalog(tmp_path)["a"].instructions == "Work."
         return
     began = time.monotonic()
-    if verb == "check":  # in a process of its own, which recursion might end
+    if verb == "check":  # in its own process, which recursion might end
         result = run_baton(*given)
         code, err = result.returncode, result.stderr
     else:
@@ -128,7 +128,7 @@ def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
     finally:
         sys.setrecursionlimit(limit)
     out: list[str | Path] = ["--out", tmp_path / "out"] if verb == "score" else []
-    if verb == "score":  # in a process of its own, which recursion might end
+    if verb == "score":  # in its own process, which recursion might end
         result = run_baton(verb, file, *out)
         code, err = result.returncode, result.stderr
     else:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: in a folder of its own, on loopback, ended by whom it started."""
+"""A PostgreSQL server of our own: in its own folder, on loopback, ended by whom it started."""
 
 from __future__ import annotations
 

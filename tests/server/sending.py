@@ -1,4 +1,4 @@
-"""A server on a port of its own, and what tests send to it."""
+"""A server on its own port, and what tests send to it."""
 
 from __future__ import annotations
 

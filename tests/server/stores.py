@@ -21,6 +21,6 @@ def _made() -> Path:
 
 
 def new_store(folder: Path) -> Store:
-    """Open an empty store in a folder that is not there yet."""
+    """Open an empty store in a folder that does not exist yet."""
     shutil.copytree(_made(), folder)
     return open_store(folder)

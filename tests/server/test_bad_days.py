@@ -1,4 +1,4 @@
-"""Bad days of a running server: it refuses what it cannot keep, and goes on by itself."""
+"""Bad days of a running server: it refuses what it cannot keep, and continues by itself."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_stop_under_load_loses_nothing_that_was_accepted(
             select(func.count()).select_from(inbox).where(inbox.c.project == 1)
         ).scalar_one()
     store.close()
-    # The last answer of each sender may have been cut off.
+    # The last answer of each sender may have been truncated.
     assert len(accepted) <= kept <= len(accepted) + len(threads)
 
 

@@ -1,4 +1,4 @@
-"""Conversations are put together over requests, are read when they are complete, and anew later."""
+"""Conversations are combined over requests, are read when they are complete, and again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations of a server leave it as they came: spans, or records where there are none."""
+"""Conversations of a server leave it as they came: spans, or records if there are none."""
 
 from __future__ import annotations
 

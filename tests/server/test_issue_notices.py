@@ -262,7 +262,7 @@ def test_an_issue_of_which_nobody_knows_whether_it_was_opened_is_not_opened_twic
 
 
 def dies_after(gather: Any) -> Any:
-    """Let all messages be sent, and end before it is noted what came of them."""
+    """Let all messages be sent, and end before their results are recorded."""
 
     async def sent_and_died(*sending: Any) -> None:
         await gather(*sending)

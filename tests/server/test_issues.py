@@ -29,7 +29,7 @@ DEAD = {"kind": "failed", "says": "`{to}` failed: ReadTimeout"}
 
 
 def of(id_: str, to: str = "refunds", *, at: float = NOW - 60, model: str | None = "m1") -> Trace:
-    """A conversation in which a desk sets an agent to work."""
+    """A conversation in which a desk starts an agent."""
     made = trace(
         turn(
             "Refund order 42.",

@@ -59,7 +59,7 @@ def address(store: Store, settings: Settings) -> Iterator[str]:
 
 
 def asked(store: Store, settings: Settings, **request: Any) -> EvaluationJob:
-    """Ask for an evaluation, run it, and return what became of it."""
+    """Ask for an evaluation, run it, and return its outcome."""
     made = submit(store, 1, "ann", msgspec.json.encode(request), settings)
     jobs = Jobs(store, settings)
     until = time.monotonic() + 60

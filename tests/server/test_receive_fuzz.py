@@ -1,4 +1,4 @@
-"""Broken bodies: an answer for each, none of them 500, and the server goes on."""
+"""Broken bodies: an answer for each, none of them 500, and the server continues."""
 
 from __future__ import annotations
 

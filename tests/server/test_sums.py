@@ -59,7 +59,7 @@ def test_sums_over_conversations_since_any_time_are_those_of_a_look_at_each(eith
         about["state"] = dice.choice(["open", "complete"])
         add_conversation(either, trace(turn("hi", run("desk")), id=f"c{number}"), at=at, **about)
     add_conversation(either, trace(turn("hi", run("desk")), id="other"), project=2)
-    every = Term(field="turns", bounds=((Bound(">=", 0),),))  # all have turns, so all are looked at
+    every = Term(field="turns", bounds=((Bound(">=", 0),),))  # all have turns, so all are examined
     for since in (
         None,
         0.0,

@@ -34,7 +34,7 @@ print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 
 
 def peak_of_reading(folder: Path) -> int:
-    """Read all there is in a process of its own; returns its peak of memory in MiB."""
+    """Read all there is in its own process; returns its peak of memory in MiB."""
     command = [sys.executable, "-c", _WORKER, str(folder), str(AT + 400)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

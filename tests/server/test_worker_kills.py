@@ -302,7 +302,7 @@ def kill_some(store: Store, where: Path | str, workers: int, kills: int) -> None
     try:
         running = [start() for _ in range(workers)]
         for _ in range(kills):
-            # Traces of three spans, each span in a request of its own.
+            # Traces of three spans, each span in its own request.
             groups = []
             for number in range(sent, sent + 20):
                 groups.append(span(number + 1, 1, agent="desk"))

@@ -141,7 +141,7 @@ def test_nothing_is_written_over_what_changed_meanwhile(
         datasets.delete_cases(NAME, {"late": hash_})
     with pytest.raises(ChangedMeanwhile):
         datasets.delete(NAME, "of before")
-    # A change elsewhere in the file is no reason to ask.
+    # A change elsewhere in the file is not a reason to ask.
     other, its_hash = datasets.case_value(NAME, "twice")
     datasets.change_case(NAME, "twice", {**other, "tags": ["money"]}, its_hash)
     assert "Where was" in (folder / "refunds.yaml").read_text()

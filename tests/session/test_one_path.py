@@ -1,4 +1,4 @@
-"""One score is a short path: every input is opened once, and few functions lie on the way."""
+"""One score is a short path: every input is opened once, and few functions are on the way."""
 
 from __future__ import annotations
 

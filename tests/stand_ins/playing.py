@@ -47,7 +47,7 @@ REPLAYED = [
 
 
 class Program:
-    """A program of a test, in a file of its own."""
+    """A program of a test, in its own file."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ class Program:
 
         try:
             traces = asyncio.run(played())
-        finally:  # this process goes on with the texts as they are
+        finally:  # this process continues with the texts as they are
             components.use({})
             os.environ.pop(components.ENVIRONMENT, None)
         for trace in traces:

@@ -17,7 +17,7 @@ from baton.cli import main
 from baton.components import to_header
 from baton.model import InputError
 
-pytestmark = pytest.mark.heavy  # a program with changed texts has a process of its own
+pytestmark = pytest.mark.heavy  # a program with changed texts has its own process
 
 DESK = """
     import baton

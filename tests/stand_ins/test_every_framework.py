@@ -110,7 +110,7 @@ def test_what_was_wrong_is_wrong_again_and_right_with_the_changed_components(
 
 
 def came(played: Evaluation) -> list[str]:
-    """Return what came of each case: whom work went to, or what was said."""
+    """Return the result of each case: whom work went to, or what was said."""
     traces = [result.trace for result in played.results if result.trace is not None]
     return [said(each) or f"-> {' '.join(to for _, to, _ in routed(each))}" for each in traces]
 

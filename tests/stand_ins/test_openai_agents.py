@@ -22,7 +22,7 @@ DESKS = [
     ("desk", "ask_billing"),
     ("asking", "ask_billing"),
     ("handing", "transfer_to_billing"),
-    ("guarded", "transfer_to_billing"),  # the agent of its guardrail is no dispatch
+    ("guarded", "transfer_to_billing"),  # the agent of its guardrail is not a dispatch
 ]
 
 

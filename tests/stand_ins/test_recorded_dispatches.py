@@ -1,4 +1,4 @@
-"""A dispatch of a recording as a case of its own: drafted, written, read back."""
+"""A dispatch of a recording as its own case: drafted, written, read back."""
 
 from __future__ import annotations
 

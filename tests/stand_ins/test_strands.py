@@ -110,7 +110,7 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_the_changed_component(
     assert said(worked) == "warehouse heard: refund order 7"
     [other] = shop.play_all([decision], target, texts={f"agent:{sender}": MONEY[f"agent:{sender}"]})
     assert routed(other) == [(sender, "cashier", None)]
-    if target != "team":  # who moved away does not go on
+    if target != "team":  # who moved away does not continue
         assert said(shop.play(integration, target)) == (
             f"{target} heard: warehouse heard: refund order 7"
         )

@@ -74,7 +74,7 @@ def test_a_second_evaluator_of_the_same_type_does_not_count_again() -> None:
         ("a", "ra", ("a", "a")),  # the opener is left out
         ("a", "rb", ("a", "b")),
         ("r", "rb", None),  # nothing is stated of a dispatch
-        ("ra", "xb", None),  # another opened the turn: who should hand to whom is not known
+        ("ra", "xb", None),  # another opened the turn: who should hand to whom is unknown
         ("ra", "", None),
     ],
 )

@@ -25,7 +25,7 @@ def changes(rate: float, count: int, seed: int, limit: float = 0.9) -> list[bool
 
 
 def delay(before: float, after: float, seed: int, limit: float = 0.9) -> int | None:
-    """Return after how many dispatches a drop opens an alert; ``None`` where one was open."""
+    """Return after how many dispatches a drop opens an alert; ``None`` if one was open."""
     generator = random.Random(seed)
     watch = Watch(limit=limit, over=50)
     for _ in range(1000):

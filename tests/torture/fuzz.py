@@ -86,7 +86,7 @@ def tried(kind: str, path: Path) -> bool:
         return bool(outcome(path).problems)
     refused = 0
     readers: tuple[Callable[[Path], Any], ...] = (_cases, load_catalog, _config, load_rubric)
-    # A definition of agents is no dataset, but a dataset may be given for one.
+    # A definition of agents is not a dataset, but a dataset may be given for one.
     for read in readers if path.suffix == ".yaml" else readers[:2]:
         try:
             read(path)

@@ -349,7 +349,7 @@ KINDS: dict[str, Callable[[Torture, int, random.Random], Kill]] = {
 
 
 def kills(share: float, seed: int) -> Iterator[Kill]:
-    """Kill every command so many times; yield what came of it."""
+    """Kill every command so many times; yield its result."""
     with tempfile.TemporaryDirectory(prefix="baton-kills-") as root:
         torture = Torture(Path(root))
         times = max(1, round(KILLS * share))

@@ -1,4 +1,4 @@
-"""Sends broken bodies to a server: it refuses them, goes on, and stays small.
+"""Sends broken bodies to a server: it refuses them, continues, and stays small.
 
 ``python -m tests.torture.server_fuzz`` sends for a minute over HTTP and gRPC (``--share 0.1``: for
 six seconds). No answer may be a 5xx but 503, no process of the server may end or become large, and

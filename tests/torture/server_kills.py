@@ -45,7 +45,7 @@ _SENDERS = 4
 _TRACES = 5
 """Conversations that a sender has in hand at a time."""
 _SPANS = 5
-"""Spans of a conversation: its root, and agents below it; each in a request of its own, mostly."""
+"""Spans of a conversation: its root, and agents below it; each in its own request, mostly."""
 _PATIENCE = 120.0
 """Seconds after which what should have been done counts as lost."""
 _SETTINGS = """
@@ -221,7 +221,7 @@ def _span(id_: int, number: int) -> bytes:
 
 
 class Result(NamedTuple):
-    """What came of the kills of a server on one store."""
+    """The result of the kills of a server on one store."""
 
     store: str
     killed: Counter[str]
@@ -348,7 +348,7 @@ def _difference(where: str, found: Counter[str], wanted: set[str]) -> Iterator[s
 
 
 def results(share: float, seed: int, stores: list[str]) -> Iterator[Result]:
-    """Kill servers on each kind of store; yield what came of it."""
+    """Kill servers on each kind of store; yield its result."""
     kills = max(1, round(KILLS * share))
     kinds: dict[str, Callable[[Path], Result]] = {}
 

@@ -34,8 +34,8 @@ def chromium() -> Iterator[Browser]:
 def tab(
     browser: Browser, address: str, *, width: int = 1280, dark: bool = False
 ) -> Iterator[tuple[Page, list[str]]]:
-    """Yield a tab with a profile of its own, and what goes wrong in it: errors of scripts, of the
-    policy of the page, and requests that leave the server.
+    """Yield a tab with its own profile, and what goes wrong in it: errors of scripts, of the policy of
+    the page, and requests that leave the server.
 
     Playwright checks by scripts of its own in a world that the policy does not hold for.
     """

@@ -1,4 +1,4 @@
-"""Pages of agents and evaluations in a real browser: they keep nobody out, go on by themselves, and
+"""Pages of agents and evaluations in a real browser: they keep nobody out, continue by themselves, and
 show the first step that differs."""
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def test_a_long_list_starts_with_the_worst_and_has_all_of_them_soon(
             "c120",
         ]
         page.unroute("**/data/evaluations/*/list")
-        # Who searches finds what the page did not begin with, and addresses lead to it.
+        # Who searches finds what the page did not start with, and addresses lead to it.
         page.keyboard.press("/")
         page.keyboard.type("c399")
         page.locator(".count", has_text="1 of 400").wait_for()
@@ -219,7 +219,7 @@ def test_a_long_list_starts_with_the_worst_and_has_all_of_them_soon(
 
 
 def wait_for(page: Page, held: list[Route]) -> list[Route]:
-    """Let the page go on until it asked for something."""
+    """Let the page continue until it asked for something."""
     while not held:
         page.wait_for_timeout(10)
     return held

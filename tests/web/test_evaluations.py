@@ -163,7 +163,7 @@ def test_of_very_many_results_the_worst_are_listed(
     number = add_folder(store, 1, evaluation(*results).save(tmp_path / "many"), "ann")
     page = ask(f"{address}/evaluations/{number}").text
     first = data_of(page)
-    # The page begins with the worst ones, and says how many there are of each status.
+    # The page starts with the worst ones, and says how many there are of each status.
     assert [row["number"] for row in first["rows"][:3]] == [5, 7999, 0]
     assert len(first["rows"]) == 120
     assert dict(zip(first["names"]["statuses"], first["counts"], strict=True)) == {

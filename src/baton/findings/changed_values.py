@@ -1,6 +1,6 @@
-"""Does a prompt give another value in the place of one of the request?
+"""Does a prompt give another value in place of one of the request?
 
-That says more than a value that is missing: who hands on a part of the work leaves values out, and
+That says more than a value that is missing: who passes on a part of the work leaves values out, and
 has no reason to change them.
 """
 
@@ -21,7 +21,7 @@ from .values import (
 )
 from .words import COMMON
 
-# "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
+# "At most 160 EUR" may be passed on as 150: who stays below a limit keeps to it.
 _AT_MOST = re.compile(
     r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by
         |(?:less|fewer)\ than|not\ \w+\ more\ than
@@ -75,7 +75,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
 
 
 def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
-    """Return the value that a prompt has in the place of a fact, in words copied from the request.
+    """Return the value that a prompt has in place of a fact, in words copied from the request.
 
     "Winter wheat 'Asory', 130 kg/ha, treated" for 180: nobody copies a sentence and means another
     number, whatever else the prompt leaves out.
@@ -142,7 +142,7 @@ def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
     """Return the limit of a prompt that is looser than the one limit of its kind in a request.
 
     "Max. EUR 180 for the parcel" for "must not cost more than 80 EUR". Only of prompts that repeat
-    most of a request: another part of the work may have a limit of its own.
+    most of a request: another part of the work may have its own limit.
     """
     lost = next((value for value in asked if value.fact.keys == fact.keys), None)
     if lost is None or lost.kind in ("number", "identifier"):
@@ -194,8 +194,8 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
 def _is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
     """Tell a time or date that is moved on purpose, by the words ``within`` that say so.
 
-    Without it these are looked for in the whole sentence. Where the words around it are copied, it
-    takes one of the same clause: "whether 15 Feb suits for the check, which must be before any
+    Without it these are searched for in the whole sentence. Where the words around it are copied,
+    it takes one of the same clause: "whether 15 Feb suits for the check, which must be before any
     flying" moves nothing.
     """
     words = _SHIFTED.findall(value.sentence if within is None else within)
@@ -233,7 +233,7 @@ def is_transposed(one: str, other: str) -> bool:
 
 
 def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:
-    """Return the same number with another unit, where that is all there is: 74 lb for 74 kg."""
+    """Return the same number with another unit, if that is all there is: 74 lb for 74 kg."""
     sizes = {key for key in fact.keys if key.startswith("u:")}
     if not sizes or sizes & given.keys:
         return None

@@ -141,7 +141,7 @@ def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     for i, call in enumerate(after):
         first = child.get(call_key(call))
         if first is None:
-            # What another call may have changed is looked at again: an edit, then the tests.
+            # What another call may have changed is examined again: an edit, then the tests.
             changed = True
         elif not changed and same_result(first, call) and not _prepares(call, after[i + 1 :]):
             again.setdefault(call_key(call), call.id)
@@ -171,8 +171,8 @@ LONG = 20
 # answer by one more look, and then passes it on, did well. This share is above `ignored_below`,
 # because the repeated calls are evidence of their own.
 REGENERATED_BELOW = 0.2
-# Of a caller that says "All booked." nobody can tell what it used, so it has to put some facts of
-# its own into words.
+# Of a caller that says "All booked." it is unknown what it used, so it has to put some facts of its
+# own into words.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it; more where it
 # was asked for a judgement, which it may give in words of its own. Of another author's answers, 4
@@ -487,7 +487,7 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
     answer = plain_text(turn.output)
-    # After a negative result another way is looked for: "Which other day would suit you?"
+    # After a negative result another way is searched for: "Which other day would suit you?"
     if is_negative(result):
         return postpones(answer)
     return (
@@ -535,7 +535,7 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
         if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
             return True
     values = sorted({value for fact in case.facts for value in _values(fact)})[:60]
-    # `noon` is no fact, and may be said of 13:00.
+    # `noon` is not a fact, and may be said of 13:00.
     told = {float(key[2:]) for key in read(*words).keys - case.had.keys if key.startswith("n:")}
     told.discard(1.0)
     # "Only 36 EUR more" for 153 and 189 EUR; "before seven" for 06:55.

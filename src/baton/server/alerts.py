@@ -1,9 +1,9 @@
 """Alerts: one message when a figure of live scores passes its limit, and one when it is back.
 
-Whether it did is decided after every score (:mod:`baton.stats.sequential`). Messages lie in the
+Whether it did is decided after every score (:mod:`baton.stats.sequential`). Messages are in the
 store until they are delivered, so that a restart loses none. At GitHub an alert opens one issue,
-whatever happens; a webhook or Slack may get a message twice, if the server dies before it notes
-the answer. Messages go to the addresses that `server.yaml` has, and to no other: what comes with a
+whatever happens; a webhook or Slack may get a message twice, if the server dies before it notes the
+answer. Messages go to the addresses that `server.yaml` has, and to no other: what comes with a
 trace is only text.
 """
 
@@ -43,7 +43,7 @@ OVER = 50
 _AGENTS = 1000
 """Agents that a condition may be about. Names come from spans, and each takes some memory."""
 _SCORES = 5000
-"""Scores that are looked at together."""
+"""Scores that are examined together."""
 _FIRST_LOOK = 86_400.0
 """Seconds before now from which on a new condition looks at scores."""
 _SETTLED = 5.0
@@ -58,7 +58,7 @@ _DIGITS_OF_A_MOMENT = 12
 ONCE = Retries(1, 0.0, statuses=(), faults=())
 OPENING = "?"
 """Begins what is noted before something is written outside, with the mark that it will have there:
-where nobody knows what came of that (a crash, no answer), the mark is looked for first."""
+where nobody knows the result of that (a crash, no answer), the mark is searched for first."""
 OWN_FAULTS = 500
 """From this status on an answer does not say that nothing was done."""
 _PAGES = 5
@@ -307,11 +307,11 @@ def check_alerts(store: Store, rules: Rules, now: float) -> int:
     """Look at the scores that came since the last time; returns how many alerts changed.
 
     Only first scores count: when a late span makes a new version of a conversation, it is scored
-    anew, and the same dispatch would count twice. What a rule scored beyond its sample is left
+    again, and the same dispatch would count twice. What a rule scored beyond its sample is left
     out, as it was chosen for having failed, and so are scores of a rescore: it looked at the past.
 
     Raises:
-        Unavailable: the store is not there now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     changed = 0
     for name, project in store.projects().items():
@@ -516,7 +516,7 @@ def close_alerts(
     Args:
         store: where they are.
         project: whose.
-        prefix: how the conditions start that are looked at.
+        prefix: how the conditions start that are examined.
         kept: those that are still there: the rule and the condition.
         why: what is said of it.
         now: the time.
@@ -594,7 +594,7 @@ class _Parcel(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """What came of a message: an answer to keep, or why it was not delivered.
+    """The result of a message: an answer to keep, or why it was not delivered.
 
     ``wait`` is for how many seconds the other side wants to be left alone. ``is_refused``: nothing
     was written there.
@@ -613,7 +613,7 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
     message that an alert closed waits for the one that it opened.
 
     Raises:
-        Unavailable: the store is not there now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     parcels = _take(store, now)
     if not parcels:
@@ -847,7 +847,7 @@ def client_of(url: str, headers: Mapping[str, str], private: Sequence[Network]) 
 
 
 def request_of(method: str, url: str, body: object) -> Request:
-    """Return a request with JSON, or with nothing where ``body`` is ``None``."""
+    """Return a request with JSON, or with nothing if ``body`` is ``None``."""
     if body is None:
         return Request(method, url, whole=True)
     return Request(method, url, msgspec.json.encode(body), whole=True)

@@ -3,7 +3,7 @@
 A share of the questions that a distilled judge answers is also sent to the judge. If the two differ
 more often than the limit allows, an alert opens, and the distilled judge steps back: the judge is
 asked about everything. As every answer of it is checked then, it soon shows when the two agree
-again; a new file begins again.
+again; a new file starts again.
 
 The decision is made after every answer that was checked, so that a plain interval would be wrong
 sooner or later: the evidence is that of :mod:`baton.stats.sequential`, a one-sided bound that may
@@ -74,7 +74,7 @@ def check_drift(store: Store, rules: Rules, now: float) -> int:
     """Look at what was checked since the last time; returns how many alerts opened or closed.
 
     Raises:
-        Unavailable: the store does not exist now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     changed = 0
     for name, project in store.projects().items():

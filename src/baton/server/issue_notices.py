@@ -60,16 +60,16 @@ _AT_ONCE = 16
 _LEASE = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _WAIT = 60.0
-"""Seconds until a new issue with too few failures is looked at again."""
+"""Seconds until a new issue with too few failures is examined again."""
 # A state that somebody gives is told where the issue has a counterpart: it is closed, or opened.
 _FOLLOWED = ("new", "regressed", "burst", "state")
 
 
 def note_events(store: Store, spec: IssuesSpec, now: float) -> int:
-    """Note which issues there is something to tell of; returns how many.
+    """Record which issues there is something to tell of; returns how many.
 
     Raises:
-        Unavailable: the store is not there now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     noted = 0
     for project in store.projects().values():
@@ -112,7 +112,7 @@ def _note(
             which = (mine, issue_notice.c.issue == row.issue, issue_notice.c.channel == channel)
             there = update(issue_notice).where(*which)
             if row.kind == "state":
-                # Only where it is known outside: nobody hears of a state of what they never saw.
+                # Only if known outside: nobody hears of a state of what they never saw.
                 if channel in ("github", "linear"):
                     there = there.where(issue_notice.c.outside.is_not(None))
                     connection.execute(there.values(event=row.id, due=now, attempts=0))
@@ -136,8 +136,8 @@ def _note(
 class _Parcel(NamedTuple):
     """A notice on its way.
 
-    ``outside`` is what the issue goes by there, if it is there already. ``mark`` is what it is
-    opened with, a UUID, and ``is_again`` says that it may have been opened with that already.
+    ``outside`` is what the issue goes by there, if it exists already. ``mark`` is what it is opened
+    with, a UUID, and ``is_again`` says that it may have been opened with that already.
     """
 
     project: int
@@ -155,7 +155,7 @@ class _Parcel(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """What came of a notice.
+    """The result of a notice.
 
     ``wait`` is for how many seconds the other side wants to be left alone; ``is_gone``: its issue
     is surely not there, as somebody deleted it, or it was refused.
@@ -173,7 +173,7 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
     What is not delivered is sent again, each time after a longer pause of at most an hour.
 
     Raises:
-        Unavailable: the store is not there now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     spec = addresses.issues
     if spec is None:
@@ -245,7 +245,7 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
 
 
 def _noted(parcel: _Parcel) -> str | None:
-    """Return what is noted of an issue that is being opened; nothing where none is opened."""
+    """Return what is noted of an issue that is being opened; nothing if none is opened."""
     return f"{OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
 
 

@@ -329,7 +329,7 @@ def follow_cases(store: Store, now: float) -> int:
     """Let issues follow what their cases came to in evaluations; returns how many changed.
 
     Raises:
-        Unavailable: the store does not exist now.
+        Unavailable: the store is not available now.
     """
     with store.read() as connection:
         query = (

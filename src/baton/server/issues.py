@@ -83,7 +83,7 @@ def index_issues(store: Store, now: float) -> int:
     """Let issues follow the conversations that changed; returns how many were examined.
 
     Raises:
-        Unavailable: the store does not exist now; nothing is lost.
+        Unavailable: the store is not available now; nothing is lost.
     """
     query = select(issue_due).order_by(issue_due.c.project, issue_due.c.conversation)
     with store.read() as connection:
@@ -635,7 +635,7 @@ def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
     Without scikit-learn nothing is grouped.
 
     Raises:
-        Unavailable: the store does not exist now.
+        Unavailable: the store is not available now.
     """
     if not is_installed("sklearn"):
         return False
@@ -665,7 +665,7 @@ def regroup(store: Store, project: int, now: float, embed: Embed | None = None) 
 
     Raises:
         InputError: scikit-learn is not installed.
-        Unavailable: the store does not exist now.
+        Unavailable: the store is not available now.
     """
     query = select(issue.c.signature, func.max(issue.c.proven).label("proven"))
     if store.is_postgresql:

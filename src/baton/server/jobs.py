@@ -420,7 +420,7 @@ class Jobs:
         """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store does not exist now.
+            Unavailable: the store is not available now.
         """
         if not self._is_taken_up:
             self._take_up()

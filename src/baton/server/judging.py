@@ -101,7 +101,7 @@ def judge_waiting(
     newer version is no longer asked about.
 
     Raises:
-        Unavailable: the store does not exist now; what was asked is asked again later.
+        Unavailable: the store is not available now; what was asked is asked again later.
     """
     items = _take(store, now)
     by_rule: dict[tuple[int, str], list[_Item]] = defaultdict(list)

@@ -153,7 +153,7 @@ class Proofs:
         """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store does not exist now.
+            Unavailable: the store is not available now.
         """
         one = self._running
         if one is None:

@@ -254,7 +254,7 @@ class Rescores:
         """Start the next one, or look whether the one that runs has ended.
 
         Raises:
-            Unavailable: the store does not exist now.
+            Unavailable: the store is not available now.
         """
         one = self._running
         if one is not None:

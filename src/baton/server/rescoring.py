@@ -224,7 +224,7 @@ def run_rescore(
 ) -> Counts:
     """Do a rescore, or continue where it was interrupted; returns its result in all.
 
-    A rule that was changed since it was begun makes it begin again. ``tell`` hears of the progress
+    A rule that was changed since it was begun makes it start again. ``tell`` hears of the progress
     after each transaction.
 
     Raises:

@@ -34,7 +34,7 @@ def send_results(store: Store, endpoint: str, headers: dict[str, str], now: floa
     Raises:
         NotDelivered: the endpoint did not take them; they are sent again.
         InputError: it wants other headers, or takes no results.
-        Unavailable: the store does not exist now.
+        Unavailable: the store is not available now.
     """
     sent = 0
     sink: Sink | None = None

@@ -64,7 +64,7 @@ def retain(store: Store, retention: Retention, now: float) -> list[Deleted]:
     """Delete what is older than it may be, or more than it may be; returns what was deleted.
 
     Raises:
-        Unavailable: the database is not there now. What is deleted by then stays deleted.
+        Unavailable: the database is not available now. What is deleted by then stays deleted.
     """
     deleted = []
     for segment, why in _over(store.bodies.segments(), retention, now):
@@ -125,7 +125,7 @@ def _delete_rows(store: Store, day: str, *, before: float) -> int:
         if len(ids) < _AT_ONCE:
             break
     with store.write() as connection:
-        # What was read from younger spans, too, stays; it lacks its beginning from now on.
+        # What was read from younger spans, too, stays; it lacks its start from now on.
         parts = and_(
             conversation_trace.c.project == chunk.c.project,
             conversation_trace.c.trace_id == chunk.c.trace_id,

@@ -628,7 +628,7 @@ class Traffic:
     """Dispatches that conversations give to the rates of issues, or take out of them.
 
     By edge, version and model; and by five minutes, as an outage hits many agents at once. What
-    returns is not a dispatch of its own.
+    returns is not its own dispatch.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """The tables: what arrived (the inbox), and what is known of it (the index).
 
-One definition for SQLite and PostgreSQL. Bodies of conversations are not here: they lie in
-segments of a day (:mod:`baton.server.bodies`), and rows name their places. Every table but
-``deletion`` and ``web_secret`` has a ``project``; :mod:`baton.server.store` refuses a statement
-that does not name it.
+One definition for SQLite and PostgreSQL. Bodies of conversations are not here: they are in segments
+of a day (:mod:`baton.server.bodies`), and rows name their places. Every table but ``deletion`` and
+``web_secret`` has a ``project``; :mod:`baton.server.store` refuses a statement that does not name
+it.
 
 Times are seconds since the epoch, UTC, as in the record. JSON is kept as text.
 """
@@ -49,7 +49,7 @@ inbox = Table(
     Column("body", LargeBinary),  # zstd; None once it was pruned
     Column("state", Text, nullable=False),  # new, done, failed
     Column("attempts", Integer, nullable=False, default=0),
-    # How often a worker began to read it alone and ended itself before that was done.
+    # How often a worker started to read it alone and ended itself before that was done.
     Column("begun", Integer, nullable=False, default=0),
     Column("error", Text),  # why it could not be read
     Column("reader", Text),  # the version of Baton that read it last
@@ -115,7 +115,7 @@ being_read = Table(
     # Traces whose conversation a worker reads now. What is left by one that ended is read alone.
     Column("project", Integer, nullable=False),
     Column("trace_id", Text, nullable=False),
-    Column("begun", Integer, nullable=False),  # workers that began to read it since it was read
+    Column("begun", Integer, nullable=False),  # workers that started to read it since it was read
     PrimaryKeyConstraint("project", "trace_id"),
 )
 
@@ -151,7 +151,7 @@ conversation = Table(
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("key", Text, nullable=False),  # the id of its record: session, conversation or trace
-    Column("version", Integer, nullable=False),  # counts up each time it is read anew
+    Column("version", Integer, nullable=False),  # counts up each time it is read again
     Column("state", Text, nullable=False),  # open, complete
     Column("source", Text, nullable=False),  # format of the source: otlp, claude, adk, ...
     Column("framework", Text),
@@ -414,7 +414,7 @@ alert_watch = Table(
     Column("project", Integer, nullable=False),
     Column("rule", Text, nullable=False),
     Column("condition", Text, nullable=False),  # as it is written
-    Column("score", BigInteger, nullable=False),  # the last one that was looked at
+    Column("score", BigInteger, nullable=False),  # the last one that was examined
     Column("watches", Text, nullable=False),  # JSON, by agent
     PrimaryKeyConstraint("project", "rule", "condition"),
 )
@@ -661,7 +661,7 @@ issue_work = Table(
 issue_proof = Table(
     "issue_proof",
     INDEX,
-    # Fixes that are to be looked for, or proven, by playing: a process of its own plays the agent.
+    # Fixes that are to be looked for, or proven, by playing: its own process plays the agent.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
@@ -741,7 +741,7 @@ rescore = Table(
     Column("made_by", Text, nullable=False),  # hash of the rule as it was then
     Column("state", Text, nullable=False),  # waiting, running, done, failed
     Column("attempts", Integer, nullable=False),
-    Column("cursor", Text),  # of the last conversation that is done; it goes on after that
+    Column("cursor", Text),  # of the last conversation that is done; it continues after that
     Column("counts", Text, nullable=False),  # JSON
     Column("error", Text),
     Column("ended", Double),

@@ -77,7 +77,7 @@ class Store:
         """Read the index, all statements of one moment.
 
         Raises:
-            Unavailable: the database does not exist now.
+            Unavailable: the database is not available now.
             TooLong: it took longer than ``patience``, or ``break_off`` was called.
         """
         with available(), self._reading.begin() as connection, self._limited(connection):
@@ -134,7 +134,7 @@ class Store:
         """Read the inbox, without a lock on what others write.
 
         Raises:
-            Unavailable: the database does not exist now.
+            Unavailable: the database is not available now.
         """
         with available(), self._reading_inbox.begin() as connection, self._limited(connection):
             yield connection
@@ -193,7 +193,7 @@ def open_store(where: Path | str) -> Store:
 
     Raises:
         InputError: the address is not one of PostgreSQL.
-        Unavailable: the database does not exist now.
+        Unavailable: the database is not available now.
     """
     if isinstance(where, str) and "://" in where:
         return _open_postgresql(where)

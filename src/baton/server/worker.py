@@ -139,7 +139,7 @@ class Worker:
         """Read bodies of the inbox into spans, and uploads into records; returns how many.
 
         Raises:
-            Unavailable: the store is not there now; nothing is lost, and nothing was done.
+            Unavailable: the store is not available now; nothing is lost, and nothing was done.
         """
         if not self._is_clean:
             self._clean()
@@ -179,7 +179,7 @@ class Worker:
         return len(items)
 
     def _take(self, connection: Connection, alone: int | None, *, suspects: bool) -> list[Item]:
-        """Return what is read now; nothing where the next body has to be read alone."""
+        """Return what is read now; nothing if the next body has to be read alone."""
         if alone is not None:
             return self._inbox.get(connection, [alone])
         found = self._inbox.waiting(connection, _TAKE_BYTES, suspects=suspects, mine=self._begun)
@@ -189,7 +189,7 @@ class Worker:
         return self._inbox.get(connection, [each.id for each in found])
 
     def _begin(self, *, suspects: bool) -> int | None:
-        """Note which body is read alone next, and give up those that ended workers each time.
+        """Record which body is read alone next, and give up those that ended workers each time.
 
         What ends a process, as too little memory does, cannot be caught; it would be read, and
         end the next process, for ever.
@@ -311,10 +311,10 @@ class Worker:
             rows.write(connection, item.project, readings, now)
 
     def read_due(self, now: float) -> int:
-        """Read conversations that are due; returns how many were looked at.
+        """Read conversations that are due; returns how many were examined.
 
         Raises:
-            Unavailable: the store is not there now; nothing is lost, and nothing was done.
+            Unavailable: the store is not available now; nothing is lost, and nothing was done.
         """
         if self._since is None:
             self._since = now
@@ -402,7 +402,7 @@ class Worker:
         return done
 
     def _begin_reading(self, connection: Connection, done: Sequence[_Done], *, alone: bool) -> None:
-        """Note what is read now, and give up a conversation that ended workers each time.
+        """Record what is read now, and give up a conversation that ended workers each time.
 
         What ends a process cannot be caught, as with bodies (:meth:`_begin`).
         """
@@ -426,7 +426,7 @@ class Worker:
     def _read_one(
         self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
     ) -> None:
-        """Read a conversation. What breaks is noted, and others go on."""
+        """Read a conversation. What breaks is noted, and others continue."""
         try:
             found = conversations.read(stored, chosen, self.bounds)
             one.gone = found.gone
@@ -546,7 +546,7 @@ class Worker:
 
 
 class _Done:
-    """A conversation that was looked at, and what was read of it."""
+    """A conversation that was examined, and what was read of it."""
 
     def __init__(self, component: Component, decision: conversations.Decision) -> None:
         self.component = component
@@ -613,7 +613,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     """Work until ``stop`` is set; what is in hand is finished then.
 
     Raises:
-        Unavailable: the store is not there at the start.
+        Unavailable: the store is not available at the start.
     """
     store = open_store(settings.store)
     live = Live(store, settings)

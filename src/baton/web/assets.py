@@ -45,7 +45,7 @@ _HTMX_CONFIG = msgspec.json.encode(
         "extensions": "hx-csp",
         "includeIndicatorCSS": False,
         "history": False,
-        "prefix": "",  # only attributes that begin with `hx-`
+        "prefix": "",  # only attributes that start with `hx-`
         "noSwap": [204, 304, "4xx", "5xx"],  # what is there stays
     }
 ).decode()
@@ -78,7 +78,7 @@ class Assets:
         self.theme = Markup(theme)  # noqa: S704 - a file of Baton
 
     def path(self, name: str) -> str:
-        """Return the address of a file; raises KeyError where there is none."""
+        """Return the address of a file; raises KeyError if there is none."""
         if name not in self._files:
             raise KeyError(name)
         return f"{self.address}/{name}"
@@ -132,7 +132,7 @@ class Assets:
         return Response(there.body, headers=headers, media_type=there.type)
 
     def made(self, name: str) -> _File | None:
-        """Put a script or a sheet together; ``None`` where it would be made of what is not here."""
+        """Put a script or a sheet together; ``None`` if it would be made of what is not here."""
         if name in self._made:
             return self._made[name]
         if name.startswith(_LINKED):

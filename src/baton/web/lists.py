@@ -166,7 +166,7 @@ def word_of(field: str, value: str) -> str:
 
 
 def added_word(visit: Visit, fields: Fields) -> str | None:
-    """Return the word that the menu of filters adds, ``None`` where it was not used.
+    """Return the word that the menu of filters adds, ``None`` if it was not used.
 
     Raises:
         InputError: the field is unknown, or the value does not fit it.
@@ -249,7 +249,7 @@ def save(visit: Visit, path: str, fields: Fields) -> Response:
     """Save the view that a form names, and go to it.
 
     Raises:
-        InputError: it is none that this list understands, or the name is taken.
+        InputError: it is not one that this list understands, or the name is taken.
     """
     given = parse_qs(visit.value("query"))
     query: dict[str, str] = {

@@ -152,7 +152,7 @@ def short_count(value: float | None, missing: str = "–") -> str:
 
 
 def percent_text(part: float, whole: float) -> str:
-    """Write a share that reads 100 % only where it is all, and 0 % only where it is none."""
+    """Write a share that reads 100 % only if it is all, and 0 % only if it is none."""
     if not whole:
         return "–"
     share = round(100 * part / whole)

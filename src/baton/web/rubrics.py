@@ -158,7 +158,7 @@ def _usefulness(row: _Row) -> tuple[bool, bool, bool, bool, str]:
 
 
 def _shown(problem: Any, folder: str | None) -> str:
-    """Word a problem with the name of the file, not with its folder."""
+    """Describe a problem with the name of the file, not with its folder."""
     return str(problem).removeprefix(f"{folder}/")
 
 
@@ -332,7 +332,7 @@ def _trial_there(visit: Visit) -> Trial:
 
 
 def _trial(visit: Visit) -> View:
-    """Show the text that is tried, as it was sent, and what came of it so far."""
+    """Show the text that is tried, as it was sent, and its result so far."""
     trial = _trial_there(visit)
     there = RubricText(
         name=visit.query("of") or "",

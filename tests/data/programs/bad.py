@@ -67,7 +67,7 @@ def forks(message: str) -> str:
 
 
 def stays(message: str) -> str:
-    """Leave a thread behind that never ends, write past Python, and read what is not there."""
+    """Leave a thread behind that never ends, write past Python, and read what does not exist."""
     threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
     os.write(1, b"past python\n")
     return f"read {sys.stdin.read()!r}"

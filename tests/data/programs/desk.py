@@ -76,7 +76,7 @@ def remembers(message: str, session: dict[str, Any]) -> str:
 
 
 def silent(message: str) -> None:
-    """Leave the answer to the spans, where there is one."""
+    """Leave the answer to the spans, if there is one."""
     if message == "say":
         with agent("front", message, "Said."):
             return
@@ -88,7 +88,7 @@ def raises(message: str) -> str:
 
 
 def linked(message: str) -> str:
-    """Do some work in a trace of its own that names the span it is for."""
+    """Do some work in its own trace that names the span it is for."""
     with agent("front", message) as span:
         link = trace.Link(span.get_span_context())
     away = tracer.start_span("job", context=context.Context(), links=[link])
@@ -98,7 +98,7 @@ def linked(message: str) -> str:
 
 
 def leads_there(message: str) -> str:
-    """Do some work in a trace of its own, which a later span names."""
+    """Do some work in its own trace, which a later span names."""
     job = tracer.start_as_current_span("job", context=context.Context())
     with job as away, agent("worker", message):
         pass

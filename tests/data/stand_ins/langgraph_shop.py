@@ -120,13 +120,13 @@ def ask_warehouse(task: str) -> str:
 
 @tool
 def transfer_to_cashier(task: str) -> Command:
-    """Let the cashier go on."""
+    """Let the cashier continue."""
     return moved("cashier")
 
 
 @tool
 def transfer_to_warehouse(task: str) -> Command:
-    """Let the warehouse go on."""
+    """Let the warehouse continue."""
     return moved("warehouse")
 
 
@@ -302,7 +302,7 @@ connected = building.compile()
 
 
 # Agents that are functions: each asks its model by itself. Where `triage` leads to is said by a
-# `Command`, by one with a message of its own, or by a conditional edge.
+# `Command`, by one with its own message, or by a conditional edge.
 
 
 def ask(role, state, default):

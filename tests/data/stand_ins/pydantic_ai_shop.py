@@ -115,7 +115,7 @@ async def streamed(message):
 
 
 def threaded(message):
-    return asyncio.run(desk.run(message)).output  # in a thread of its own
+    return asyncio.run(desk.run(message)).output  # in its own thread
 
 
 def often_says(messages, info):

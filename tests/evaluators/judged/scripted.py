@@ -33,7 +33,7 @@ CLAUDE = Path(__file__).parents[2] / "data" / "claude" / "current"
 class ScriptedJudge:
     """Gives the answers of a list in turn, the last one ever after; or what a function says.
 
-    A text stands for an answer with this label (of every item, where there are several).
+    A text stands for an answer with this label (of every item, if there are several).
     """
 
     model = "scripted:judge"
@@ -66,7 +66,7 @@ class ScriptedJudge:
 
 
 def labelled(request: JudgeRequest, label: str, reason: str = "so it is") -> dict[str, Any]:
-    """Answer with one label, for every item where there are several."""
+    """Answer with one label, for every item if there are several."""
     names = request.schema["properties"]
     if "label" in names:
         return {"reason": reason, "quote": "", "label": label}

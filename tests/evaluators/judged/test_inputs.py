@@ -33,7 +33,7 @@ def only(unit: Unit, trace: Trace, case: Case | None = None) -> Subject:
 
 
 def text(name: str, subject: Subject) -> str:
-    """Return what an input shows of a subject; a text in brackets where it can't."""
+    """Return what an input shows of a subject; a text in brackets if it can't."""
     input_ = input_of(name, subject.unit)
     assert input_ is not None
     found = input_.find(subject)

@@ -1,4 +1,4 @@
-"""Rubrics are read strictly: every fault with its file, its line and the nearest name."""
+"""Rubrics are read strictly: every fault with its file, its line and a similar name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in several parts: statements, sentences and pieces, each with a verdict of its own."""
+"""Answers in several parts: statements, sentences and pieces, each with its own verdict."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Agents that go where the message says: `search_agent > helper > response_agent`.
 
-The module lies beside the app folders, as `scripted_model.py` does.
+The module is beside the app folders, as `scripted_model.py` does.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def wait_for_leave() -> None:
 
 
 async def leave_to_answer() -> None:
-    """Do what :func:`wait_for_leave` does while others of this loop go on."""
+    """Like :func:`wait_for_leave` while others of this loop continue."""
     end = time.monotonic() + _LONGEST
     while not LAB_MAY_ANSWER.is_set():
         assert time.monotonic() < end, "nobody let the lab answer"

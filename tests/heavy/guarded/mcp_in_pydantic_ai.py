@@ -1,4 +1,4 @@
-"""Pydantic AI with the tools of an MCP server, as a program of its own: its client changes `mcp`.
+"""Pydantic AI with the tools of an MCP server, as its own program: its client changes `mcp`.
 
 Standard input has the policy (pickled by the test), the arguments are the command of the server.
 Prints what the agent said and what the guard noted, as JSON.

@@ -50,7 +50,7 @@ def piece(name: str, *inside: Piece, error: str | None = None, **attributes: Any
 
 
 def together(*inside: Piece) -> Piece:
-    """Pieces that begin at the same moment."""
+    """Pieces that start at the same moment."""
     return Piece(inside=inside, together=True)
 
 

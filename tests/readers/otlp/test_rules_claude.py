@@ -246,7 +246,7 @@ def test_a_call_that_only_the_sub_agent_asked_for_is_its_own() -> None:
 
 
 def test_a_call_that_either_agent_may_have_made_is_given_to_nobody() -> None:
-    # Main asked for a read, but none had begun when its sub-agent asked for one as well.
+    # Main asked for a read, but none had started when its sub-agent asked for one as well.
     found = _beside("[Tool: Agent]", "[Tool: Read]", read_at=2.3, then=(2.0,))
     assert found == [["Agent"], [], ["lost", "lost"]]
 

@@ -100,7 +100,7 @@ def test_the_caller_that_a_remote_agent_names_is_who_called_it() -> None:
 
 
 def late(one: Piece) -> Piece:
-    """A piece that begins a little later than what it is together with."""
+    """A piece that starts a little later than what it is together with."""
     wait = Piece(inside=(), takes=0.5)
     return Piece(inside=(wait, one))
 
@@ -135,7 +135,7 @@ def test_a_span_called_handoff_is_a_transfer_from_and_to_whom_it_says() -> None:
 
 
 def test_the_parent_in_a_graph_is_the_agent_that_went_before() -> None:
-    """The two before it ended at one time: only the attribute tells who went on."""
+    """The two before it ended at one time: only the attribute tells who continued."""
     named = {"graph.node.parent_id": "a"}
     turn = read(
         _inference(
@@ -298,7 +298,7 @@ def test_a_run_of_openais_sdk_failed_where_its_last_turn_did() -> None:
     turn = turn_of(desk(ended(lost, "transfer_to_garage")))
     assert (turn.status, turn.error, turn.runs[0].status) == ("failed", lost, "failed")
     assert (only(turn).to_agent, only(turn).status) == ("garage", "refused")
-    # It went on after that: nothing was raised to the program.
+    # It continued after that: nothing was raised to the program.
     turn = turn_of(desk(ended("A slip.", "look"), ended(None, "")))
     assert (turn.status, turn.runs[0].status) == ("completed", "completed")
 
@@ -351,7 +351,7 @@ def _asks_twice(second_answer: bool) -> Piece:
 
 def test_of_two_calls_of_one_tool_in_one_answer_the_first_one_hands_over() -> None:
     turn = read(workflow("w", _asks_twice(second_answer=False), agent("b", model("Done."))))
-    # In the order in which they were asked for, though only the first one has a span of its own.
+    # In the order in which they were asked for, though only the first one has its own span.
     assert [(d.call, d.status) for d in turn.dispatches] == [("c1", "completed"), ("c2", "refused")]
 
 

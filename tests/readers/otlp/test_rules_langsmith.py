@@ -1,4 +1,4 @@
-"""What LangSmith writes is read in all its spellings, and only where it is LangSmith's."""
+"""What LangSmith writes is read in all its spellings, and only if it is LangSmith's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What older versions of frameworks leave out of their spans is found where they do say it."""
+"""What older versions of frameworks leave out of their spans is found if they do say it."""
 
 from __future__ import annotations
 

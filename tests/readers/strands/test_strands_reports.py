@@ -132,7 +132,7 @@ def test_dependencies_are_dispatches_whose_kind_is_not_recorded(tmp_path: Path) 
         assert not known(trace, turn.dispatches[0], name)
     assert not known(trace, turn, "dispatches")
     assert trace.dropped == []
-    # A node that is not listed was visited, too: what followed what is not known.
+    # A node that is not listed was visited, too: what followed what is unknown.
     said[3]["dependencies"] = ["nobody"]
     trace = one(tmp_path, actual_interactions=said)
     assert trace.turns[0].dispatches == []

@@ -87,7 +87,7 @@ def test_the_results_are_those_of_a_run_without_a_backend(baton: Baton, workers:
 
 
 def same_ids(row: dict[str, Any]) -> str:
-    """Ids of traces are made anew each time."""
+    """Ids of traces are made again each time."""
     trace = row["body"].get("trace") or {"id": "none"}
     return json.dumps(row, sort_keys=True).replace(trace["id"], "ID")
 

@@ -237,7 +237,7 @@ def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
 async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
     """Run the function of a node by itself, and then what says where its graph goes from there.
 
-    It begins again, so that what it said and called since the user's message is left out.
+    It starts again, so that what it said and called since the user's message is left out.
     """
     name = "baton"
     asked = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)

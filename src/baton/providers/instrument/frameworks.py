@@ -22,7 +22,7 @@ GROUP = "opentelemetry_instrumentor"
 def installed_instrumentors() -> tuple[EntryPoint, ...]:
     """Return the instrumentors that packages offer.
 
-    They are looked for once: that reads a file of each installed package, which takes 30 ms.
+    They are searched for once: that reads a file of each installed package, which takes 30 ms.
     """
     return _offered(tuple(sys.path))
 
@@ -107,7 +107,7 @@ _START = (
 
 
 def examine(target: str, folder: Path) -> Examined:
-    """Load ``module:name`` in a process of its own, and tell which frameworks it uses.
+    """Load ``module:name`` in its own process, and tell which frameworks it uses.
 
     Raises:
         InputError: it cannot be loaded.

@@ -15,7 +15,7 @@ from google.genai import types
 
 
 class Told(BaseLlm):  # type: ignore[misc]
-    """Says a number of its own, or passes control on to ``to`` first."""
+    """Says its own number, or passes control on to ``to`` first."""
 
     model: str = "told"
     agent: str = ""

@@ -69,8 +69,8 @@ def read(span: Span) -> Reading:
 def _request(span: Span) -> ModelSpan:
     """Read a request to the Responses API, or to a chat model.
 
-    ``events`` hold what was asked and what was answered in one list, each call of an answer as a
-    message of its own: where the answer begins only the SDK's own objects tell.
+    ``events`` hold what was asked and what was answered in one list, each call of an answer as its
+    own message: where the answer begins only the SDK's own objects tell.
     """
     values = span.attributes
     says = read_model(span)
@@ -88,7 +88,7 @@ def _request(span: Span) -> ModelSpan:
 
 
 def _explain(says: Reading, values: Mapping[str, Any]) -> None:
-    """Note an error that the SDK states, with what it was."""
+    """Record an error that the SDK states, with what it was."""
     error = parsed(values.get("error"))
     if not isinstance(error, dict):
         return

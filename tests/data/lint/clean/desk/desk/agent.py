@@ -7,7 +7,7 @@ INSTRUCTION = """You help {customer}. Orders are {open?} in number; answer as {"
 
 
 def note_seen(callback_context):
-    """Begin with nothing seen."""
+    """Start with nothing seen."""
     callback_context.state.setdefault("seen", [])
 
 
