@@ -78,8 +78,9 @@ demo-web: $(VENV)/.dev ## Start a server with real recordings of seven framework
 PYTEST := $(BIN)/pytest -q --timeout 300
 
 # `worksteal` leaves the tests of a file to one process: what they import and read, it does once.
+# Three processes on two cores, as a sixth of the time tests wait for timers and other processes.
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
-	$(PYTEST) -n 2 --dist worksteal -m 'not heavy'
+	$(PYTEST) -n 3 --dist worksteal -m 'not heavy'
 
 test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
 	$(PYTEST) -n 2 --dist loadfile -m 'heavy and not alone'

@@ -118,9 +118,11 @@ def programs_are_forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     own = f"{request.getfixturevalue('tmp_path')}{os.sep}"
-    before = set(sys.modules)
+    before = list(sys.modules)
     yield
-    for name in sys.modules.keys() - before:
+    if list(sys.modules) == before:  # as mostly; to compare sets takes ten times as long
+        return
+    for name in sys.modules.keys() - set(before):
         if str(getattr(sys.modules[name], "__file__", None)).startswith(own):
             del sys.modules[name]
 

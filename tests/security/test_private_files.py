@@ -35,7 +35,11 @@ def modes(folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o000, 0o277, 0o777], ids=oct)
+@pytest.mark.parametrize(
+    "umask",
+    [0o022, 0o777, *(pytest.param(each, marks=pytest.mark.heavy) for each in (0o000, 0o277))],
+    ids=oct,
+)
 def test_folders_are_0700_and_files_0600(
     baton: Baton, tmp_path: Path, restored_umask: None, umask: int
 ) -> None:

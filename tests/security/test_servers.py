@@ -32,7 +32,7 @@ from baton.testing.llm.apis import BASES, PREFIXES
 
 MEBIBYTES = 400
 """What a process may take at its peak; an idle one with the HTTP client takes some 60."""
-SECONDS = 25
+SECONDS = 50
 """What an evaluation of two cases may take on a busy machine; most take one or two."""
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s\r\n"
 OPEN = b"Connection: close\r\n"

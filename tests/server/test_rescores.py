@@ -484,6 +484,7 @@ def test_over_the_api_it_is_done_by_the_worker(store: Store, tmp_path: Path) -> 
     assert server.figures == {"dispatch_target_known": (4, 0)}
 
 
+@pytest.mark.heavy
 def test_over_the_api_the_backend_of_the_settings_computes(store: Store, tmp_path: Path) -> None:
     server = Server(store, tmp_path / "server")
     server.arrives(*(f"c{n}" for n in range(60)))

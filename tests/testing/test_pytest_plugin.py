@@ -113,6 +113,7 @@ def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.heavy
 def test_items_may_be_spread_over_workers(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
     done = run_pytest(folder, "--baton", "-n", "2", "baton.yaml", alone=False)
