@@ -67,6 +67,11 @@ def test_scoring_json_without_a_judge_loads_neither_asyncio_nor_yaml(tmp_path: P
     assert not found & {"asyncio", "yaml"}
 
 
+def test_eval_loads_no_finding_that_compiles_patterns_before_one_is_asked_for() -> None:
+    code = "import sys, baton.cli.eval\nassert 'baton.findings.facts' not in sys.modules"
+    assert "baton" in loaded(code)
+
+
 def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> None:
     modules = ["formats.adk", "formats.evaluation_folder"]
     modules += [f"model.{n}" for n in ("aggregates", "evaluation", "provenance", "score", "trace")]

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from baton.findings.claims_supported import claims_of_receivers
-from baton.findings.context_carried import context_carried
-from baton.findings.dispatch_completed import completed
-from baton.findings.dispatch_scope import scope
-from baton.findings.dispatch_target_known import target_known
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
-from baton.findings.result_used import result_used
 from baton.model import Dispatch, Trace, Turn
 
 from .material import Piece, line, piece
@@ -20,14 +14,54 @@ from .subject import Subject
 
 Find = Callable[[Trace, Turn, Dispatch, Mapping[str, str]], Answer]
 
+# Each finding is imported when it is asked for: they compile hundreds of patterns, which would take
+# a third of the time that `baton eval` needs to start.
+
+
+def _target_known(trace: Trace, turn: Turn, made: Dispatch, names: Mapping[str, str]) -> Answer:
+    from baton.findings.dispatch_target_known import target_known
+
+    return target_known(trace, turn, made, names)
+
+
+def _scope(trace: Trace, turn: Turn, made: Dispatch, names: Mapping[str, str]) -> Answer:
+    from baton.findings.dispatch_scope import scope
+
+    return scope(trace, turn, made, names)
+
+
+def _completed(trace: Trace, turn: Turn, made: Dispatch, names: Mapping[str, str]) -> Answer:
+    from baton.findings.dispatch_completed import completed
+
+    return completed(trace, turn, made, names)
+
+
+def _result_used(trace: Trace, turn: Turn, made: Dispatch, _: Mapping[str, str]) -> Answer:
+    from baton.findings.result_used import result_used
+
+    return result_used(trace, turn, made)
+
+
+def _context_carried(trace: Trace, turn: Turn, made: Dispatch, _: Mapping[str, str]) -> Answer:
+    from baton.findings.context_carried import context_carried
+
+    return context_carried(trace, turn, made)
+
+
+def _claims(trace: Trace, turn: Turn, made: Dispatch, names: Mapping[str, str]) -> Answer:
+    from baton.findings.claims_supported import claims_of_receivers
+
+    return claims_of_receivers(trace, turn, made, names)
+
+
 FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
     "target_known": (
-        target_known,
+        _target_known,
         frozenset({"unknown_target", "misspelt_target", "refused_target"}),
     ),
-    "scope": (scope, frozenset({"tool_executed", "tool_attempted", "unknown_tool"})),
+    "scope": (_scope, frozenset({"tool_executed", "tool_attempted", "unknown_tool"})),
     "completed": (
-        completed,
+        _completed,
         frozenset(
             {
                 "failed", "killed", "refused", "unanswered", "empty_answer", "error_answer",
@@ -36,14 +70,14 @@ FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
         ),
     ),
     "result_used": (
-        lambda trace, turn, dispatch, _: result_used(trace, turn, dispatch),
+        _result_used,
         frozenset({"ignored", "regenerated", "contradicted"}),
     ),
     "context_carried": (
-        lambda trace, turn, dispatch, _: context_carried(trace, turn, dispatch),
+        _context_carried,
         frozenset({"not_received", "dropped", "dropped_constraint", "output_not_carried"}),
     ),
-    "claims": (claims_of_receivers, frozenset({"unsupported_claim", "contradicted_claim"})),
+    "claims": (_claims, frozenset({"unsupported_claim", "contradicted_claim"})),
 }  # fmt: skip
 """What can be asked of the record by name, and the kinds of findings each may give."""
 
