@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from baton.improvements.choice import Pointed
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.report import print_improvement
+from baton.improvements.result import Improvement
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
 from baton.improvements.study import Progress, improve_texts
 from baton.model import (
@@ -186,6 +188,44 @@ def test_an_improvement_that_is_broken_off_says_so_in_what_it_leaves() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(broken_off())
     assert seen == ["running", "interrupted"]
+
+
+class Moody(Shop):
+    """Does what is wanted only every other time that it is asked the same."""
+
+    asked: ClassVar[Counter[str]] = Counter()
+
+    async def __call__(self, case: Case) -> Trace:
+        self.asked[case.first_input] += 1
+        says = HARMS if self.asked[case.first_input] % 2 else " ".join(HELPS.values())
+        self.around = self.around._replace(texts={"agent:desk": says, "agent:refunds": says})
+        return await super().__call__(case)
+
+
+def test_agents_that_are_random_are_found_and_their_cases_repeated() -> None:
+    def improved(shop: type[Shop], **options: Any) -> tuple[Improvement, Moments]:
+        made = moments()
+        made.make = lambda texts: shop(ProviderOptions(type="shop"), Surroundings(texts=texts))
+        given = Options(candidates=1, seed=3, components=["agent:refunds"], **options)
+        work = improve_texts(
+            made, Model(), Journal.in_memory(), given, repeat_each=made.repeat_each
+        )
+        return asyncio.run(work), made
+
+    result, made = improved(Shop)
+    assert made.options.repeat == 1
+    assert not any("random" in each for each in result.notes)
+
+    result, made = improved(Moody)
+    assert made.options.repeat == 3
+    (told,) = (each for each in result.notes if "random" in each)
+    assert "of 8 cases came out otherwise when played again" in told
+    assert "each case is played 3 times" in told
+
+    # With a limit of plays nothing is made three times as long: it is only told.
+    result, made = improved(Moody, max_calls=400)
+    assert made.options.repeat == 1
+    assert any("agents or judges are random. Give" in each for each in result.notes)
 
 
 def test_agents_that_are_down_stop_the_run_with_the_reason() -> None:

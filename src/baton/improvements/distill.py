@@ -2,17 +2,18 @@
 
 A logistic regression over TF-IDF words and numbers, and gradient boosted trees over the numbers
 (:mod:`baton.evaluators.judging.distilled`). Its quality is measured in trials: each verdict is
-predicted by a model that was trained on other conversations, and on other frameworks where there
-are several. How much the trees count is chosen by these trials, and so is the penalty of the
-regression; its chances are calibrated on them by one temperature.
+predicted by a model that was trained on other texts, and on other frameworks where there are
+several. It is not enough to keep conversations apart: where ten answers to one result are trained
+on, a model knows the result, and is much surer of the eleventh than of any other text. How much
+the trees count is chosen by these trials, and so is the penalty of the regression; its chances are
+calibrated on them by one temperature.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -39,8 +40,9 @@ and half of the verdicts are usually the unclear ones."""
 MOST = 20_000
 """Verdicts that are trained on, the newest: some minutes of training for two labels."""
 _FOLDS = 5
-_MOST_FOLDS = 8
-"""With more frameworks, several of them are kept apart together."""
+"""Parts of the texts: those of one part are kept apart together."""
+_MOST_FRAMEWORKS = 4
+"""Parts of the frameworks. Each of them is combined with each part of the texts: 20 trainings."""
 _LEAST_OF_LABEL = 10
 """Verdicts of a label below which the model does not know it: what it says of them counts as
 wrong in the trials."""
@@ -49,12 +51,12 @@ _FRAMEWORKS = 3
 _FEWEST = 20
 """Verdicts of a framework below which it is no framework of its own in the trials."""
 _WORDS = 5_000
-_STRENGTHS = (0.03, 0.3, 3.0)
+_STRENGTHS = (0.03, 0.3)
 """Inverse strengths of the penalty (``C``) that are tried; the one with the least loss is taken."""
 _TREES: dict[str, Any] = {
-    "n_estimators": 200,
-    "learning_rate": 0.05,
-    "max_depth": 4,
+    "n_estimators": 100,
+    "learning_rate": 0.1,
+    "max_depth": 2,
     "min_samples_leaf": 10,
     "subsample": 0.5,
     "max_features": 0.2,
@@ -63,6 +65,8 @@ _TREES: dict[str, Any] = {
 _SHARES = (0.0, 0.5, 1.0)
 """Shares that trees may have in a sum. Words tell where all is of one kind; across frameworks it is
 how the sections overlap, which is seldom a straight line."""
+_MOST_OF_ONE = 0.5
+"""The share of verdicts that one group of texts may have, to leave enough to train on."""
 _FAMILIAR = 0.02
 """The share of trials that have fewer known words than the limit of familiarity."""
 
@@ -140,7 +144,7 @@ def train(
             f"nearly all verdicts are `{counts.most_common(1)[0][0]}`: there is nothing to learn "
             "to tell apart"
         )
-    folds, apart = _folds(verdicts, seed)
+    folds = _folds(verdicts)
     by_trees = _tried(verdicts, known, folds, partial(_fit_trees, labels=known, seed=seed))
     tried: dict[tuple[float, float], list[list[float]]] = {}
     for strength in _STRENGTHS:
@@ -177,7 +181,7 @@ def train(
             verdicts=len(verdicts),
             conversations=len({verdict.conversation for verdict in verdicts}),
             frameworks=sorted({verdict.framework for verdict in verdicts}),
-            apart=apart,
+            apart=folds.apart,
             cost_usd=cost_usd,
             at=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
         ),
@@ -362,34 +366,66 @@ def _fit_words(verdicts: Sequence[Verdict]) -> TfIdf:
     return fit([verdict.reading.words for verdict in verdicts], least=2, most=_WORDS)
 
 
-def _folds(
-    verdicts: Sequence[Verdict], seed: int
-) -> tuple[list[int], Literal["frameworks", "conversations"]]:
-    """Return the fold of each verdict: what has to be told apart is in one fold.
+class _Folds(NamedTuple):
+    """The part of the texts, and of the frameworks, that each verdict belongs to."""
 
-    One conversation is in one fold, and so is the same material under several ids. With several
-    frameworks each is a fold of its own: how a framework words things is no reason for a verdict.
-    What was recorded by two frameworks at once is in the fold of the first of them.
+    texts: list[int]
+    frameworks: list[int]
+    apart: Literal["frameworks", "conversations"]
+
+
+def _folds(verdicts: Sequence[Verdict]) -> _Folds:
+    """Return the parts of each verdict: what has to be told apart is in one part.
+
+    One conversation is in one part of the texts, and so is the same material under several ids, and
+    what shares a section: ten answers to one result are no ten texts, and who has seen nine of them
+    knows the tenth. With several frameworks they have parts as well: how a framework words things
+    is no reason for a verdict. What was recorded by two frameworks at once is of the first of them.
     """
     groups = _groups(verdicts)
+    texts = _packed(_by_texts(verdicts), _FOLDS)
     sizes = Counter(verdict.framework for verdict in verdicts)
-    large = sorted(name for name, size in sizes.items() if size >= _FEWEST)
-    if len(large) >= _FRAMEWORKS:
-        number = {name: place for place, name in enumerate(large)}
-        folds = min(len(large), _MOST_FOLDS)
-        first: dict[int, str] = {}
-        for group, verdict in zip(groups, verdicts, strict=True):
-            first.setdefault(group, verdict.framework)
-        return [number.get(first[group], 0) % folds for group in groups], "frameworks"
-    chance = random.Random(f"distill {seed}")  # noqa: S311 - no secret is made of it
-    order = sorted(set(groups))
-    chance.shuffle(order)
-    fold = {group: place % _FOLDS for place, group in enumerate(order)}
-    return [fold[group] for group in groups], "conversations"
+    large = [name for name, size in sizes.items() if size >= _FEWEST]
+    if len(large) < _FRAMEWORKS:
+        return _Folds(texts, [0] * len(verdicts), "conversations")
+    first: dict[int, str] = {}
+    for group, verdict in zip(groups, verdicts, strict=True):
+        first.setdefault(group, verdict.framework)
+    return _Folds(
+        texts, _packed([first[group] for group in groups], _MOST_FRAMEWORKS), "frameworks"
+    )
 
 
-def _groups(verdicts: Sequence[Verdict]) -> list[int]:
-    """Return the group of each verdict: of one conversation, or of the same material."""
+def _packed(groups: Sequence[Any], parts: int) -> list[int]:
+    """Put groups into parts of about the same size; return the part of each member."""
+    loads = [0] * parts
+    part: dict[Any, int] = {}
+    for group, size in sorted(Counter(groups).items(), key=lambda each: (-each[1], str(each[0]))):
+        part[group] = min(range(parts), key=loads.__getitem__)
+        loads[part[group]] += size
+    return [part[group] for group in groups]
+
+
+def _by_texts(verdicts: Sequence[Verdict]) -> list[int]:
+    """Return the group of each verdict: of one conversation, or with a section that is the same.
+
+    A section that is the same nearly everywhere, as the question of a load test is, tells no texts
+    apart: while most verdicts are in one group, the section with the fewest texts is left out.
+    """
+    texts: dict[str, set[str]] = {}
+    for verdict in verdicts:
+        for name, text in verdict.reading.texts:
+            texts.setdefault(name, set()).add(text)
+    names = sorted(texts, key=lambda name: (len(texts[name]), name))
+    while True:
+        groups = _groups(verdicts, frozenset(names))
+        if not names or Counter(groups).most_common(1)[0][1] <= len(verdicts) * _MOST_OF_ONE:
+            return groups
+        del names[0]
+
+
+def _groups(verdicts: Sequence[Verdict], sections: frozenset[str] = frozenset()) -> list[int]:
+    """Return the group of each verdict: same conversation, material, or text of a section."""
     leader = list(range(len(verdicts)))
 
     def find(place: int) -> int:
@@ -400,30 +436,53 @@ def _groups(verdicts: Sequence[Verdict]) -> list[int]:
 
     first: dict[Hashable, int] = {}
     for place, verdict in enumerate(verdicts):
-        for key in (("conversation", verdict.conversation), ("material", verdict.reading.material)):
-            leader[find(place)] = find(first.setdefault(key, place))
+        shared = [each for each in verdict.reading.texts if each[0] in sections]
+        for key in (
+            ("conversation", verdict.conversation),
+            ("material", verdict.reading.material),
+            *shared,
+        ):
+            leader[find(place)] = find(first.setdefault(("of", *key), place))
     return [find(place) for place in range(len(verdicts))]
 
 
 def _tried(
     verdicts: Sequence[Verdict],
     labels: Sequence[str],
-    folds: Sequence[int],
+    folds: _Folds,
     fit_: Callable[[Sequence[Verdict]], _Fitted | _Grown],
 ) -> list[list[float]]:
-    """Return, for each verdict, the sum of each label by a model that did not see its fold."""
+    """Return, for each verdict, the sum of each label by a model of other texts and frameworks."""
     found: dict[int, list[float]] = {}
-    for fold in sorted(set(folds)):
-        seen = [verdict for verdict, other in zip(verdicts, folds, strict=True) if other != fold]
+    for places, seen in _parts(verdicts, folds):
         if len({verdict.label for verdict in seen if verdict.label in labels}) < 2:
             raise InputError(
-                "without one framework all verdicts are the same: nothing can be tried"
+                "without one framework, or one group of texts, all verdicts are the same: nothing "
+                "can be tried"
             )
         fitted = fit_(seen)
-        for place, other in enumerate(folds):
-            if other == fold:
-                found[place] = fitted.sums(verdicts[place].reading)
+        for place in places:
+            found[place] = fitted.sums(verdicts[place].reading)
     return [found[place] for place in range(len(verdicts))]
+
+
+def _parts(verdicts: Sequence[Verdict], folds: _Folds) -> Iterator[tuple[list[int], list[Verdict]]]:
+    """Yield the places of verdicts that are tried together, and what is trained on for them."""
+    cells: dict[tuple[int, int], list[int]] = {}
+    for place, cell in enumerate(zip(folds.texts, folds.frameworks, strict=True)):
+        cells.setdefault(cell, []).append(place)
+    several = folds.apart == "frameworks"
+    for (text, framework), places in sorted(cells.items()):
+        yield (
+            places,
+            [
+                verdict
+                for verdict, own, made_by in zip(
+                    verdicts, folds.texts, folds.frameworks, strict=True
+                )
+                if own != text and not (several and made_by == framework)
+            ],
+        )
 
 
 def _temperature(
@@ -454,11 +513,10 @@ def _trial(sums: Sequence[float], temperature: float, said: str, labels: Sequenc
     return Trial(place, certainty(chances[place]), labels[place] == said)
 
 
-def _familiarities(verdicts: Sequence[Verdict], folds: Sequence[int]) -> list[float]:
+def _familiarities(verdicts: Sequence[Verdict], folds: _Folds) -> list[float]:
     """Return how many of its words a model knows that did not see them, for each verdict."""
-    found = []
-    for fold in sorted(set(folds)):
-        pairs = list(zip(verdicts, folds, strict=True))
-        tfidf = _fit_words([verdict for verdict, other in pairs if other != fold])
-        found += [familiarity(tfidf, v.reading.words) for v, other in pairs if other == fold]
+    found: list[float] = []
+    for places, seen in _parts(verdicts, folds):
+        tfidf = _fit_words(seen)
+        found += [familiarity(tfidf, verdicts[place].reading.words) for place in places]
     return sorted(found)

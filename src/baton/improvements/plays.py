@@ -70,6 +70,10 @@ class Playable(Protocol):
         ...
 
 
+RepeatEach = Callable[[int], None]
+"""Sets how often each case is played from now on."""
+
+
 class StoppedError(Exception):
     """The improvement cannot go on: a budget is used up, or agents or models are down."""
 
@@ -166,6 +170,27 @@ class Plays:
             found[id_] = [play for play in own if play is not None]
         return found
 
+    async def differing(self, cases: Collection[str], repeat_each: RepeatEach) -> list[str]:
+        """Play cases twice as the texts are; return those that came out otherwise, by id.
+
+        What is compared is what passed and what failed: seconds and tokens differ always. Plays
+        that broke say nothing. Afterwards each case is played as often as before.
+
+        Raises:
+            StoppedError: as :meth:`of`.
+        """
+        before = self.moments.options.repeat
+        repeat_each(max(2, before))
+        try:
+            played = await self.of({}, cases)
+        finally:
+            repeat_each(before)
+        return [
+            id_
+            for id_, own in played.items()
+            if len({_outcome(play) for play in own if play.row.status != "error"}) > 1
+        ]
+
     async def _play(self, name: str, texts: Mapping[str, str], missing: list[str]) -> None:
         def keep(result: CaseResult) -> None:
             self.journal.add(self._short(name, result))
@@ -251,6 +276,12 @@ class Plays:
             last=_last(result),
             cost_usd=sum(known) if known else None,
         )
+
+
+def _outcome(play: Play) -> frozenset[tuple[str, str]]:
+    """Return what passed and what failed: once each, as agents may make more dispatches or less."""
+    scored = {(score.evaluator, score.status) for score in play.row.scores}
+    return frozenset({("", play.row.status), *scored})
 
 
 def _last(result: CaseResult) -> str | None:

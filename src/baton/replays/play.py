@@ -222,6 +222,10 @@ class Moments:
             self._unchanged = played
         return played
 
+    def repeat_each(self, times: int) -> None:
+        """Play each case so often from now on."""
+        self.options = msgspec.structs.replace(self.options, repeat=times)
+
     async def play_some(
         self, changed: Mapping[str, str], cases: Collection[str], on_result: OnResult
     ) -> Sequence[CaseResult]:

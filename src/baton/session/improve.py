@@ -405,6 +405,10 @@ def _judge_of(ready: Ready, options: ImproveOptions, max_cost: float | None) -> 
     return made
 
 
+def _may_repeat(moments: Moments, options: ImproveOptions) -> bool:
+    return options.get("repeat") is None and moments.options.repeat == 1
+
+
 def _name_of(target: str | Mapping[str, Any] | None, ready: Ready) -> str:
     if isinstance(target, str):
         return target
@@ -478,6 +482,8 @@ async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
                 target=work.target,
                 progress=progress,
                 blame=_blame,
+                # Who says how often, if only once, has decided.
+                repeat_each=moments.repeat_each if _may_repeat(moments, options) else None,
             )
         finally:
             if hasattr(judge, "close"):

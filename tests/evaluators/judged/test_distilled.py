@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -194,15 +195,58 @@ def test_what_was_recorded_twice_is_on_one_side_of_each_trial() -> None:
     found += [Verdict(readings[n], "used", f"copy{n}", f"f{(n + 2) % 4}") for n in range(90)]
     chance.shuffle(found)
     for some, apart in ((found, "frameworks"), ([v._replace(framework="f") for v in found], "")):
-        folds, kept_apart = _folds(some, 0)
-        assert kept_apart == (apart or "conversations")
+        folds = _folds(some)
+        assert folds.apart == (apart or "conversations")
         for key in ("conversation", "material"):
-            sides: dict[str, set[int]] = {}
-            for fold, one in zip(folds, some, strict=True):
+            sides: dict[str, set[tuple[int, int]]] = {}
+            for side, one in zip(
+                zip(folds.texts, folds.frameworks, strict=True), some, strict=True
+            ):
                 name = one.conversation if key == "conversation" else one.reading.material
-                sides.setdefault(name, set()).add(fold)
+                sides.setdefault(name, set()).add(side)
             assert all(len(each) == 1 for each in sides.values()), key
-        assert len(set(folds)) > 2
+        assert len(set(folds.texts)) == 5
+        assert len(set(folds.frameworks)) == (4 if apart else 1)
+
+
+def test_verdicts_that_share_a_text_are_on_one_side_of_each_trial() -> None:
+    # Ten answers to each of 30 results, by four frameworks, and the same question everywhere.
+    found = [
+        Verdict(
+            Reading(
+                [f"w{n}"], {}, f"m{n}",
+                (("request", "the same"), ("result", f"r{n // 10}"), ("after", f"a{n}")),
+            ),
+            "used", f"c{n}", f"f{n % 4}",
+        )
+        for n in range(300)
+    ]  # fmt: skip
+    folds = _folds(found)
+    parts: dict[str, set[int]] = {}
+    for part, one in zip(folds.texts, found, strict=True):
+        parts.setdefault(dict(one.reading.texts)["result"], set()).add(part)
+    assert all(len(each) == 1 for each in parts.values())
+    assert sorted(Counter(folds.texts).values()) == [60] * 5
+
+
+def test_learning_texts_by_heart_answers_nothing() -> None:
+    # What a result is decides, and nothing else: whoever has seen it knows the label of all of its
+    # answers, and nobody else can tell. With conversations alone apart, all trials would be right.
+    chance = random.Random(0)
+    found = []
+    for result in range(60):
+        label = chance.choice(["used", "ignored"])
+        own = [f"{chance.choice('bcdfgh')}{chance.choice('aeiou')}{result}x{n}" for n in range(6)]
+        found += [
+            Verdict(
+                Reading([*own, f"more{n}"], {"n": n % 3}, f"{result:04x}{n:012x}", (("result", str(result)),)),
+                label, f"c{result}-{n}", f"f{n % 4}",
+            )
+            for n in range(10)
+        ]  # fmt: skip
+    model = trained(found).model
+    for limit in (0.05, 0.1, 0.3):
+        assert limits_of(model.trials, model.shares, limit) == {}
 
 
 @pytest.mark.heavy
@@ -273,6 +317,7 @@ def test_fewer_than_500_verdicts_and_one_label_are_refused(verdicts: list[Verdic
         ({"trees": [[[[-1], [], [0], [0]]], []]}, "not equally long"),
         ({"trees": [[[[-1] * 400_001, [0.0] * 400_001, [], []]], []]}, "more than 400,000 nodes"),
         ({"format": "a pickle"}, "format"),
+        ({"format_version": 2}, "an older version of Baton wrote this distilled judge: train it"),
         ({"code": "os.system('x')"}, "code"),
     ],
 )

@@ -5,10 +5,11 @@ material, the overlap between its sections and what findings say, and small deci
 latter two. It is kept as plain JSON: words, weights, trees and the verdicts it was tried on, never
 code. Nothing but this module is needed to use it.
 
-It answers only where it was tried often enough. For each label it was asked about conversations
-that it was not trained on; of these trials, the most certain ones are taken, as many as there are
-with an error below the limit. So the limit holds for what is like the verdicts it was trained on,
-and what is unlike them is left to the judge.
+It answers only where it was tried often enough. For each label it was asked about texts that it was
+not trained on, and with several frameworks about frameworks that it was not trained on; of these
+trials, the most certain ones are taken, as many as there are with an error below the limit. So the
+limit holds for other texts of the kinds it was trained on, and what is unlike them is left to the
+judge.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -38,6 +40,8 @@ from .rubric import DistilledOptions, Rubric
 MOST_MIB = 32
 """Of a file: 20,000 words with 20 labels take about 10 MiB."""
 MOST_WORDS = 20_000
+_VERSION = 3
+"""Of the file. The trials of older ones knew the texts that they were tried on."""
 _MOST_LABELS = 50
 _MOST_TRIALS = 100_000
 _MOST_NODES = 400_000
@@ -45,15 +49,19 @@ _MOST_NODES = 400_000
 _READ = 40_000
 """Characters of a section that are read: it bounds the time for hostile input, and what decides is
 said earlier."""
+_OF_ITS_OWN = 20
+"""Characters of a section from which on it is a text of its own: `Done.` is in many of them."""
 ALPHA = 0.05
 """The chance that a label's error is above the limit although the trials say otherwise."""
 _BY_CHANCE = 0.001
 """The chance that trials of a label come out as well for a model that knows only how often that
 label is given. Where 95 % of all verdicts are `correct`, always saying `correct` keeps to a limit
 of 5 %, and is no judgement."""
-_STEP = 1.5
-"""Each number of trials that is looked at is half larger than the one before: some 12 looks from 60
-trials to 10,000."""
+_FEWEST = 20
+"""The fewest trials that are looked at. An error of 10 % takes about 50 right ones to show."""
+_STEP = 1.3
+"""Each number of trials that is looked at is a third larger than the one before: some 24 looks up
+to 10,000 trials."""
 
 
 class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -112,7 +120,7 @@ class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """
 
     format: Literal["baton distilled judge"]
-    format_version: Literal[1, 2] = 2
+    format_version: int = _VERSION
     rubric: str
     rubric_version: str
     labels: Annotated[list[str], msgspec.Meta(min_length=2, max_length=_MOST_LABELS)]
@@ -147,11 +155,15 @@ class Guess(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A thing as a classifier sees it: its words, its numbers by name, and its hash."""
+    """A thing as a classifier sees it: its words, its numbers by name, and its hash.
+
+    ``texts`` are hashes of its sections, by name: things that share one are of the same text.
+    """
 
     words: list[str]
     numbers: dict[str, float]
     material: str
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 class Limit(NamedTuple):
@@ -215,6 +227,11 @@ def read(sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> R
         every,
         numbers_of(shown, by_section, answers),
         material_hash(text_of(shown)),
+        tuple(
+            (each.name, material_hash(each.text))
+            for each in shown
+            if not each.missing and len(each.text) >= _OF_ITS_OWN
+        ),
     )
 
 
@@ -225,28 +242,31 @@ def numbers_of(
 ) -> dict[str, float]:
     """Return the features that are no words.
 
-    Of each section: the logarithm of its length, and whether it is missing. Of each two sections:
-    the share of what the one holds that the other holds as well, as a judgement is often about just
-    that (is the result in the answer, is the request in the prompt); for words, long words, numbers
-    and names, and rows of three words. Of each finding: whether it was made, cleared or can't be
+    Of each section: whether it is missing. Its length is left out on purpose: it tells where a text
+    is from, and so what the judge mostly said there, but not what it says of another text. Of each
+    two sections: the share of what the one holds that the other holds as well, as a judgement is
+    often about just that (is the result in the answer, is the request in the prompt); for words,
+    long words, numbers and names, and rows of three words; and what only these two share. Of each
+    finding: whether it was made, cleared or can't be
     told, and how much of what was asked for it found.
     """
     found: dict[str, float] = {}
     sets = {each.name: _parts_of(each.text[:_READ], by_section[each.name]) for each in sections}
     for section in sections:
-        found[f"length:{section.name}"] = math.log1p(len(section.text))
         found[f"missing:{section.name}"] = float(section.missing)
     for one, own in sets.items():
         for other, theirs in sets.items():
             if one == other:
                 continue
-            for kind, parts in own.items():
+            for kind in _PARTS:
+                parts = own[kind]
                 share = len(parts & theirs[kind]) / len(parts) if parts else -1.0
                 name = f"{kind}:{one}>{other}"
                 # A line is too stiff: nothing in common says more than twice as much says.
                 found[name] = math.sqrt(max(share, 0.0))
                 found[f"{name}=0"] = float(share == 0.0)
                 found[f"{name}>1/2"] = float(share > 0.5)
+    found.update(_shared_alone(sets))
     for name, answer in answers.items():
         found[f"clear:{name}"] = float(isinstance(answer, Clear))
         found[f"untold:{name}"] = float(isinstance(answer, NotRecorded))
@@ -263,6 +283,39 @@ def numbers_of(
     return found
 
 
+def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[str, float]:
+    """Return what two sections share that no other section holds.
+
+    An answer repeats words of the request, whatever came back. What it has of the result alone
+    shows that the result was read: `Friday` after `when is it free?`. Shares are of what no third
+    section holds, -1 where there is nothing of the kind.
+    """
+    found: dict[str, float] = {}
+    names = list(sets)
+    for kind in _ALONE:
+        for place, one in enumerate(names):
+            for other in names[place + 1 :]:
+                rest = frozenset[object]().union(
+                    *(sets[third][kind] for third in names if third not in (one, other))
+                )
+                own, theirs = sets[one][kind] - rest, sets[other][kind] - rest
+                both = len(own & theirs)
+                found[f"alone:{kind}:{one}&{other}"] = math.log1p(both)
+                found[f"alone:{kind}:{one}>{other}"] = both / len(own) if own else -1.0
+                found[f"alone:{kind}:{other}>{one}"] = both / len(theirs) if theirs else -1.0
+            others = frozenset[object]().union(
+                *(sets[other][kind] for other in names if other != one)
+            )
+            mine = sets[one][kind]
+            found[f"alone:{kind}:{one}"] = len(mine - others) / len(mine) if mine else -1.0
+    return found
+
+
+_PARTS = ("words", "long", "facts", "rows")
+"""What is compared between two sections."""
+_ALONE = ("words", "long", "facts", "stems", "digits", "pairs")
+"""What is compared between two sections apart from all others."""
+_DIGITS = re.compile(r"\d+")
 _FACT = re.compile(r"\d[\d.,:/-]*\d|\d|\b[A-Z][\w-]+")
 """Numbers, dates and names: `1,250.75`, `2026-03-01`, `Lisbon`."""
 
@@ -274,6 +327,10 @@ def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
         "long": frozenset(term for term in terms if len(term) > 6),
         "facts": frozenset(_FACT.findall(text)),
         "rows": frozenset(zip(terms, terms[1:], terms[2:], strict=False)),
+        # `delivery` and `delivers`, `Zuschuss` and `Zuschüsse` begin alike.
+        "stems": frozenset(term[:5] for term in terms if len(term) > 3),
+        "digits": frozenset(_DIGITS.findall(text)),
+        "pairs": frozenset(pairwise(terms)),
     }
 
 
@@ -363,8 +420,8 @@ def limits_of(
 
 def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float) -> Limit | None:
     best: Limit | None = None
-    # No fewer trials can show an error this low, however right all of them are.
-    sizes = [math.ceil(math.log(alpha) / math.log1p(-max_error))]
+    # The same numbers for every limit: what a low limit allows, a higher one allows as well.
+    sizes = [_FEWEST]
     while sizes[-1] < len(ranked):
         sizes.append(min(len(ranked), math.ceil(sizes[-1] * _STEP)))
     for size in sizes:
@@ -422,6 +479,10 @@ def _load(path: Path, _time: int, size: int) -> tuple[DistilledModel, str]:
     problem: str | None
     try:
         model = msgspec.json.decode(data, type=DistilledModel)
+        if model.format_version != _VERSION:
+            age = "an older" if model.format_version < _VERSION else "a newer"
+            message = f"{age} version of Baton wrote this distilled judge: train it again"
+            raise InputError(Problem(file=str(path), message=message))
         problem = next(_faults(model), None)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problem = str(error)
