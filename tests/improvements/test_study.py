@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import random
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
@@ -78,6 +79,19 @@ def test_proposers_see_train_cases_alone_and_only_what_concerns_the_component() 
     assert "response failed" in shown
     assert "billing said" not in shown
     assert all("⟦" in request.content for request in model.asked)
+
+
+def test_what_people_said_of_train_cases_is_shown_to_the_model_that_proposes() -> None:
+    cases = [
+        msgspec.structs.replace(each, labels={"polite": f"failed: note of {each.id}."})
+        for each in messages()
+    ]
+    model = Model()
+    result = improve(moments(cases), model, components=["agent:refunds"], candidates=6)
+    shown = "\n".join(request.content for request in model.asked)
+    told = set(re.findall(r"a person says: polite is failed: note of (c\d+)\.", shown))
+    assert told
+    assert told <= set(result.split.train)
 
 
 def test_held_out_cases_are_played_for_the_winner_alone() -> None:

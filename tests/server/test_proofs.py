@@ -14,7 +14,7 @@ from baton.feed.progress import Fix
 from baton.model import InputError
 from baton.server.access import create_key
 from baton.server.issue_list import Progress, keep_progress, one_issue
-from baton.server.proofs import _LEASE, Proofs, ask_to_prove, proving_of
+from baton.server.proofs import _LEASE, Proofs, ask_to_prove, proving_of, second_judge
 from baton.server.schema import issue_proof
 from baton.server.settings import Settings
 from baton.server.store import Store
@@ -32,6 +32,17 @@ def with_fix(store: Store, fix: Fix = FIX) -> str:
     key = one_fails(store)
     keep_progress(store, ANA, key, Progress(fix=fix))
     return key
+
+
+def test_another_model_of_the_server_judges_a_search_as_well() -> None:
+    usual = {"model": "openai:small", "base_url": "http://localhost:1/v1", "api_key": "k"}
+    same = {"model": "openai:small", "temperature": 0.5}
+    other = {"model": "openai:large"}
+    assert second_judge(Settings()) is None
+    assert second_judge(Settings(judges={"default": usual, "warm": same})) is None
+    found = second_judge(Settings(judges={"default": usual, "warm": same, "large": other}))
+    # Neither address nor key of the usual one go to the other.
+    assert found == {"model": "openai:large", "base_url": None, "api_key": None}
 
 
 def test_without_an_agent_or_a_text_that_can_be_played_it_says_so(store: Store) -> None:

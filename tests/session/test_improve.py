@@ -11,10 +11,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from tests.improvements.world import moments
 
 import baton
 from baton.cli import main
 from baton.model import InputError
+from baton.runner.plan import make_plan
+from baton.session.improve import _add_second_judge, _models
 from baton.testing import Received, Reply, llm_server
 
 SHOP = """
@@ -122,14 +125,30 @@ def test_no_proven_gain_is_exit_1_and_a_budget_exit_3(
     assert "--resume" not in shown.err  # nothing was played
 
 
+def test_a_second_judge_with_settings_judges_what_is_judged_if_anything_is() -> None:
+    second = {"model": "openai:large", "base_url": None, "api_key": None}
+    made = moments()
+    made.plan = make_plan(["scope_fidelity", "dispatch_routing"])
+    named = _add_second_judge(made, "openai:small", second)
+    assert named == {"scope_fidelity by openai:large"}
+    again = made.plan.all_evaluators["scope_fidelity by openai:large"]
+    assert _models(again, "openai:small") == {"openai:large"}
+    # A server always names one; an issue that no judge found needs none.
+    made.plan = make_plan(["dispatch_routing"])
+    assert _add_second_judge(made, "openai:small", second) == set()
+    with pytest.raises(InputError, match="none of the evaluators asks a judge"):
+        _add_second_judge(made, "openai:small", "openai:large")
+
+
 def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*ARGUMENTS, "--agent", "refunds", "--dry-run"]) == 0
     shown = capfd.readouterr().out
     assert "9 train, 9 select and 12 held-out cases" in shown
-    assert "up to 1 component, at most 342 plays\nat least 42 plays for one component" in shown
+    assert "up to 1 component, at most 358 plays\nat least 58 plays for one component" in shown
     assert "at most 12 requests" in shown
     assert "cost of proposals: " in shown
-    assert shown.endswith("; agents and judges cost on top\n")
+    ends = "not priced: what agents ask in these plays; `--max-cost` limits all of it\n"
+    assert shown.endswith(ends)
     assert not (folder / ".baton").exists()
 
 

@@ -411,6 +411,7 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
         print(msgspec.json.encode({"dry_run": estimate}).decode())
         return
     cost = cost_at_most(estimate.cost_usd, estimate.model)
+    judges = f", and the judges of each play: {', '.join(estimate.judged)}" * bool(estimate.judged)
     print(
         f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
         f"up to {counted(estimate.studies, 'component')}, "
@@ -419,7 +420,8 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
         "once, and held-out cases twice\n"
         f"at most {estimate.calls:,} requests to {estimate.model} for proposals, about "
         f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens\n"
-        f"cost of proposals: {cost}; agents and judges cost on top"
+        f"cost of proposals: {cost}\n"
+        f"not priced: what agents ask in these plays{judges}; `--max-cost` limits all of it"
     )
     for text in estimate.notes:
         note(text)

@@ -61,9 +61,11 @@ _FALSE_GAINS = 0.05
 goes to those after it (the fallback procedure: B. L. Wiens, 2003)."""
 
 
-_AGAIN = 8
+AGAIN = 8
 """Cases that are played a second time: where each passes two of three plays, 8 cases show it in 99
 of 100 runs; where each passes nine of ten, in 80."""
+PLAYED_AGAIN = 2
+"""Plays of each of them on top: both are made anew, as a case is played as a whole."""
 _REPEATS = 3
 """Plays of a case where agents are random. More tell less than more cases would."""
 OnStep = Callable[[str], None]
@@ -220,7 +222,7 @@ class _Run:
         held-out cases, which counts cases, would need many more of them.
         """
         some = random.Random(f"again {self.options.seed}").sample(  # noqa: S311 - no secret
-            sorted(open_ids), min(_AGAIN, len(open_ids))
+            sorted(open_ids), min(AGAIN, len(open_ids))
         )
         self.progress.step(f"{counted(len(some), 'case')} played again, to see what is random")
         differing = await self.plays.differing(some, repeat_each)

@@ -278,7 +278,12 @@ def _improved(task: _Task) -> dict[str, Any]:
 
         try:
             fix = search_for_fix(
-                record.issue, fix_of(record), traced, settings.agents[task.agent], judge
+                record.issue,
+                fix_of(record),
+                traced,
+                settings.agents[task.agent],
+                judge,
+                second_judge(settings),
             )
         finally:
             if judge.spent > 0:
@@ -288,6 +293,19 @@ def _improved(task: _Task) -> dict[str, Any]:
         return {}
     finally:
         store.close()
+
+
+def second_judge(settings: Settings) -> dict[str, Any] | None:
+    """Return who judges as well while a fix is searched for: the first with another model.
+
+    A text may flatter one judge, so that a gain that only one sees is not proven.
+    """
+    judges, usual = settings.judge_settings, usual_judge(settings)
+    for name, each in judges.items():
+        if usual is not None and name != usual and each.model != judges[usual].model:
+            # All three: the address and the key of the first judge are none of this one's.
+            return {"model": each.model, "base_url": each.base_url, "api_key": each.api_key}
+    return None
 
 
 def _traced(store: Store, project: int, one: IssueRow) -> Iterator[tuple[CaseResult, Trace]]:

@@ -26,7 +26,7 @@ from baton.improvements.reflect import MOMENTS
 from baton.improvements.result import RESULT, Improvement
 from baton.improvements.split import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
-from baton.improvements.study import BATCH, Progress, improve_texts
+from baton.improvements.study import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
 from baton.judges.prompts import USUAL_OUTPUT
 from baton.model import CaseResult, InputError, Judge, Usage
 from baton.model.option_names import option
@@ -60,13 +60,17 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
         train: cases of each part.
         select: those that candidates are ranked by.
         held_out: those that the winners are proven on.
-        plays: how many cases would be played.
+        plays: how many cases would be played; three times as many where agents are random and
+            neither repeats nor ``max_calls`` are given.
         fewest_plays: how many plays a run with one study needs, so that a gain can be proven, apart
             from those that candidates are tried with.
         calls: how many requests would go to the model that proposes; judges' are not among them.
         input_tokens: what these would read.
         output_tokens: what it would answer.
-        cost_usd: what these would cost, if the price is known; plays cost on top.
+        cost_usd: what these would cost, if the price is known. Plays are not in it: nobody knows
+            what one costs before it was made.
+        judged: the evaluators that ask a judge in each play, with its model, as in
+            ``scope_fidelity (openai:gpt-5)``; they are not priced either.
         model: the model that proposes.
         notes: what is to be known of the cases.
     """
@@ -83,6 +87,7 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     model: str
     notes: list[str]
+    judged: list[str] = []
 
 
 class ImproveOptions(EvaluateOptions, total=False):
@@ -128,7 +133,7 @@ class ImproveOptions(EvaluateOptions, total=False):
     component: str | Sequence[str]
     aim: str | None
     witness: str | Sequence[str]
-    second_judge: str | None
+    second_judge: str | Mapping[str, Any] | None
     strategy: str
     seed: int
     candidates: int
@@ -195,6 +200,9 @@ def estimate_improvement(
     searched = given.candidates * (2 * min(BATCH, train) + select)
     plays = studies * ready.options.repeat * (train + select + searched + 2 * held_out)
     fewest = ready.options.repeat * (train + select + 2 * held_out)
+    if _may_repeat(ready, options):
+        again = PLAYED_AGAIN * min(AGAIN, train + select)
+        plays, fewest = plays + again, fewest + again
     if given.max_calls is not None:
         plays = min(plays, given.max_calls)
     calls = studies * given.candidates * asks
@@ -214,6 +222,11 @@ def estimate_improvement(
         cost_usd=None if price is None else price * calls,
         model=work.judge.model,
         notes=drawn.notes,
+        judged=[
+            f"{name} ({', '.join(sorted(_models(each, work.judge.model)))})"
+            for name, each in ready.plan.all_evaluators.items()
+            if each.needs_judge
+        ],
     )
 
 
@@ -315,14 +328,18 @@ def _check_axes(options: Options, evaluators: set[str]) -> None:
             raise InputError(f"{option(name)}: nothing scores `{value}`; there are {listed}")
 
 
-def _add_second_judge(moments: Moments, first: str, model: str | None) -> set[str]:
+def _add_second_judge(
+    moments: Moments, first: str, second: str | Mapping[str, Any] | None
+) -> set[str]:
     """Have a second model judge what the first one does; return the names of what it decides.
 
     Raises:
-        InputError: nothing is judged, or by the same model.
+        InputError: nothing is judged, which is fine where settings are given; or by the same model.
     """
-    if model is None:
+    if second is None:
         return set()
+    asked = {"model": second} if isinstance(second, str) else dict(second)
+    model = str(asked["model"])
     seconds: set[str] = set()
 
     def with_second(group: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
@@ -336,10 +353,10 @@ def _add_second_judge(moments: Moments, first: str, model: str | None) -> set[st
                     f"{option('second_judge')}: {model} judges `{one.name}` already, and a text "
                     "that flatters it would convince it twice"
                 )
-            given = {**msgspec.to_builtins(one.options), "judge": {"model": model}}
-            second = one.__class__(one.shape, f"{one.name} by {model}", given)
-            made.append(msgspec.structs.replace(each, evaluator=second))
-            seconds.add(second.name)
+            given = {**msgspec.to_builtins(one.options), "judge": asked}
+            again = one.__class__(one.shape, f"{one.name} by {model}", given)
+            made.append(msgspec.structs.replace(each, evaluator=again))
+            seconds.add(again.name)
         return (*group, *made)
 
     plan = moments.plan
@@ -348,7 +365,7 @@ def _add_second_judge(moments: Moments, first: str, model: str | None) -> set[st
         evaluators=with_second(plan.evaluators),
         files={file: with_second(group) for file, group in plan.files.items()},
     )
-    if not seconds:
+    if not seconds and isinstance(second, str):
         raise InputError(f"{option('second_judge')}: none of the evaluators asks a judge")
     return seconds
 

@@ -342,6 +342,7 @@ def search_for_fix(
     traced: Traced,
     agent: AgentLike,
     judge: Judge,
+    second: Mapping[str, Any] | None = None,
 ) -> Fix:
     """Search for a text that ends an issue, like :func:`baton.improve`, and prove it.
 
@@ -354,7 +355,9 @@ def search_for_fix(
         begun: the fix that there is.
         traced: gives its members and what may be their neighbours, each time it is called.
         agent: who plays.
-        judge: the model that proposes.
+        judge: the model that proposes, and judges where a rubric found the issue.
+        second: settings of another model that judges as well. A gain that one judge alone sees is
+            not proven.
 
     Returns:
         The fix with its proof. Nothing is kept.
@@ -372,6 +375,8 @@ def search_for_fix(
     cases = Dataset(made.cases, name=issue.key)
     with tempfile.TemporaryDirectory(prefix="baton-search-") as folder:
         asked = {**options, "judge": judge, "candidates": SEARCHED, "component": [component]}
+        if second is not None:
+            asked["second_judge"] = second
         given = cast("ImproveOptions", {**asked, "out": folder, "variant": variant})
         found = improve(cases, target, _evaluators_for(issue, made.cases), **given)
     (study,) = found.studies
