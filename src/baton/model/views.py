@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -577,6 +578,11 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
     reported = [usage for usage in usages if usage is not None]
     if not reported:
         return None
+    if len(usages) == 1:  # as most dispatches have it, and ten times as fast
+        only = copy(reported[0])
+        if only.cost_usd is None:
+            only.cost_from = None
+        return only
     whole = [usage.complete for usage in reported]
     total = Usage(complete=len(reported) == len(usages) and False not in whole)
     for name, column in zip(_COUNTS, zip(*map(_counts_of, reported), strict=True), strict=True):

@@ -449,7 +449,9 @@ def _recorded(record: Trace, one: Conversation) -> Recorded:
     releases = {version for version in versions if version is not None}
     named: dict[str, str] = {}
     for span in one.spans:
-        version = _text(span.attributes.get("gen_ai.agent.version"))
+        if "gen_ai.agent.version" not in span.attributes:
+            continue
+        version = _text(span.attributes["gen_ai.agent.version"])
         agent = _text(span.attributes.get("gen_ai.agent.name"))
         if version is not None and agent is not None:
             named[agent] = version

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, A
     # Numbers that count up by themselves are left to the database.
     columns = [column for column in table.c if column.autoincrement is not True]
     defaults = [(column.name, getattr(column.default, "arg", None)) for column in columns]
-    values = [tuple(row.get(name, default) for name, default in defaults) for row in rows]
+    values = _values(rows, defaults)
     if connection.dialect.name != "postgresql":
         keys = [column.name for column in columns]
         statement = insert(table).compile(dialect=connection.dialect, column_keys=keys)
@@ -119,6 +120,16 @@ def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, A
     ):
         for row in values:
             copy.write_row(row)
+
+
+def _values(rows: Sequence[Mapping[str, Any]], defaults: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Return the values of rows in the order of the columns."""
+    if len(defaults) > 1:
+        try:
+            return list(map(itemgetter(*(name for name, _ in defaults)), rows))
+        except KeyError:  # some row leaves something out
+            pass
+    return [tuple([row.get(name, default) for name, default in defaults]) for row in rows]
 
 
 _LOG_EVERY = 1.0

@@ -122,10 +122,14 @@ class Batches:
         lost = list(report.lost.values())
         touched: dict[TraceKey, Arrived] = {}
         homeless = 0
+        last = None
         for record in records:
             project = self._project(item, record)
             if isinstance(record, Span):
-                arrived = self._trace(item, project, record.trace_id, touched)
+                # Most spans follow one of the same trace.
+                if last != (project, record.trace_id):
+                    last = (project, record.trace_id)
+                    arrived = self._trace(item, project, record.trace_id, touched)
                 arrived.spans.append(record)
                 # One that was sent when it began, and has no end yet, will come again.
                 if record.parent_id is None and record.ended is not None:
