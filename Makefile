@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 # which takes a second, and the tests take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-improve demo-web test test-heavy first-hour torture browser postgres check format bench bench-server blame docs accuracy house schemas assets frameworks clean
+.PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-improve demo-web test test-heavy first-hour torture browser postgres check format bench bench-server phoenix blame docs accuracy house schemas assets frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -125,7 +125,12 @@ bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the ai
 	$(BIN)/python benchmarks/run.py
 
 bench-server: $(VENV)/.dev postgres ## Measure `baton serve` against its aims; FULL=--full as much as they say.
-	$(BIN)/python benchmarks/server.py $(FULL)
+	$(BIN)/python benchmarks/server.py $(FULL) $(if $(PHOENIX),--phoenix $(PHOENIX))
+
+# Its licence is the Elastic License 2.0: it is in an environment of its own, and Baton needs none of it.
+phoenix: $(VENV)/.dev ## Install Arize Phoenix apart, for `make bench-server PHOENIX=.venv/phoenix/bin/phoenix`.
+	test -x $(VENV)/phoenix/bin/python || $(PYTHON) -m venv $(VENV)/phoenix
+	$(VENV)/phoenix/bin/python -m pip --disable-pip-version-check install --quiet arize-phoenix
 
 docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
 	$(BIN)/python -m tests.docs.site

@@ -4,6 +4,7 @@
 those take long; ``--full`` measures all of it, and ``--only intake --only lists`` some parts.
 Servers are real, on a loopback port and in a folder of their own; what is sent comes from another
 process. CPU seconds stand beside wall time, as a machine that is busy makes only the latter long.
+``--phoenix FILE`` (its command, of an environment of its own) sends the same to Arize Phoenix.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import json
 import os
 import random
 import signal
+import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -22,7 +25,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,9 +101,16 @@ def send(port: int, bodies: list[bytes], *, every: float = 0.0, senders: int = _
     lock = threading.Lock()
     accepted = [0.0] * len(bodies)
     refused = 0
+    broken: list[Exception] = []
     started = time.monotonic()
 
     def work() -> None:
+        try:
+            send_some()
+        except (OSError, http.client.HTTPException, RuntimeError) as error:
+            broken.append(error)
+
+    def send_some() -> None:
         nonlocal refused
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         headers = {"Content-Type": "application/x-protobuf"}
@@ -128,6 +139,8 @@ def send(port: int, bodies: list[bytes], *, every: float = 0.0, senders: int = _
         thread.start()
     for thread in threads:
         thread.join()
+    if broken:
+        raise broken[0]
     return Sent(time.monotonic() - started, refused, accepted)
 
 
@@ -282,7 +295,7 @@ def intake_and_reading(full: bool) -> Iterator[Figure]:
             name = f"durable intake, {what} (SQLite)"
             refused = f"; {sent.refused} refused" if sent.refused else ""
             yield _rate(name, aim, spans, sent.seconds, used, refused)
-        inbox = sum(file.stat().st_size for file in server.store.glob("inbox.db"))
+        inbox = _inbox_bytes(server.store)
         yield Figure(
             "disk a span, inbox", "0.6 kB", f"{inbox / total / 1000:.2f} kB", inbox / total <= 600
         )
@@ -290,6 +303,178 @@ def intake_and_reading(full: bool) -> Iterator[Figure]:
         yield _drained(name, None, server, total - 20 * SPANS, total)
         server.stop()
         yield _room(server.store, total)
+
+
+def _inbox_bytes(folder: Path) -> int:
+    """Return the size of the inbox, what is still in the log of its file included."""
+    with closing(sqlite3.connect(folder / "inbox.db")) as connection:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(size)
+
+
+_CONTENTS = {
+    "as it came": "",
+    "`redact: [email]`": "redact: [email]\n",
+    "`content: none`": "content: none\n",
+    "`content: hashed`": "content: hashed\n",
+}
+
+
+def content(full: bool) -> Iterator[Figure]:
+    """Measure what it costs to redact a body before it is committed, while nobody reads."""
+    traces = Traces()
+    requests, rounds = (100, 3) if full else (30, 2)
+    spans = requests * 19 * SPANS
+    with ExitStack() as stack:
+        servers = {}
+        for name, settings in _CONTENTS.items():
+            server = servers[name] = stack.enter_context(serving(settings=settings))
+            # A reader that is stopped while it starts could hold a lock.
+            send(server.port, packed(traces.body(1) for _ in range(20)))
+            wait_until_read(server.store, 20 * SPANS)
+            os.kill(server.readers()[0], signal.SIGSTOP)
+        took = dict.fromkeys(servers, (0.0, 0.0))
+        # In turn, so that what else the machine does is shared out.
+        for _ in range(rounds):
+            for name, server in servers.items():
+                before = cpu(server.process.pid)
+                sent = send(server.port, packed(traces.body(19) for _ in range(requests)))
+                seconds, used = took[name]
+                took[name] = seconds + sent.seconds, used + cpu(server.process.pid) - before
+    for name, (seconds, used) in took.items():
+        more = f"; {used / rounds / spans * 1e6:.0f} us of CPU a span"
+        what = f"durable intake, 475 spans a request, gzip, {name}"
+        yield _rate(what, None, rounds * spans, seconds, used, more)
+
+
+def with_rules(full: bool) -> Iterator[Figure]:
+    """Measure whether rules slow receiving down: two servers, in turn, while both read."""
+    traces = Traces()
+    requests, rounds = (100, 8) if full else (30, 6)
+    spans = requests * 19 * SPANS
+    with serving(settings="rules: []\n") as without, serving(settings=_RULES) as ruled:
+        took: dict[str, list[tuple[float, float]]] = {"without rules": [], "with rules": []}
+        total = 0
+        for number in range(rounds):
+            total += spans
+            pair = [("without rules", without), ("with rules", ruled)]
+            for name, server in pair if number % 2 else reversed(pair):
+                before = cpu(server.process.pid)
+                sent = send(server.port, packed(traces.body(19) for _ in range(requests)))
+                took[name].append((sent.seconds, cpu(server.process.pid) - before))
+                # What the other one still reads would slow this one down.
+                wait_until_read(server.store, total)
+    medians = {}
+    for name, times in took.items():
+        seconds, used = (statistics.median(each) for each in zip(*times, strict=True))
+        medians[name] = used
+        more = f"; {used / spans * 1e6:.1f} us of CPU a span"
+        yield _rate(f"receiving while it is read, {name}", None, spans, seconds, used, more)
+    ratio = medians["with rules"] / medians["without rules"]
+    yield Figure(
+        "CPU time of receiving, with rules to without", "1.0 (1.1 is noise)", f"{ratio:.2f}",
+        ratio <= 1.1,
+    )  # fmt: skip
+
+
+class Phoenix:
+    """Arize Phoenix of an environment of its own, on loopback, with its files in a folder."""
+
+    def __init__(self, command: Path, folder: Path) -> None:
+        self.port, grpc = _free_port(), _free_port()
+        self._file = folder / "phoenix.db"
+        options = {
+            "PHOENIX_WORKING_DIR": str(folder), "PHOENIX_HOST": "127.0.0.1",
+            "PHOENIX_PORT": str(self.port), "PHOENIX_GRPC_PORT": str(grpc),
+            # It would tell its makers that it runs.
+            "PHOENIX_TELEMETRY_ENABLED": "false", "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
+        }  # fmt: skip
+        self._log = (folder / "log.txt").open("w+")
+        self.process = subprocess.Popen(
+            [str(command), "serve"], cwd=folder, env={**os.environ, **options},
+            stdout=self._log, stderr=self._log,
+        )  # fmt: skip
+        until = time.monotonic() + 180
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                self._log.seek(0)
+                raise RuntimeError(f"Phoenix did not start: {self._log.read()[-1000:]}")
+            time.sleep(0.2)
+
+    def stored(self) -> int:
+        """Count the spans that are in its database."""
+        with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM spans").fetchone()[0])
+
+    def stop(self) -> None:
+        """Stop it as an operator does."""
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._log.close()
+
+    def _answers(self) -> bool:
+        try:
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as asked:
+                asked.request("GET", "/healthz")
+                return asked.getresponse().status == 200
+        except OSError:
+            return False
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def beside_phoenix(command: Path, full: bool) -> Iterator[Figure]:
+    """Send the same requests to Phoenix and to Baton: when each has answered, and has all of it."""
+    traces = Traces()
+    requests = 400 if full else 100
+    spans = requests * SPANS
+    bodies = packed(traces.body(1) for _ in range(requests))
+    what = f"{spans:,} spans, {SPANS} a request, gzip"
+    with tempfile.TemporaryDirectory(prefix="baton-bench-") as folder:
+        phoenix = Phoenix(command, Path(folder))
+        try:
+            yield _stored(
+                f"Phoenix: {what}", phoenix.port, bodies, [phoenix.process.pid], phoenix.stored
+            )
+            yield Figure(
+                "Phoenix: resident size", "", f"{resident(phoenix.process.pid):.0f} MiB", None
+            )
+        finally:
+            phoenix.stop()
+        size = sum(file.stat().st_size for file in Path(folder).glob("phoenix.db*"))
+        yield Figure("Phoenix: disk a span", "", f"{size / spans / 1000:.2f} kB", None)
+    with serving(settings=_RULES) as server:
+        pids = [server.process.pid, *server.readers()]
+        ask = _spans_read(server.store)
+        yield _stored(f"Baton, with rules: {what}", server.port, bodies, pids, ask)
+        sizes = " and ".join(f"{resident(pid):.0f}" for pid in pids)
+        yield Figure("Baton: resident size of both processes", "", f"{sizes} MiB", None)
+
+
+def _stored(
+    name: str, port: int, bodies: list[bytes], pids: list[int], ask: Callable[[], int]
+) -> Figure:
+    """Send bodies, and wait until their spans can be asked for."""
+    spans = len(bodies) * SPANS
+    before, started = cpu(*pids), time.monotonic()
+    sent = send(port, bodies)
+    while ask() < spans:
+        if time.monotonic() - started > 900:
+            raise RuntimeError(f"{name}: {ask():,} spans are stored after 900 s")
+        time.sleep(0.2)
+    seconds, used = time.monotonic() - started, cpu(*pids) - before
+    refused = f", {sent.refused} refused with 503 and sent again" if sent.refused else ""
+    more = f"; all answered after {sent.seconds:.1f} s{refused}, stored after {seconds:.1f} s"
+    return _rate(name, None, spans, seconds, used, more)
 
 
 def indexing(full: bool) -> Iterator[Figure]:
@@ -627,6 +812,8 @@ _STARTED = 1_795_000_000.0
 
 PARTS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "intake": intake_and_reading,
+    "content": content,
+    "rules": with_rules,
     "indexing": indexing,
     "workers": two_workers,
     "lag": lag,
@@ -639,12 +826,26 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, print a table, and return 1 when an aim is missed."""
     parser = argparse.ArgumentParser(prog="python benchmarks/server.py")
     parser.add_argument("--full", action="store_true", help="as much as the aims say")
-    parser.add_argument("--only", choices=list(PARTS), action="append", help="some parts")
+    names = [*PARTS, "phoenix"]
+    parser.add_argument("--only", choices=names, action="append", help="some parts")
+    parser.add_argument(
+        "--phoenix", type=Path, metavar="FILE",
+        help="the command of Arize Phoenix, of an environment of its own, measured beside Baton",
+    )  # fmt: skip
     asked = parser.parse_args(arguments)
+    parts = dict(PARTS)
+    if asked.phoenix is not None:
+        if not asked.phoenix.is_file():
+            parser.error(f"--phoenix: there is no file {asked.phoenix}")
+        parts["phoenix"] = partial(beside_phoenix, asked.phoenix.absolute())
+    elif "phoenix" in (asked.only or ()):
+        parser.error("--only phoenix needs --phoenix FILE")
+    chosen = {*(asked.only or parts), *parts.keys() - PARTS.keys()}
+    parts = {name: measure for name, measure in parts.items() if name in chosen}
     missed = 0
     print("| | aim | measured | |\n| --- | --- | --- | --- |")
-    for part in asked.only or PARTS:
-        for figure in PARTS[part](asked.full):
+    for measure in parts.values():
+        for figure in measure(asked.full):
             verdict = "" if figure.is_met is None else "met" if figure.is_met else "missed"
             print(f"| {figure.name} | {figure.aim} | {figure.measured} | {verdict} |", flush=True)
             missed += figure.is_met is False
