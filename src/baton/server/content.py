@@ -11,6 +11,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from baton.formats.spelling import snake
@@ -35,10 +36,27 @@ _MESSAGES = re.compile(r"(?:^|[._])(?:messages|tool_calls|message)$")
 """Names of JSON whose form stays: who spoke, and which tools were called."""
 _INSIDE = frozenset({"parts", "content", "tool_calls", "function", "message", "messages", "kwargs"})
 """Keys of such JSON that may hold more of it; lists and objects of all others are content."""
+_NUMBER, _NESTED = bool | int | float, list | dict
+"""Made once: Python would make them anew in each call of `isinstance`."""
 _LONGEST = 300
 """Characters of a text that can be a name or an id; what is longer is content."""
 _BODY, _NAME, _SAID = "\0body", "\0span name", "\0status"
 """Stand for what of a record is not an attribute."""
+
+
+class _Named(NamedTuple):
+    """What the name of an attribute says of its value."""
+
+    stays: bool
+    is_messages: bool
+
+
+@lru_cache(2048)
+def _named(key: str) -> _Named:
+    """Look at a name. Programs use the same few hundred names for all their spans."""
+    name = snake(key)
+    stays = key in own.NAMES or bool(_STAYS.search(name) and not _OF_PEOPLE.search(name))
+    return _Named(stays, bool(_MESSAGES.search(name)))
 
 
 class _Part(NamedTuple):
@@ -116,14 +134,13 @@ class _Cleaning:
 
     def _value(self, key: str, value: Any) -> Any:
         """Return what stays of a value; ``None`` if nothing does."""
-        if value is None or isinstance(value, bool | int | float):
+        if value is None or isinstance(value, _NUMBER):
             return value
-        name = snake(key)
+        named = _named(key) if len(key) <= _LONGEST else _named.__wrapped__(key)
         if isinstance(value, str):
-            stays = key in own.NAMES or (_STAYS.search(name) and not _OF_PEOPLE.search(name))
-            if stays and len(value) <= _LONGEST:
+            if named.stays and len(value) <= _LONGEST:
                 return value
-            if _MESSAGES.search(name) and value[:1] in ("[", "{"):
+            if named.is_messages and value[:1] in ("[", "{"):
                 try:
                     return json.dumps(self._form(json.loads(value)), ensure_ascii=False)
                 except (ValueError, RecursionError):
@@ -133,21 +150,21 @@ class _Cleaning:
             changed = (self._value(key, item) for item in value)
             items = [item for item in changed if item is not None]
             return items if items or not value else None
-        if _MESSAGES.search(name) and isinstance(value, list | dict):
+        if named.is_messages and isinstance(value, _NESTED):
             return self._form(value)
         return self._gone(json.dumps(value, default=repr, sort_keys=True))
 
     def _form(self, value: Any) -> Any:
         """Return the form of messages: objects and lists, with the texts that may stay."""
         if isinstance(value, list):
-            return [self._form(item) for item in value if isinstance(item, list | dict)]
+            return [self._form(item) for item in value if isinstance(item, _NESTED)]
         if not isinstance(value, dict):
             return self._gone(str(value))
         kept: dict[str, Any] = {}
         for key, item in value.items():
-            if isinstance(item, list | dict) and snake(key) in _INSIDE:
+            if isinstance(item, _NESTED) and snake(key) in _INSIDE:
                 kept[key] = self._form(item)
-            elif isinstance(item, list | dict):
+            elif isinstance(item, _NESTED):
                 kept[key] = self._gone(json.dumps(item, sort_keys=True))
             else:
                 kept[key] = self._value(key, item)
@@ -291,7 +308,7 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
         elif plain == "body":
             values[_BODY] = _plain_json(item)
             names[_BODY] = key
-        elif isinstance(item, list | dict):
+        elif isinstance(item, _NESTED):
             raise NotOtlp(f"`{key}` is neither a text nor a number")
         elif of == "record" and plain == "name":
             values[_NAME] = item
