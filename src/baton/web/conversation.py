@@ -248,6 +248,7 @@ def _trace(record: Trace, rows: Sequence[ScoreRow]) -> Plain:
 def _fitting(record: Trace) -> int:
     """Return how long texts may be, so that all of them together are not too much for a page."""
     lengths: list[int] = []
+    calls = 0
     for turn in record.turns:
         contents = [turn.input, turn.output]
         contents += [each for run in turn.runs for each in (run.input, run.output)]
@@ -256,7 +257,8 @@ def _fitting(record: Trace) -> int:
             for step in run.steps:
                 if isinstance(step, Said):
                     contents.append(step.content)
-                elif isinstance(step, ToolCall):
+                elif isinstance(step, ToolCall) and calls < _CALLS:
+                    calls += 1
                     contents += [step.result, Content(data=step.arguments)]
         lengths += [len(each.plain()) for each in contents if each is not None]
     # Most texts are short: those are added up once.

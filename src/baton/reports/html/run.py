@@ -254,27 +254,29 @@ class _Drawn:
         )
 
     def call(self, step: ToolCall) -> Plain:
-        texts: Plain = {"cut": True}  # which only a call is
+        # Most steps of a long trace are calls that went well: what is seldom told is asked once.
+        plain: Plain = {"id": step.id, "name": step.name}
         if self.left is None or self.left > 0:
-            texts = {
-                "type": "call",
-                "arguments": _json(step.arguments, self.most, f"{step.id}/arguments"),
-                "result": self.text(step.result, step.id, "result"),
-            }
+            arguments = _json(step.arguments, self.most, f"{step.id}/arguments")
+            result = self.text(step.result, step.id, "result")
+            plain |= {"type": "call"} | told(arguments=arguments, result=result)
+        else:
+            plain["cut"] = True  # which only a call is
         if self.left is not None:
             self.left -= 1
-        return told(
-            id=step.id,
-            name=step.name,
-            **texts,
-            status=step.status if step.status != "ok" else None,
-            refused_by=step.refused_by,
-            stand_in=step.stand_in,
-            error=step.error,
-            at=self.at(step.at),
-            seconds=_seconds(step.at, step.ended),
-            unknown=step.unknown,
-        )
+        if step.at is not None and self.zero is not None:
+            plain["at"] = round(step.at - self.zero, 3)
+            if step.ended is not None:
+                plain["seconds"] = round(step.ended - step.at, 3)
+        if step.status != "ok" or step.error or step.refused_by or step.stand_in or step.unknown:
+            plain |= told(
+                status=step.status if step.status != "ok" else None,
+                refused_by=step.refused_by,
+                stand_in=step.stand_in,
+                error=step.error,
+                unknown=step.unknown,
+            )
+        return plain
 
     def dispatch(self, dispatch: Dispatch) -> Plain:
         tools = dispatch.tools_allowed
