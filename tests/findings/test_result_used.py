@@ -448,3 +448,12 @@ def test_an_unrelated_answer_picks_nothing() -> None:
     menus = "Our kitchen offers vegetarian menus and drinks. I sent a brochure about garden sheds."
     found = judge(trip(SLOTS, said(menus), prompt="Free appointments?"))
     assert kinds(found) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["Il tourne sept heures et demie par jour.", "Il tourne 7.5 heures par jour."]
+)
+def test_how_long_it_is_between_two_times_of_a_result_may_be_use(answer: str) -> None:
+    result = "Téléski des Combes : câble contrôlé, tension 78 kN. Ouverture de 9h15 à 16h45."
+    trace = trip(result, said(answer), user="Et le téléski ?", prompt="Quel est son état ?")
+    assert isinstance(judge(trace), NotRecorded)

@@ -542,6 +542,7 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
     # Rounded, as 18.47 - 18.42 is 0.04999... in binary.
     made = {round(abs(a - b), 6) for i, a in enumerate(values) for b in values[i + 1 :]}
     made |= {round(a + b, 6) for i, a in enumerate(values) for b in values[i + 1 :]}
+    made |= _hours_between(case.facts)
     hours = {float(h) for f in case.facts for k in f.keys if k[:2] == "t:" for h in _near_hours(k)}
     return bool(told & (made | hours))
 
@@ -556,6 +557,20 @@ _SAYS_HOW = re.compile(
 
 def _values(fact: Fact) -> set[float]:
     return {float(key[2:]) for key in fact.keys if key.startswith("n:")}
+
+
+# Times of a timetable are many, and any number is the hours between two of them.
+_FEW_TIMES = 6
+
+
+def _hours_between(facts: list[Fact]) -> set[float]:
+    """Return how long it is between two times, and in whole hours: open from 9:15 to 16:45."""
+    found = {key for fact in facts for key in fact.keys if key.startswith("t:")}
+    if len(found) > _FEW_TIMES:
+        return set()
+    minutes = [60 * int(key.split(":")[1]) + int(key.split(":")[2]) for key in found]
+    apart = {abs(a - b) / 60 for a in minutes for b in minutes if abs(a - b) >= 60}
+    return apart | {float(int(each)) for each in apart}
 
 
 def _near_hours(key: str) -> tuple[int, ...]:
