@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.model import AgentCard, Turn
+from baton.model import AgentCard, Content, Turn
 from baton.readers.otlp.reader import read_spans
 
 from .spans import (
@@ -370,3 +370,26 @@ def test_a_call_that_no_span_carries_out_is_that_of_the_run_below_also_with_defi
     assert chain(trace.turns[0]) == ["gardener", "buyer"]
     dispatch = only(trace.turns[0])
     assert (dispatch.call, dispatch.status) == ("c1", "completed")
+
+
+def test_a_tool_that_asks_several_agents_at_once_makes_a_hand_off_to_each() -> None:
+    asked = model(calls=[call("ask_both", "1", question="Rates?")])
+    both = together(
+        agent("a", model("A.", hears="Rates?")), agent("b", model("B.", hears="Rates?"))
+    )
+    used = tool("ask_both", both, id_="1", args={"question": "Rates?"}, result="A. B.")
+    turn = read(agent("boss", asked, used, model("Done.")))
+    assert edges(turn) == [("boss", "a", "delegate"), ("boss", "b", "delegate")]
+    first, second = turn.dispatches
+    assert (first.prompt, second.prompt) == (Content(text="Rates?"), Content(text="Rates?"))
+    assert first.group is not None
+    assert first.group == second.group
+    assert second.result == Content(text="B.")
+
+
+def test_one_agent_that_a_tool_runs_twice_at_once_is_one_hand_off() -> None:
+    """A tool that lets an agent vote: nothing tells which of its runs was asked what."""
+    used = tool("vote", together(agent("a", model("A.")), agent("a", model("B."))), args={"q": "?"})
+    turn = read(agent("boss", model(), used, model("Done.")))
+    assert edges(turn) == [("boss", "a", "delegate")]
+    assert len(only(turn).runs) == 2

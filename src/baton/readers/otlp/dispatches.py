@@ -10,8 +10,8 @@ from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
-from .dialects.handover import prompt_of
-from .readings import AgentSpan, ModelSpan, Node, Overlaps
+from .dialects.handover import asks_all, prompt_of
+from .readings import AgentSpan, ModelSpan, Node, Overlaps, ToolSpan
 from .runs import RunSpans
 from .steps import Action
 from .values import name_key, plain_name, same_name
@@ -63,6 +63,7 @@ def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Trace
     linker.settle_lost()
     linker.write_steps()
     _group(turn, runs, actions, builder)
+    linker.group_fanned()
     _order(turn)
 
 
@@ -136,6 +137,8 @@ class _Linker:
         self._timelines: dict[str, Timeline] = {}
         self._places: dict[int, _Place] = {}
         self._delegates: dict[int, Dispatch] = {}
+        self._senders: dict[str, RunSpans] = {}
+        self._fanned: dict[str, list[Dispatch]] = {}
         self._begun: dict[str, list[RunSpans]] = {}
         self._joins = 0
         self._owners = {id(node): run for run in runs for node in run.nodes}
@@ -199,6 +202,15 @@ class _Linker:
         for run in self._turn.runs:
             if run.id in self._timelines:
                 run.steps = self._timelines[run.id].steps()
+
+    def group_fanned(self) -> None:
+        """Number what one call asked several agents as issued together, with its group if any."""
+        for dispatches in self._fanned.values():
+            group = dispatches[0].group
+            if group is None:
+                self._builder.number_together(self._turn, dispatches)
+            for dispatch in dispatches if group is not None else ():
+                dispatch.group = group
 
     # Making dispatches
 
@@ -266,6 +278,7 @@ class _Linker:
             self._got_back(run, dispatch)
         if action.node is not None:
             self._delegates[id(action.node)] = dispatch
+            self._senders[dispatch.id] = run
         return dispatch
 
     def _answer(self, dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
@@ -299,7 +312,7 @@ class _Linker:
             if result is None and (action.step is None or "result" in action.step.unknown):
                 dispatch.unknown.append("result")
 
-    def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> None:
+    def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> Dispatch:
         """Record that a run called another one of which no tool call tells."""
         dispatch = self._dispatch("delegate", owner, run.agent, run.run.started, Action())
         says = run.first.says
@@ -316,14 +329,22 @@ class _Linker:
             dispatch.unknown += ["result"] if dispatch.result is None else []
         self._builder.start(dispatch, run.run)
         self._got_back(owner, dispatch)
+        return dispatch
 
     def _nested(self, run: RunSpans, before: list[RunSpans]) -> bool:
         """Start a run that stands below a call, or below another run."""
         if run.caller is not None:
             dispatch = self._delegates.get(id(run.caller))
-            if dispatch is None or before:
+            says = run.caller.says
+            to_all = type(says) is ToolSpan and asks_all(says.name or "")
+            if dispatch is None or (before and not to_all):
                 return False
-            self._builder.start(dispatch, run.run)
+            sender = self._senders[dispatch.id]
+            if _is_another(dispatch, run):
+                beside = self._delegate_without_call(sender, run)
+                self._fanned.setdefault(dispatch.id, [dispatch]).append(beside)
+            else:
+                self._builder.start(dispatch, run.run)
             return True
         owner = self._owners.get(id(run.outer))
         if owner is None:
@@ -682,6 +703,17 @@ def _same_text(one: Content | None, other: Content | None) -> bool:
     if one is None or other is None or one.text is None or other.text is None:
         return False
     return one.text.strip() == other.text.strip()
+
+
+def _is_another(dispatch: Dispatch, run: RunSpans) -> bool:
+    """Tell a run, below the call of a dispatch, of another agent than the one it went to.
+
+    A tool may ask several agents at once; Agno's `delegate_task_to_members` asks all of a team. A
+    workflow that stands below a call is one receiver, whatever runs in it.
+    """
+    if dispatch.to_kind != "agent" or "to_agent" in dispatch.unknown or run.run.inside:
+        return False
+    return run.named and not same_name(dispatch.to_agent, run.agent)
 
 
 def _last_action(run: RunSpans, actions: list[Action], last_step: object) -> Action | None:

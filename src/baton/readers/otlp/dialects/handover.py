@@ -31,12 +31,12 @@ _TARGET_ATTRIBUTES = (
 )
 _STATED = frozenset((*_TARGET_ATTRIBUTES, "gen_ai.transfer.mode", "gen_ai.transfer.target.type"))
 # What the argument with the task is called: `prompt` Claude Code, `request` ADK's AgentTool, `task`
-# Microsoft and CrewAI, `task_description` and `task` Agno, `input` OpenAI Agents, `message`
-# Strands. `description` is last, as in Claude Code it is a title of three words beside the
-# `prompt`; LangChain's sub-agents have nothing else.
+# Microsoft and CrewAI, `task_description` and `task` Agno, `objective` AG2, `input` OpenAI Agents,
+# `message` Strands. `description` is last, as in Claude Code it is a title of three words beside
+# the `prompt`; LangChain's sub-agents have nothing else.
 _PROMPTS = (
-    "prompt", "request", "task", "task_description", "input", "message", "query", "question",
-    "description",
+    "prompt", "request", "task", "task_description", "objective", "input", "message", "query",
+    "question", "description",
 )  # fmt: skip
 # Too common a name to prove a hand-over by itself; `by_name` asks for a target among the arguments
 # too.
@@ -48,6 +48,8 @@ _COWORKER = frozenset(
     {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
      "transfertasktomember"}
 )  # fmt: skip
+# Agno's tool of a team whose members are all asked the same.
+_TO_ALL = frozenset({"delegatetasktomembers"})
 # Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
 # counts only with a `subagent_type`.
 _SUB_AGENT = frozenset({"task", "agent"})
@@ -116,6 +118,11 @@ def _argument(arguments: Any) -> str | None:
     if not isinstance(arguments, dict):
         return None
     return text(first(arguments, *TARGET_ARGUMENTS))
+
+
+def asks_all(name: str) -> bool:
+    """Tell a tool that gives one task to every agent below its call."""
+    return plain_name(name) in _TO_ALL
 
 
 def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any]]:
