@@ -140,7 +140,7 @@ class _ClaudeWriter:
             if (number := self._counts[trace_.id]) > 1:
                 trace_.id = f"{trace_.id}-{number}"
             spans = list(sdk_spans(trace_, resource))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the program goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the program continues
             self._failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
             return
         for span in spans:

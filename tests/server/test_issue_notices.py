@@ -1,4 +1,4 @@
-"""What is told of issues over webhooks, Slack, GitHub and Linear: once each, and kept up to date."""
+"""Notices about issues over webhooks, Slack, GitHub and Linear: sent once each, and kept up to date."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def report_command(
     evaluation
         Folder of the evaluation; the newest one when left out. With --server, its number there.
     format
-        What to print or write; the suffix of a file tells it, too.
+        What to print or write; the suffix of a file determines it, too.
     output
         Write the report to this file, in place of printing it.
     traces

@@ -31,7 +31,7 @@ from .base import Details, Pair, describe
 class Voice(NamedTuple):
     """A run, the names it goes by (none: not recorded), and what it said.
 
-    ``whole`` tells whether all it said was recorded.
+    ``whole`` states whether everything it said was recorded.
     """
 
     run: AgentRun

@@ -147,7 +147,7 @@ def unknown_of(
 def callers_beyond(
     scope: Scope, trace: Trace, turn: Turn, tool: str, renames: Mapping[str, str]
 ) -> list[str]:
-    """Return the agents that called a tool in runs which are not looked at."""
+    """Return the agents that called a tool in runs that are not evaluated."""
     seen = {run.id for run in scope.runs}
     others = placed_calls([r for r in turn.runs if r.id not in seen], dispatches="include")
     return sorted({_names(trace, run, renames)[0] for run, call in others if call.name == tool})

@@ -29,7 +29,7 @@ def total_usage(trace: Trace) -> Usage | None:
     """Return what the conversation used: as the source sums it up, else the sum over its runs.
 
     A cost that the source does not tell is the sum over the runs, where that covers all tokens
-    and none of them lacks a cost. ``None`` when nobody tells of any usage.
+    and none of them lacks a cost. ``None`` when no usage is reported.
     """
     recorded, summed = trace.usage, runs_usage(trace)
     if recorded is None or recorded.cost_usd is not None:
@@ -61,7 +61,7 @@ def runs_usage(trace: Trace) -> Usage | None:
 
 
 def unassigned_usage(trace: Trace) -> Usage | None:
-    """Return the tokens of the trace that no run tells of; ``None`` when there are none."""
+    """Return the tokens of the trace that no run reports; ``None`` when there are none."""
     if trace.usage is None:
         return None
     rest = Usage(complete=trace.usage.complete)

@@ -83,7 +83,7 @@ _RELATIVE_YEAR = re.compile(
 
 # Words for numbers that say how something was, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
-# A request of more sentences is a document; each is held against all of the prompt.
+# A request of more sentences is a document; each is compared with the whole prompt.
 _SENTENCES = 200
 # See `_is_retold`. Set on texts of another author (see docs/accuracy.md): with 0.4 for the first
 # one of 96 good prompts failed and one of 72 losses more was found, with 0.6 five fewer.

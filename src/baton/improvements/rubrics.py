@@ -98,7 +98,7 @@ class Progress(NamedTuple):
     """Callbacks of an improvement of a rubric.
 
     Args:
-        on_step: is told what continues, in a line each.
+        on_step: called with each step, as one line.
         keep: is given the result whenever there is more of it, so that a page can show it.
         spent: says what the judge has cost so far in USD, as far as prices are known.
     """

@@ -2,7 +2,7 @@
 
 Each study begins with what was proven before it. Candidates are tried on train cases, ranked on
 select cases, and the winner is played once on held-out cases. Plays and answers of models go
-through the journal, so that an improvement that was killed goes on where it was.
+through the journal, so that an improvement that was killed continues where it was.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ OnStep = Callable[[str], None]
 
 
 class Progress(NamedTuple):
-    """What goes on while an improvement is made."""
+    """The progress of an improvement."""
 
     step: OnStep = lambda _: None
     studied: Callable[[Improvement], None] = lambda _: None
@@ -100,7 +100,7 @@ async def improve_texts(
         options: how it is made.
         id_: the name of the run's folder.
         target: the agent, as it was named.
-        progress: is told what goes on.
+        progress: gets reports of the progress.
         blame: names agents that are proven to have made a case fail.
         repeat_each: sets how often each case is played. Where it is given, some cases are played
             twice, and all of them more often if that makes a difference.
@@ -476,7 +476,7 @@ class _Search:
     def is_over(self) -> bool:
         self._rounds += 1
         limit = self._options.candidates
-        # One that is perfect and loses elsewhere could not be proven: the search goes on.
+        # One that is perfect and loses elsewhere could not be proven: the search continues.
         best = self._winner()
         perfect = (
             best is not None

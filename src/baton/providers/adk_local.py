@@ -164,7 +164,7 @@ class _InProcess:
     async def send(
         self, session: SessionKey, message: str, watch: Watching | None = None
     ) -> Answer:
-        """Run the agents with one message; ``watch`` is told of each event."""
+        """Run the agents with one message; ``watch`` is called with each event."""
         lines: list[bytes] = []
         trouble: str | None = None
         meter = Meter(self._limits, "jsonl")

@@ -84,7 +84,7 @@ class AgentServer(Protocol):
     ) -> Answer:
         """Send one message and wait for all its events; may raise AnswerCancelled.
 
-        ``watch`` is told of each event.
+        ``watch`` is called with each event.
         """
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:

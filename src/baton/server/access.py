@@ -75,7 +75,7 @@ class AccessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Caller(NamedTuple):
     """The caller of a request, its project, and its rights.
 
-    ``name`` is that of a key; or of a person, where a proxy tells it (``proxied``).
+    ``name`` is that of a key; or of a person, if a proxy reports it (``proxied``).
     """
 
     project: int
@@ -270,7 +270,7 @@ class Access:
         """Refuse requests that a page of another site made a browser send.
 
         Such a page may have a name that leads here (DNS rebinding): the ``Host`` is then that
-        name. Plain addresses cannot be given to somebody else.
+        name. Plain addresses cannot be given to another person.
 
         Raises:
             Denied: 403 for a foreign ``Origin``, 421 for another ``Host``.

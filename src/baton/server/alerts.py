@@ -108,12 +108,13 @@ IssueNews = Literal["new", "regressed", "burst"]
 
 
 class IssuesSpec(Strict, frozen=True, kw_only=True):
-    """What is told of issues, and where.
+    """What is reported about issues, and where.
 
     Attributes:
         to: channels that have an address.
-        on: what is told: a new issue, one that is there again, a burst over many agents at once.
-        least: failures from which on a new issue is told of.
+        on: what is reported: a new issue, one that is there again, a burst over many agents at
+            once.
+        least: failures a new issue needs before it is reported.
         link: the address of the pages, for links.
         title: a template of titles of issues at GitHub and Linear.
         text: a template of texts there and at Slack.
@@ -265,7 +266,7 @@ class Condition(NamedTuple):
         watch: makes what watches the values of an agent.
         values: says what a score tells: the agent, or nothing for all, and a value from 0 to 1 of
             which low ones are bad.
-        said: says what is to be told of an agent, after its watch has opened or closed.
+        said: returns what to report about an agent, after its watch has opened or closed.
     """
 
     evaluator: str
@@ -434,7 +435,7 @@ def _new_scores(
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of an alert; times are RFC 3339.
+    """The message of an alert; times are RFC 3339.
 
     ``figure`` is the mean of the last ``over`` scores, ``low`` and ``high`` are its 95 % interval;
     ``text`` says all of it in a sentence.

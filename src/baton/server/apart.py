@@ -30,7 +30,7 @@ class Apart:
 
     Args:
         work: a function of a module; it is given the task, and returns the answer.
-        task: what it is told, which is made with the folder.
+        task: its input, which is written when the folder is made.
         what: what it does, for messages: ``the evaluation``.
     """
 
@@ -53,7 +53,7 @@ class Apart:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to stop."""
         return self._stopped is not None
 
     def stop(self, now: float) -> None:

@@ -155,7 +155,7 @@ def without_reason(error: Unavailable) -> str:
 
 
 def _was_broken_off(error: DBAPIError | sqlite3.OperationalError) -> bool:
-    """Tell whether a statement was ended by a time limit, or as somebody else asked for it."""
+    """Tell whether a statement was ended by a time limit or cancelled by someone else."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(cause, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_INTERRUPT or getattr(cause, "sqlstate", None) == "57014"
@@ -244,7 +244,7 @@ def assume_many_rows(connection: Connection, tables: Iterable[Table]) -> None:
     looked one up by its number. `ANALYZE` could only count what is there: at the start, nothing.
     """
     ask = connection.exec_driver_sql
-    known: set[str] = set()  # indexes that a later version added are told of as well
+    known: set[str] = set()  # indexes that a later version added are reported as well
     if ask("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'").first() is None:
         ask("ANALYZE")
     else:

@@ -478,7 +478,7 @@ def keep_progress(store: Store, caller: Caller, key: str, given: Progress) -> No
 
 
 class StateChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A state that somebody gives to an issue.
+    """A state that a person gives an issue.
 
     ``version`` goes with ``fixed``: that of the agent in which it is fixed. ``note`` says why, and
     ``by`` who says so, if it is not who has the key.

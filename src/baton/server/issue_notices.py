@@ -1,4 +1,4 @@
-"""What is told of issues: a new one, one that is there again, a burst over many agents at once.
+"""Notices about issues: a new one, one that came back, a burst over many agents at once.
 
 Over each channel an issue has one notice, which is about its latest event: at GitHub and Linear one
 issue, which is updated, closed when it is fixed, and opened again. Addresses are those of `alerts:`

@@ -128,7 +128,7 @@ def work_on_issues(
     cache: Path | None = None,
     connect: Connect = LlmClient,
 ) -> bool:
-    """Investigate the next issue that waits; tells whether there was one."""
+    """Investigate the next waiting issue; return whether there was one."""
     taken = _take(store, now)
     if taken is None:
         return False
@@ -394,7 +394,7 @@ def _said(connection: Connection, project: int, id_: int, key: str) -> list[Mark
 
 
 def _mark(connection: Connection, project: int, id_: int, mark: Mark, now: float) -> bool:
-    """Give an issue the state that its cases say, once; tells whether it is new."""
+    """Give an issue the state that its cases imply, once; return whether it is new."""
     told = select(issue_event.c.details).where(
         issue_event.c.project == project, issue_event.c.issue == id_, issue_event.c.kind == "cases"
     )

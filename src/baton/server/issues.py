@@ -630,7 +630,7 @@ EmbedOf = Callable[[int, Sequence[str]], Sequence[Sequence[float]]]
 
 
 def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
-    """Group the texts of a project again whose turn it is; tells whether there was one.
+    """Group the texts of the next due project again; return whether there was one.
 
     Without scikit-learn nothing is grouped.
 

@@ -70,7 +70,7 @@ class _Named(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class NamedText(_Named, kw_only=True):
-    """A file of cases: its name, which tells the dialect, and its text."""
+    """A file of cases: its name, which determines the dialect, and its text."""
 
     content: str
 

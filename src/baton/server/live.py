@@ -83,20 +83,20 @@ class Live:
                 )  # fmt: skip
 
     def judge(self, now: float) -> bool:
-        """Ask judges what waits for them; tells whether there was anything."""
+        """Ask judges the waiting questions; return whether there were any."""
         asked = judge_waiting(self._store, self._rules, now, read=record_of, cache=self._cache)
         return asked > 0
 
     def try_rubrics(self, now: float) -> bool:
-        """Ask judges for rubrics that are tried; tells whether there was anything."""
+        """Ask judges for rubrics on trial; return whether there was anything."""
         return work_on_trials(self._store, self._settings, now, cache=self._cache)
 
     def investigate(self, now: float) -> bool:
-        """Investigate an issue that somebody asked for; tells whether there was one."""
+        """Investigate an issue on request; return whether there was one."""
         return work_on_issues(self._store, self._settings, now, cache=self._cache)
 
     def regroup(self, now: float) -> bool:
-        """Group texts of issues whose turn it is; tells whether there were any."""
+        """Group texts of issues that are due; return whether there were any."""
 
         def embed(project: int, texts: Sequence[str]) -> Sequence[Sequence[float]]:
             return vectors_within(self._store, self._settings, project, texts, now, self._cache)
@@ -105,7 +105,7 @@ class Live:
         return regroup_due(self._store, now, embed if asks else None)
 
     def alert(self, now: float) -> bool:
-        """Look at new scores, and send messages that are due; tells whether there was anything."""
+        """Look at new scores and send due messages; return whether there was anything."""
         changed = check_alerts(self._store, self._rules, now)
         changed += check_drift(self._store, self._rules, now)
         if self._addresses.issues is not None:
@@ -114,7 +114,7 @@ class Live:
         return deliver(self._store, self._addresses, now) > 0 or changed > 0
 
     def send(self, now: float) -> bool:
-        """Send new scores to the OTLP endpoint, if there is one; tells whether there were any.
+        """Send new scores to the OTLP endpoint, if there is one; return whether there were any.
 
         Raises:
             NotDelivered: the endpoint did not take them; they are sent again.

@@ -1,4 +1,4 @@
-"""Fixes of issues that are proven by playing them, or searched for, as somebody asked a server to.
+"""Proofs of fixes by playing the issues, and searches for fixes, on request to a server.
 
 Both play an agent of `server.yaml`, as an evaluation does: in its own process, one after the other.
 The texts of the agent are read there, never in the worker.
@@ -222,7 +222,7 @@ class Proofs:
 
 
 class _Task(msgspec.Struct):
-    """What the process of a proof or a search is told."""
+    """The input of the process of a proof or a search."""
 
     settings: Settings
     project: int

@@ -73,7 +73,7 @@ class Taken(Protocol):
 
 
 def change_taken(store: Store, table: Table, taken: Taken, **values: Any) -> bool:
-    """Change the row of a piece of work; tells whether that was still possible.
+    """Change the row of a piece of work; return whether that was still possible.
 
     It is not where the work was stopped meanwhile, or another worker took it when its time was up.
     """

@@ -64,7 +64,7 @@ _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 429: 8, 503: 
 
 
 class Refused(Exception):  # noqa: N818 - says what happened
-    """A request that is not accepted, with its HTTP status. ``again`` tells it may be repeated."""
+    """A request that is not accepted, with its HTTP status. ``again``: it may be repeated."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -120,7 +120,7 @@ def _shown(row: Mapping[str, Any], waiting: int) -> Rescore:
 
 @contextmanager
 def alone(store: Store, settings: Settings) -> Iterator[bool]:
-    """Be the only one who rescores in a store, if nobody else is; tells whether that is so.
+    """Become the only one that rescores in a store, if possible; return whether it worked.
 
     What was begun and has not ended is stopped then: who did it was killed.
     """
@@ -228,7 +228,7 @@ def _set(store: Store, number: int, **values: Any) -> None:
 
 
 class _Task(NamedTuple):
-    """What the process of a rescore is told."""
+    """The input of the process of a rescore."""
 
     settings: Settings
     number: int

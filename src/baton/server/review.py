@@ -153,7 +153,7 @@ def take(
 
 
 def skip(store: Store, project: int, evaluator: Judged, item: Item, by: str) -> None:
-    """Put a dispatch behind all others for a person, and leave it to somebody else."""
+    """Put a dispatch behind all others for a person, and leave it to others."""
     key = (item.conversation_id, item.subject)
     with store.write() as connection:
         there = select(conversation.c.id).where(

@@ -435,7 +435,7 @@ def _name(text: str | None) -> str | None:
 
 
 def _time(at: float | None, seen: float) -> float | None:
-    """Return a time for lists and sums: never after the span that tells it has arrived.
+    """Return a time for lists and sums: never after its span arrived.
 
     A clock that runs ahead would put a conversation on top of all lists until that time comes.
     """

@@ -126,7 +126,7 @@ _MOST_TEXT = 200_000
 
 
 class RubricText(msgspec.Struct, kw_only=True):
-    """The text of a rubric; ``digest`` tells it from any other, and is empty for a new one.
+    """The text of a rubric; ``digest`` identifies it, and is empty for a new one.
 
     ``own`` is whether it can be written. ``problems`` say what is wrong with it.
     """
@@ -160,7 +160,7 @@ class ToSave(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChangedMeanwhileError(InputError):
-    """A file that is not what was read before: somebody else wrote it. ``there`` is what it is."""
+    """A file that changed since it was read: someone else wrote it. ``there`` is what it is."""
 
     def __init__(self, there: RubricText) -> None:
         self.there = there
@@ -173,7 +173,7 @@ class ChangedMeanwhileError(InputError):
 
 
 def digest_of(text: str) -> str:
-    """Return what tells a text from others."""
+    """Return what identifies a text."""
     return sha256(text.encode()).hexdigest()[:16]
 
 

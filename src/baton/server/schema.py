@@ -181,7 +181,7 @@ conversation = Table(
     Index("conversation_by_day", "day"),
 )
 
-# Lists are in this order, also where the source tells no time.
+# Lists are in this order, even if the source has no times.
 _time = func.coalesce(conversation.c.started, conversation.c.seen)
 Index("conversation_by_start", conversation.c.project, _time, conversation.c.id)
 Index("conversation_by_verdict", conversation.c.project, conversation.c.verdict, _time)
@@ -251,7 +251,7 @@ dispatch = Table(
     Column("cost_usd", Double),
     Column("service", Text),
     Column("verdict", Text),  # the worst status of the scores about it
-    Column("model", Text),  # of the first of its runs that tells it
+    Column("model", Text),  # of the first of its runs that has one
     Column("untold", Text),  # `from`, `to`: the source does not tell that agent; None: it does
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("dispatch_by_start", "project", "started"),
@@ -294,7 +294,7 @@ score = Table(
     Column("cost_usd", Double),  # of judging
     Column("at", Double, nullable=False),
     Column("made_by", Text),  # hash of evaluator, options and judge; None: an earlier version's
-    # The rescore that added it: it tells nothing new of the agents. None: scored as it arrived.
+    # The rescore that added it: it says nothing new about the agents. None: scored as it arrived.
     Column("rescore", BigInteger),
     Column("replaced_by", BigInteger),  # the rescore after which it no longer counts
     Index("score_by_conversation", "project", "conversation", "version"),
@@ -346,7 +346,7 @@ rollup = Table(
 rollup_day = Table(
     "rollup_day",
     INDEX,
-    # The same by day: a year of hours is more than a page can add up while somebody waits.
+    # The same by day: a year of hours is more than a page can add up while a user waits.
     Column("project", Integer, nullable=False),
     Column("day", BigInteger, nullable=False),  # since the epoch, in UTC
     *_sums(),
@@ -494,7 +494,7 @@ review_hold = Table(
 rubric_trial = Table(
     "rubric_trial",
     INDEX,
-    # A rubric that is tried on dispatches before it is saved: a worker asks the judge.
+    # A rubric that is tested on dispatches before it is saved: a worker asks the judge.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("created", Double, nullable=False),
@@ -520,8 +520,8 @@ issue = Table(
     Column("signature", Text, nullable=False),  # the key of the signature
     Column("text_group", Text),  # None: of no group of texts, or the rest of them
     Column("fault", Text, nullable=False),
-    Column("sender", Text, nullable=False),  # empty: the program or the user; `?`: not told
-    Column("receiver", Text, nullable=False),  # `?`: not told
+    Column("sender", Text, nullable=False),  # empty: the program or the user; `?`: unknown
+    Column("receiver", Text, nullable=False),  # `?`: unknown
     Column("about", Text, nullable=False),
     Column("says", Text),  # what the members of its group say
     Column("title", Text, nullable=False),
@@ -562,7 +562,7 @@ issue_member = Table(
     Column("evaluators", Text, nullable=False),  # JSON
     Column("evidence", Text, nullable=False),  # JSON
     Column("says", Text, nullable=False),
-    Column("agent", Text, nullable=False),  # whose run failed; `?`: not told
+    Column("agent", Text, nullable=False),  # whose run failed; `?`: unknown
     Column("agent_version", Text),
     Column("model", Text),
     Column("judged", Boolean, nullable=False),
@@ -678,12 +678,12 @@ issue_proof = Table(
 issue_notice = Table(
     "issue_notice",
     INDEX,
-    # What is told of an issue over a channel: one message at a time, about its latest event.
+    # Notices about an issue over a channel: one message at a time, about its latest event.
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),  # 0: up to which event was looked
     Column("channel", Text, nullable=False),
-    Column("event", BigInteger, nullable=False),  # the latest that is to be told
-    Column("told", BigInteger, nullable=False),  # the latest that was told
+    Column("event", BigInteger, nullable=False),  # the latest to report
+    Column("told", BigInteger, nullable=False),  # the latest reported
     Column("outside", Text),  # what it goes by there: the number of a GitHub issue, an id of Linear
     Column("attempts", Integer, nullable=False),
     Column("due", Double, nullable=False),
@@ -704,7 +704,7 @@ issue_due = Table(
 issue_regroup = Table(
     "issue_regroup",
     INDEX,
-    # When the texts of a project were grouped last, and whether somebody asked for it.
+    # When the texts of a project were grouped last, and whether it was requested.
     Column("project", Integer, primary_key=True, autoincrement=False),
     Column("done", Double, nullable=False),
     Column("asked", Boolean, nullable=False),
@@ -751,7 +751,7 @@ rescore = Table(
 saved_view = Table(
     "saved_view",
     INDEX,
-    # A filter of a page that somebody gave a name; all who read the project see it.
+    # A named filter of a page; everyone who can read the project sees it.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("page", Text, nullable=False),  # its address, such as /conversations

@@ -170,7 +170,7 @@ def is_same(new: Row, old: Row) -> bool:
 
 
 def made_alike(row: Row, made_by: str, version: str) -> bool:
-    """Tell whether a stored score was made in this way; an early one tells only the version."""
+    """Tell whether a stored score was made in this way; an early one has only the version."""
     if row["made_by"] is None:
         return bool(row["evaluator_version"] == version)
     return bool(row["made_by"] == made_by)

@@ -1,4 +1,4 @@
-"""`server.yaml` and the options of `baton serve`: what a server may be told.
+"""`server.yaml` and the options of `baton serve`: the settings of a server.
 
 Parts that other modules know how to read (`rules:`, `judges:`, `alerts:`) are plain data here, and
 checked there.
@@ -68,7 +68,7 @@ class LimitSettings(_Strict):
 
 
 class Settings(_Strict, dict=True):
-    """What a server is told, by `server.yaml` and by options, which override it.
+    """The settings of a server, from `server.yaml` and from options, which override it.
 
     Ports of 0 are chosen by the system; gRPC needs ``grpc``, and the library for it. ``db`` is
     `postgresql://...`; without it the store is in ``folder``. ``quiet`` is how many seconds of

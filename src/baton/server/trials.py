@@ -187,7 +187,7 @@ def stop_trial(store: Store, project: int, number: int, now: float | None = None
 
 
 def trial_of(store: Store, project: int, number: int) -> Trial:
-    """Return a trial as it is now, held against the labels of people.
+    """Return a trial as it is now, compared with the labels of people.
 
     Raises:
         KeyError: there is none of this number in the project.
@@ -323,7 +323,7 @@ def work_on_trials(
     cache: Path | None = None,
     connect: Connect = LlmClient,
 ) -> bool:
-    """Ask the next questions of a trial that is due; tells whether there was one."""
+    """Ask the next questions of a due trial; return whether there was one."""
     taken = _take(store, now)
     if taken is None:
         return False

@@ -584,7 +584,7 @@ class Task:
         self.failures = 0
 
     def run(self, now: float) -> None:
-        """Do it. An error is said and waited for, longer each time; nothing else is kept up."""
+        """Do it; report an error and wait, longer each time, without delaying other work."""
         try:
             more = bool(self.work(now))
         except Exception as error:

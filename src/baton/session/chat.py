@@ -214,7 +214,7 @@ class Chats:
         user: str | None = None,
         state: dict[str, Any] | None = None,
     ) -> Chat:
-        """Talk to one of ``agents``; several messages are said one after the other.
+        """Talk to one of ``agents``; several messages are sent one after the other.
 
         Raises:
             InputError: no such agent, a message that cannot be sent, or too many conversations.

@@ -826,7 +826,7 @@ def _job(
 def _workers(
     spec: dict[str, Any], begun: _Begun, inputs: Inputs, job: _Job, options: EvaluateOptions
 ) -> tuple[Backend, Recipe]:
-    """Build the backend that plays a variant, and what its workers are told."""
+    """Build the backend that plays a variant, and the settings of its workers."""
     from .worker import make_workers, recipe_of
 
     asked = begun.start.request

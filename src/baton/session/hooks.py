@@ -195,7 +195,7 @@ def _changed(file: Path, before: str | None, settings: dict[str, Any]) -> Settin
 
 
 def _take_out(settings: dict[str, Any], kind: Kind) -> bool:
-    """Take our hooks out, and what is empty then; tells whether there were any."""
+    """Remove our hooks, and what is then empty; return whether there were any."""
     hooks = settings.get("hooks", {})
     any_ours = False
     for event, groups in list(hooks.items()):
@@ -228,7 +228,7 @@ def _is_ours(hook: dict[str, Any], kind: Kind) -> bool:
 
 
 class HookEvent(msgspec.Struct):
-    """What Claude Code tells a hook on its standard input, as far as it is of use here."""
+    """What Claude Code sends a hook on its standard input, as far as it is used here."""
 
     session_id: str
     transcript_path: str
@@ -236,7 +236,7 @@ class HookEvent(msgspec.Struct):
 
 
 def read_event(text: bytes) -> HookEvent:
-    """Read what Claude Code tells a hook.
+    """Read what Claude Code sends a hook.
 
     Raises:
         InputError: it is something else.

@@ -122,7 +122,7 @@ class ImproveOptions(EvaluateOptions, total=False):
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not done again.
         on_start: is called with the folder.
-        on_step: is told what continues, in a line each.
+        on_step: called with each step, as one line.
     """
 
     app: str | None

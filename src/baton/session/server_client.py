@@ -419,7 +419,7 @@ class Server:
     def review_skip(
         self, rubric: str, conversation_id: int, subject: str, *, by: str | None = None
     ) -> None:
-        """Leave a dispatch that was taken to somebody else; it comes last from now on."""
+        """Leave a taken dispatch to others; it comes last from now on."""
         item = {"rubric": rubric, "conversation_id": conversation_id, "subject": subject, "by": by}
         path, body = f"{_API}/review/skip", msgspec.json.encode(item)
         self._ask("POST", path, {}, Listed[Any], body, "application/json")

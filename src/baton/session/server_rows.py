@@ -188,7 +188,7 @@ class Review(msgspec.Struct, kw_only=True):
     """What waits for a person's labels by a rubric, and what people said so far.
 
     ``waiting`` has how many wait for each reason, counted up to ``counted``. ``labelled`` are
-    things that somebody labelled, ``by`` how many each person did, ``disputed`` things without a
+    things that have a label, ``by`` how many each person gave, ``disputed`` things without a
     majority, ``unknown`` labels that the rubric does not have (any more). ``agreement`` compares
     every two people on what both labelled.
     """
@@ -229,7 +229,7 @@ class TrialAnswer(msgspec.Struct, kw_only=True):
 
 
 class Trial(msgspec.Struct, kw_only=True):
-    """A rubric that is tried: how many things were ``asked`` about, and what was answered.
+    """A rubric on trial: how many things were ``asked`` about, and what was answered.
 
     ``quality`` compares the judge with people on what both labelled; it is ``None`` if there is
     nothing such, or ``incomparable`` says why not. ``changed`` is how many verdicts are not those

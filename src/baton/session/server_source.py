@@ -88,7 +88,7 @@ def _shown(address: str) -> str:
 def fetch(address: str, note: Note) -> Path:
     """Fetch records into a file below ``.baton``: JSON lines, as ``baton show --json`` has them.
 
-    The name of the file tells its content, so that the same conversations are kept once.
+    The name of the file is derived from its content, so the same conversations are kept once.
 
     Raises:
         InputError: the server refuses what is asked for, or has none of it.

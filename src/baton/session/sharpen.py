@@ -88,7 +88,7 @@ class RubricOptions(TypedDict, total=False):
         out: where the folder of the improvement is made; `.baton/improvements` when left out.
         resume: the folder of an improvement that was ended early: what it has is not asked again.
         on_start: called with the folder.
-        on_step: is told what continues, in a line each.
+        on_step: called with each step, as one line.
         note: called with notes.
     """
 

@@ -277,7 +277,7 @@ def _agents(record: Trace) -> set[str]:
 
 
 def _rubrics(visit: Visit, rows: Sequence[ScoreRow]) -> list[str]:
-    """Return what a dispatch can be labelled by: the judges that looked at it, and of the rules."""
+    """Return what a dispatch can be labelled by: the judges and the rules that looked at it."""
     names = [row.type for row in rows if row.judge is not None and row.unit == "dispatch"]
     for rule in visit.state.live_settings().live_rules.rules:
         for part in rule.judged:

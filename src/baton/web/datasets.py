@@ -74,7 +74,7 @@ def folders(visit: Visit) -> DatasetFolders:
 
 
 def context(visit: Visit) -> dict[str, Any]:
-    """Return what a run may be told: agents, judges, evaluators; and what may be done here."""
+    """Return the choices for a run: agents, judges, evaluators; and what may be done here."""
     settings = visit.state.live_settings()
     may_change = visit.may("run") and settings.may_run
     return {

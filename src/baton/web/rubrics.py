@@ -332,7 +332,7 @@ def _trial_there(visit: Visit) -> Trial:
 
 
 def _trial(visit: Visit) -> View:
-    """Show the text that is tried, as it was sent, and its result so far."""
+    """Show the text on trial, as it was sent, and its result so far."""
     trial = _trial_there(visit)
     there = RubricText(
         name=visit.query("of") or "",

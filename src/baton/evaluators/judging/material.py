@@ -211,7 +211,7 @@ class Missing(NamedTuple):
 class Input(NamedTuple):
     """An input: its heading for the judge, the units that have it, and where it comes from.
 
-    ``none`` is what the judge is told where there is nothing; without it such a subject cannot
+    ``none`` is what the judge gets if there is nothing; without it such a subject cannot
     be judged.
     """
 

@@ -51,7 +51,7 @@ def history(subject: Subject) -> Given | Missing:
 
 
 def conversation(subject: Subject) -> Given | Missing:
-    """Return what user and agents said to one another, up to and with what is judged."""
+    """Return what user and agents said to each other, up to and including what is judged."""
     return _talk(subject, [*subject.earlier, *subject.turns])
 
 

@@ -77,7 +77,7 @@ def evidence(rows: Iterable[Row]) -> list[Evidence]:
 
 
 def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
-    """Name the first wrong turn and how many there are; ``right`` is said when there is none."""
+    """Name the first wrong turn and how many there are; ``right`` is used when there is none."""
     if not wrong:
         return right if len(rows) == 1 else f"{right}, {len(rows)} turns"
     more = f"; {len(wrong)} of {len(rows)} turns fall short" if len(rows) > 1 else ""
@@ -152,7 +152,7 @@ def json_in(answer: Content | None) -> Any:
 def _fenced(text: str) -> Iterator[str]:
     """Yield what stands in fenced blocks that name no language, or ``json``.
 
-    As in Markdown, a block that is never closed goes on to the end.
+    As in Markdown, a block that is never closed extends to the end.
     """
     language: str | None = None
     block: list[str] = []

@@ -63,7 +63,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
 class Voice(NamedTuple):
     """Texts of a run with where they were said (``output``, ``prompt``, ``step``), in order.
 
-    ``whole`` tells whether all of them were recorded.
+    ``whole`` states whether all of them were recorded.
     """
 
     texts: list[tuple[str, str]]
@@ -102,7 +102,7 @@ GRADED = ("jaccard", "recall", "rouge1")
 
 
 class Sure(IntEnum):
-    """Whether something is so, as far as the record tells."""
+    """Whether something is true, as far as the record shows."""
 
     NO = 0
     MAYBE = 1

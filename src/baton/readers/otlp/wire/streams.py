@@ -58,7 +58,7 @@ class Report:
         known.count += count
 
     def fault(self, message: str, line: int | None = None, path: str = "") -> None:
-        """Note something that is wrong with the file; the first ones are told in full."""
+        """Note a problem of the file; the first ones are reported in full."""
         if not self.is_full():
             self.problems.append(Problem(file=self.file, line=line, path=path, message=message))
         else:
@@ -69,7 +69,7 @@ class Report:
         return len(self.problems) >= _MOST_PROBLEMS
 
     def all_problems(self) -> list[Problem]:
-        """Return the problems, with a last one that counts those not told."""
+        """Return the problems, with a last one that counts those not reported."""
         if not self.more_problems:
             return self.problems
         more = Problem(file=self.file, message=f"and {self.more_problems} more problems")
