@@ -28,7 +28,7 @@ def client(llm: LlmServer) -> Iterator[anthropic.Anthropic]:
     """A client that tries nothing twice."""
     base_url = llm.base_url("anthropic")
     with anthropic.Anthropic(
-        base_url=base_url, api_key="sk-secret", max_retries=0, timeout=2
+        base_url=base_url, api_key="sk-secret", max_retries=0, timeout=60
     ) as made:
         yield made
 
@@ -103,8 +103,9 @@ def test_faults_of_the_service_are_the_errors_of_the_sdk(
     llm: LlmServer, client: anthropic.Anthropic, reply: Reply, error: type[Exception], way: Any
 ) -> None:
     llm.script = [reply]
+    patience = 1 if reply.delay else 60
     with pytest.raises(error):
-        way(client)
+        way(client.with_options(timeout=patience))
 
 
 def test_a_connection_is_dropped_in_the_middle_of_an_answer(

@@ -23,7 +23,7 @@ FORM: dict[str, Any] = {
 def client(llm: LlmServer) -> Iterator[openai.OpenAI]:
     """A client that tries nothing twice."""
     base_url = llm.base_url("openai_responses")
-    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=2) as made:
+    with openai.OpenAI(base_url=base_url, api_key="sk-secret", max_retries=0, timeout=60) as made:
         yield made
 
 
@@ -93,8 +93,9 @@ def test_faults_of_the_service_are_the_errors_of_the_sdk(
     llm: LlmServer, client: openai.OpenAI, reply: Reply, error: type[Exception]
 ) -> None:
     llm.script = [reply]
+    patience = 1 if reply.delay else 60
     with pytest.raises(error):
-        ask(client)
+        ask(client.with_options(timeout=patience))
 
 
 def test_a_refusal_is_its_own_part(llm: LlmServer, client: openai.OpenAI) -> None:
