@@ -109,6 +109,15 @@ def until_waiting(visitor: Visitor, id_: str, turns: int = 1) -> Any:
     raise AssertionError(seen)
 
 
+def test_the_list_is_filtered_by_words(visitor: Visitor) -> None:
+    every = visitor.get("/datasets").text.count("<tr data-row>")
+    assert every
+    assert visitor.get("/datasets?text=baton").text.count("<tr data-row>") <= every
+    none = visitor.get("/datasets?text=no+such+words").text
+    assert "No dataset matches this filter." in none
+    assert "<tr data-row>" not in none
+
+
 def test_cases_are_filtered_and_counted_by_agent(visitor: Visitor) -> None:
     page = visitor.get(f"/datasets/{NAME}").text
     assert "Refunds &lt;script&gt;" in page

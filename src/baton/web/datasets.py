@@ -31,6 +31,7 @@ from baton.session.dataset_folders import (
 )
 from baton.store import rows_of
 
+from . import lists
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Datasets", "/datasets", "d")
@@ -203,8 +204,13 @@ def _strata(cases: Sequence[CaseRow], last: dict[str, _Last], by: str) -> list[_
 
 
 def _list(visit: Visit) -> View:
+    asked = lists.read_whole(visit, NAV.path)
     rows = []
-    for dataset in folders(visit).datasets(WAIT):
+    every = folders(visit).datasets(WAIT)
+    for dataset in every:
+        expected = {name for case in dataset.cases for name in case.agents} if asked.words else ()
+        if not asked.has_words(dataset.title, dataset.name, dataset.format, *expected):
+            continue
         last, numbers = last_results(visit, dataset.path)
         known = [last[case.id].status for case in dataset.cases if case.id in last]
         rows.append(
@@ -216,7 +222,7 @@ def _list(visit: Visit) -> View:
                 "strata": _strata(dataset.cases, last, "agents")[:6],
             }
         )
-    given = {"rows": rows, **context(visit)}
+    given = {"rows": rows, "asked": asked, "any": bool(every), **context(visit)}
     return View("datasets.html", given, "Datasets")
 
 
