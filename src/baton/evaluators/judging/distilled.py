@@ -56,7 +56,7 @@ ALPHA = 0.05
 _BY_CHANCE = 0.001
 """The chance that trials of a label come out as well for a model that knows only how often that
 label is given. Where 95 % of all verdicts are `correct`, always saying `correct` keeps to a limit
-of 5 %, and is no judgement."""
+of 5 %, and is no judgement. The numbers of trials that are looked at share it."""
 _FEWEST = 20
 """The fewest trials that are looked at. An error of 10 % takes about 50 right ones to show."""
 _STEP = 1.3
@@ -435,7 +435,7 @@ def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float
         if binomial_at_most(wrong, end, max_error) > alpha / len(sizes):
             continue
         # As many right ones or more, each right by the chance `share`: no more wrong ones.
-        if binomial_at_most(wrong, end, 1 - share) <= _BY_CHANCE:
+        if binomial_at_most(wrong, end, 1 - share) <= _BY_CHANCE / len(sizes):
             best = Limit(ranked[end - 1].sure, wrong / end, end)
     return best
 
