@@ -1,14 +1,14 @@
-"""An optimizer for Google ADK: each agent's instruction is a study, and a gain has to be proven.
+"""An optimizer for Google ADK: each agent's instruction is a study, and a gain must be proven.
 
     from google.adk.optimization.local_eval_sampler import LocalEvalSampler
     from baton.improvements.adk import Optimizer
 
     result = await Optimizer("openai:gpt-4o-mini").optimize(root_agent, LocalEvalSampler(...))
 
-It takes any sampler of ADK. ADK's own optimizer changes the root agent alone, and reports the
-score on the examples that chose the winner. This one changes the sub-agents, too, and plays the
-winner on examples that chose nothing. `adk optimize` has no option for another optimizer: it is
-called from Python.
+It accepts any ADK sampler. ADK's own optimizer changes only the root agent, and reports the score
+on the same examples that were used to choose the winner. This one changes the sub-agents as well,
+and plays the winner on examples that were not used to choose it. `adk optimize` has no option for
+another optimizer, so call this one from Python.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ from .study import improve_texts
 _SCORE = "sampler"
 """The axis: the score of ADK's sampler."""
 _TOLD = 3_000
-"""Characters of what a sampler tells of an example: its turns, tool calls and metrics as JSON."""
+"""Maximum characters of a sampler's data on an example: its turns, tool calls and metrics as
+JSON."""
 
 
 class Result(OptimizerResult[AgentWithScores]):  # type: ignore[misc]
     """The result of an optimization: one agent, and how it was found.
 
-    ``optimized_agents`` has the agent with all proven texts, or the one that was given where no
-    gain is proven. ``overall_score`` is its mean on the held-out examples.
+    ``optimized_agents`` has the agent with all proven texts, or the original agent if no gain is
+    proven. ``overall_score`` is its mean on the held-out examples.
     """
 
     improvement: Any = None
@@ -67,22 +68,22 @@ class Result(OptimizerResult[AgentWithScores]):  # type: ignore[misc]
 class Optimizer(AgentOptimizer):  # type: ignore[misc]
     """Improves the instructions of an agent and its sub-agents; implements ADK's interface.
 
-    All examples of the sampler, those of its training and its validation set, are split again into
-    examples to learn from, to choose by, and to prove with.
+    All examples of the sampler, from both its training set and its validation set, are split again:
+    some to learn from, some to choose by, and some to prove a gain with.
 
     Args:
         judge: the model that proposes texts, as in ``openai:gpt-4o-mini``, or settings by name as
             in ``judge:`` of a config.
-        strategy: how, see ``docs/improve.md``.
-        agents: the agents whose instructions are studied; if not given the root agent and those
-            below it, the first three.
-        candidates: the most texts that are tried for an agent.
+        strategy: how texts are proposed; see ``docs/improve.md``.
+        agents: the agents whose instructions are studied; by default the first three of the root
+            agent and its sub-agents.
+        candidates: the maximum number of texts to try for an agent.
         seed: the seed of random choices.
-        max_calls: the most examples that are played, all in all.
-        max_cost: the most that the model may cost, in USD. Samplers do not report the agents' cost.
+        max_calls: the maximum number of examples to play in total.
+        max_cost: the maximum cost of the model, in USD. Samplers do not report the agents' cost.
 
     Raises:
-        InputError: no such strategy, or the judge has a fault.
+        InputError: the strategy is unknown, or the judge's settings are wrong.
     """
 
     def __init__(
@@ -113,8 +114,8 @@ class Optimizer(AgentOptimizer):  # type: ignore[misc]
         """Improve an agent by the examples of a sampler.
 
         Raises:
-            InputError: too few examples, no text that could be changed, no such agent, or a
-                sampler that gives scores outside of 0 to 1.
+            InputError: there are too few examples, no text that could be changed, or no such agent;
+                or the sampler returns scores outside of 0 to 1.
         """
         examples = _Examples(initial_agent, sampler)
         await examples.begin()
@@ -146,7 +147,7 @@ def _components(texts: Mapping[str, str], agents: Sequence[str]) -> list[str]:
 
 
 def _held_out_score(improvement: Improvement, examples: _Examples) -> float | None:
-    """Return the mean of held-out examples: after the last proven study, else as it was."""
+    """Return the mean of held-out examples after the last proven study, else before any change."""
     for study in reversed(improvement.studies):
         if study.outcome == "proven" and study.proof is not None:
             for axis in study.proof.comparison.axes:
@@ -173,7 +174,7 @@ class _Examples:
         self._first: dict[str, CaseResult] = {}
 
     async def begin(self) -> None:
-        """Play all examples once: only then does a sampler show their requests."""
+        """Play all examples once: a sampler does not show their requests before that."""
         for name, ids in (
             (self._sampler.TRAIN_SET, self._sampler.get_train_example_ids()),
             (self._sampler.VALIDATION_SET, self._sampler.get_validation_example_ids()),
@@ -194,7 +195,7 @@ class _Examples:
         return (await self.known())[0]
 
     async def known(self) -> tuple[dict[str, str], set[str]]:
-        """Return the instructions and the names of tools."""
+        """Return the instructions and the names of the tools."""
         every = texts_of(self.agent)
         texts = {name: text for name, text in every.items() if _is_instruction(name) and text}
         return texts, {n.removeprefix("tool:") for n in every if n.startswith("tool:")}
@@ -205,7 +206,7 @@ class _Examples:
         cases: Collection[str],
         on_result: Callable[[CaseResult], None],
     ) -> Sequence[CaseResult]:
-        """Play examples by id; those of the first play are not played again."""
+        """Play examples by id; reuse the results of the first play."""
         wanted = list(cases)
         found: dict[str, CaseResult] = {}
         if not changed_texts:
@@ -240,7 +241,7 @@ def _is_instruction(name: str) -> bool:
 
 
 def _result(id_: str, score: float | None, data: Any) -> CaseResult:
-    """Return the score of an example as a result; one that the sampler leaves out is an error."""
+    """Return the score of an example as a result; a missing score is an error."""
     if score is None:
         return CaseResult(case_id=id_, status="error", error="the sampler gave no score")
     if not isfinite(score) or not 0 <= score <= 1:
@@ -265,7 +266,7 @@ def _as_text(data: Any) -> str:
 
 
 def _asked_in(data: Any) -> str:
-    """Return what users said in an example, as ADK's own samplers tell it."""
+    """Return the user's messages in an example, as ADK's own samplers report them."""
     turns = data.get("invocations", ()) if isinstance(data, Mapping) else ()
     said = []
     for turn in turns:

@@ -1,8 +1,9 @@
 """Chooses the component to improve, and the axis to improve.
 
-It is the text of the agent that failures point to. A fault of choosing, of handing over, or of
-using a result is the sender's, a fault of the work itself the receiver's. Where a verdict is about
-a whole turn, a wrong choice in the same case explains it; else whoever got the work last did it.
+The component is the text of the agent that failures point to. If choosing an agent, handing work
+over, or using a result went wrong, the sender is at fault; if the work itself went wrong, the
+receiver is. If a verdict is about a whole turn, a wrong choice in the same case explains it;
+without one, it is attributed to the agent that received work last.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ OF_SENDER = frozenset({
     "handoff_loops", "interactions", "result_contradicted", "result_integration", "result_used",
     "trajectory",
 })  # fmt: skip
-"""Evaluators, by type, of the sender's part of a dispatch: choice, prompt, use of the result."""
+"""The types of evaluators that judge the sender's part of a dispatch: choice, prompt, use of the
+result."""
 ROUTING = frozenset({"agent_chain", "dispatch_correctness", "dispatch_routing", "interactions"})
-"""Those that say who should have got the work: where one of them fails, what comes of the work
-says nothing of whoever got it by mistake."""
+"""The types of evaluators that state who should have received the work. If one of them fails, the
+result of the work says nothing about the agent that received it by mistake."""
 MOST = 3
-"""Components that are studied by default. Each takes its share of the 5 % of false gains that a run
-may have, so that with many of them none could be proven."""
+"""The number of components that are studied by default. They share the 5 % chance of a false gain
+that a run may have, so with many components no gain could be proven."""
 
 
 class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Evidence about an agent beside the played cases.
+    """Evidence about an agent from outside the played cases.
 
     Args:
-        failures: those of issues whose fault is this agent's.
+        failures: the failures of issues that are this agent's fault.
         issues: the keys of these issues, the most frequent first.
-        blamed: failed runs whose record proves that this agent made them fail.
-        labels: dispatches and runs of this agent that people labelled as failed.
+        blamed: the failed runs whose recording proves that this agent made them fail.
+        labels: the dispatches and runs of this agent that people labelled as failed.
     """
 
     failures: int = 0
@@ -50,7 +52,7 @@ class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def count(self) -> int:
-        """All of it."""
+        """The total of all evidence."""
         return self.failures + self.blamed + self.labels
 
     def __str__(self) -> str:
@@ -67,9 +69,9 @@ class Pointed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Failing(NamedTuple):
-    """A case as it was played, the agents that are proven to have made it fail, and who was last.
+    """A played case, the agents that are proven to have made it fail, and the last agent.
 
-    ``last`` is the agent that worked last, if no dispatch tells of any.
+    ``last`` is the agent that worked last, for cases without a dispatch.
     """
 
     row: IndexRow
@@ -98,21 +100,21 @@ def choose(
 ) -> list[Chosen]:
     """Return the components to study, those with the most failures first.
 
-    Evidence from elsewhere counts as much as failures in the cases. An agent that fails in none of
-    the cases is still left out, because no candidate for it could score better than another.
+    Evidence from elsewhere counts as much as failures in the cases. But an agent that fails in none
+    of the cases is left out, because no candidate for it could score better than another.
 
     Args:
-        rows: the cases as they are played unchanged.
+        rows: the cases, played with unchanged texts.
         types: the type of each evaluator, by its name.
-        components: the texts that there are, by name.
-        agents: study the instructions of these agents, whatever the failures say.
-        named: study these components, whatever the failures say.
-        aimed: the axis that has to get better; the one that fails most at the agent if not given.
-        pointed: what points to agents beside these rows.
-        note: called for each agent that evidence points to, but that fails in no row.
+        components: the existing texts, by name.
+        agents: study the instructions of these agents, regardless of the failures.
+        named: study these components, regardless of the failures.
+        aimed: the axis that must improve; by default the axis on which the agent fails most.
+        pointed: evidence about agents from outside these rows.
+        note: called for each agent that evidence points to but that fails in no row.
 
     Raises:
-        InputError: no such agent or component, or nothing fails.
+        InputError: an agent or component does not exist, or nothing fails.
     """
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     proven: Counter[str] = Counter()
@@ -209,7 +211,7 @@ def _axis(counts: Counter[str]) -> Axis:
 
 
 def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]) -> None:
-    """Raise InputError for a name that no component has, with similar names."""
+    """Raise InputError for an unknown component; the message lists similar names."""
     for name in wanted:
         if name not in components:
             hint = suggestion(name, components) or "there are none"
@@ -222,9 +224,9 @@ def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]
 def pointing(
     row: IndexRow, types: Mapping[str, str], alone: str | None = None
 ) -> Iterable[tuple[str, str]]:
-    """Return the agents that a case's failures point to, each with the evaluator that says so.
+    """Return the agents that a case's failures point to, each with the evaluator that failed.
 
-    ``alone`` is who worked if there is no dispatch.
+    ``alone`` is the agent that worked if there is no dispatch.
     """
     failed = [(at, types.get(at.evaluator, at.evaluator)) for at in row.failed_at]
     misrouted = any(type_ in ROUTING for _, type_ in failed)

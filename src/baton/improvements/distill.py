@@ -1,12 +1,12 @@
-"""Trains the small classifier that answers before a judge, from verdicts that the judge gave.
+"""Trains the small classifier that answers before a judge, from the judge's verdicts.
 
 A logistic regression over TF-IDF words and numbers, and gradient boosted trees over the numbers
 (:mod:`baton.evaluators.judging.distilled`). Its quality is measured in trials: each verdict is
-predicted by a model that was trained on other texts, and on other frameworks where there are
-several. It is not enough to keep conversations apart: where ten answers to one result are trained
-on, a model knows the result, and is much surer of the eleventh than of any other text. How much
-the trees count is chosen by these trials, and so is the penalty of the regression; its chances are
-calibrated on them by one temperature.
+predicted by a model that was trained on other texts, and on other frameworks if there are several.
+It is not enough to keep conversations apart: a model that was trained on ten answers to one result
+knows the result, and is much surer of the eleventh answer than of any other text. The trials also
+choose the weight of the trees and the penalty of the regression, and its probabilities are
+calibrated on them with one temperature.
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ from baton.plugins.origin import install, requirement
 from baton.stats.tfidf import TfIdf, Vector, fit
 
 LEAST = 500
-"""Verdicts below which nothing is trained: an error of 5 % takes 60 right answers in a row to show,
-and half of the verdicts are usually the unclear ones."""
+"""The minimum number of verdicts to train on: showing an error of at most 5 % takes 60 right
+answers in a row, and usually half of the verdicts are unclear ones."""
 MOST = 20_000
-"""Verdicts that are trained on, the newest: some minutes of training for two labels."""
+"""The number of newest verdicts to train on: a few minutes of training for two labels."""
 _FOLDS = 5
-"""Parts of the texts: those of one part are kept apart together."""
+"""The number of parts of the texts: the texts of one part are held out together."""
 _MOST_FRAMEWORKS = 4
-"""Parts of the frameworks. Each of them is combined with each part of the texts: 20 trainings."""
+"""The number of parts of the frameworks. Each is combined with each part of the texts: 20
+trainings."""
 _LEAST_OF_LABEL = 10
-"""Verdicts of a label below which the model does not know it: what it says of them counts as
-wrong in the trials."""
+"""The minimum number of verdicts with a label. With fewer, the model does not know the label, and
+its predictions for these verdicts count as wrong in the trials."""
 _FRAMEWORKS = 3
-"""Frameworks from which on whole frameworks are kept apart in the trials."""
+"""The minimum number of frameworks for holding out whole frameworks in the trials."""
 _FEWEST = 20
-"""Verdicts of a framework below which it is no framework of its own in the trials."""
+"""The minimum number of verdicts for a framework to count as a separate one in the trials."""
 _WORDS = 5_000
 _STRENGTHS = (0.03, 0.3)
-"""Inverse strengths of the penalty (``C``) that are tried; the one with the least loss is taken."""
+"""The inverse strengths of the penalty (``C``) to try; the one with the lowest loss is used."""
 _TREES: dict[str, Any] = {
     "n_estimators": 100,
     "learning_rate": 0.1,
@@ -61,18 +62,19 @@ _TREES: dict[str, Any] = {
     "subsample": 0.5,
     "max_features": 0.2,
 }
-"""Small trees with much chance in them: with a thousand verdicts others learn them by heart."""
+"""Small trees with much randomness: with a thousand verdicts, other trees learn them by heart."""
 _SHARES = (0.0, 0.5, 1.0)
-"""Shares that trees may have in a sum. Words tell where all is of one kind; across frameworks it is
-how the sections overlap, which is seldom a straight line."""
+"""The weights of the trees in a sum to try. Words are good predictors if all material is of one
+kind. Across frameworks the overlap of the sections predicts better, and its effect is seldom
+linear."""
 _MOST_OF_ONE = 0.5
-"""The share of verdicts that one group of texts may have, to leave enough to train on."""
+"""The maximum share of verdicts in one group of texts, to leave enough to train on."""
 _FAMILIAR = 0.02
-"""The share of trials that have fewer known words than the limit of familiarity."""
+"""The share of trials with fewer known words than the limit of familiarity."""
 
 
 class Verdict(NamedTuple):
-    """A verdict of a judge: what was judged, what it said, and where it is from."""
+    """A verdict of a judge: what was judged, the label, and the origin."""
 
     reading: Reading
     label: str
@@ -81,12 +83,12 @@ class Verdict(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of training.
+    """The results of training.
 
     Args:
-        agreement: of all trials, the share that says what the judge said.
-        usual: the share of the commonest label: what one reaches by always saying that.
-        loss: mean of the negative logarithm of the chance of the right label, over the trials.
+        agreement: the share of all trials that predict the judge's label.
+        usual: the share of the commonest label, which is the agreement of always predicting it.
+        loss: the mean, over the trials, of the negative logarithm of the right label's probability.
     """
 
     model: DistilledModel
@@ -106,20 +108,20 @@ def train(
     seed: int = 0,
     now: datetime | None = None,
 ) -> Report:
-    """Train a model, and try it on what it was not trained on.
+    """Train a model, and try it on verdicts that it was not trained on.
 
     Args:
-        verdicts: those of one judge on one version of a rubric.
-        rubric: which rubric that is.
+        verdicts: the verdicts of one judge on one version of a rubric.
+        rubric: the rubric.
         version: its version.
         judge: the model of the judge.
-        labels: those the rubric has, in its order.
-        cost_usd: what a verdict cost on average.
-        seed: of what is drawn.
-        now: the time that the file names.
+        labels: the labels of the rubric, in its order.
+        cost_usd: the average cost of a verdict.
+        seed: the seed of random draws.
+        now: the time to write into the file.
 
     Raises:
-        InputError: too few verdicts, one label alone, or scikit-learn is missing.
+        InputError: there are too few verdicts, or only one label, or scikit-learn is not installed.
     """
     try:
         import sklearn.linear_model  # noqa: F401
@@ -127,7 +129,8 @@ def train(
         raise InputError(
             f"distilling needs scikit-learn: {install(requirement('improve'))}"
         ) from None
-    # Of the same material the newest: copies would make trials look surer than they are.
+    # Keep only the newest verdict on the same material: copies would make trials look surer than
+    # they are.
     given = len(verdicts)
     verdicts = list({verdict.reading.material: verdict for verdict in verdicts}.values())
     if len(verdicts) < LEAST:
@@ -220,7 +223,7 @@ class _Fitted(NamedTuple):
         familiar: float,
         trained: Trained,
     ) -> DistilledModel:
-        """Return it as a file; temperature and the share of trees go into weights and leaves."""
+        """Return the model as a file; weights and leaves include temperature and share of trees."""
         words = sorted(self.tfidf.number, key=self.tfidf.number.__getitem__)
         return DistilledModel(
             format="baton distilled judge",
@@ -245,7 +248,7 @@ class _Fitted(NamedTuple):
 
 
 class _Grown(NamedTuple):
-    """Trained trees of each label over numbers, and where the sum of each label begins."""
+    """Trained trees of each label over numbers, and the initial value of each label's sum."""
 
     numbers: list[str]
     start: list[float]
@@ -257,9 +260,9 @@ class _Grown(NamedTuple):
         return [one + more for one, more in zip(self.start, added, strict=True)]
 
     def trees(self, numbers: Sequence[str], times: float) -> list[list[Tree]]:
-        """Return the trees with other numbers of the numbers, and leaves multiplied.
+        """Return the trees with renumbered numbers, and leaves multiplied.
 
-        Where sums begin is a tree of one leaf.
+        The initial value of a sum is a tree of one leaf.
         """
         place = [numbers.index(name) for name in self.numbers]
         found = []
@@ -277,7 +280,7 @@ class _Grown(NamedTuple):
 
 
 def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) -> _Fitted:
-    """Train on verdicts; those with a label that is not known are left out."""
+    """Train on verdicts; those with an unknown label are left out."""
     import numpy as np
     from scipy.sparse import csr_matrix, hstack
     from sklearn.linear_model import LogisticRegression
@@ -287,7 +290,7 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
     names = sorted({name for verdict in own for name in verdict.reading.numbers})
     table = np.array([[each.reading.numbers.get(name, 0.0) for name in names] for each in own])
     means, scales = table.mean(axis=0), table.std(axis=0)
-    scales[scales < 1e-6] = 1.0  # it is the same everywhere, and tells nothing
+    scales[scales < 1e-6] = 1.0  # the same everywhere, so it predicts nothing
     features = hstack([_rows(own, tfidf), csr_matrix((table - means) / scales)]).tocsr()
     model = LogisticRegression(C=strength, max_iter=2_000)
     model.fit(features, [labels.index(verdict.label) for verdict in own])
@@ -296,7 +299,7 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
         weights, bias = np.vstack([-weights / 2, weights / 2]), np.array([-bias[0], bias[0]]) / 2
     by_label: dict[int, int] = {int(label): place for place, label in enumerate(model.classes_)}
     order = [by_label.get(place) for place in range(len(labels))]
-    # A label that is in no conversation of this fold is never guessed.
+    # A label that is in no conversation of this fold is never predicted.
     none = [0.0] * features.shape[1]
     return _Fitted(
         tfidf,
@@ -309,7 +312,7 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
 
 
 def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
-    """Grow trees on verdicts; those with a label that is not known are left out."""
+    """Grow trees on verdicts; those with an unknown label are left out."""
     import numpy as np
     from sklearn.ensemble import GradientBoostingClassifier
 
@@ -330,7 +333,7 @@ def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) ->
             for place in range(len(present))
         ]
     trees: list[list[Tree]] = [[] for _ in labels]
-    start = [-50.0 for _ in labels]  # a label that is in none of these verdicts is never guessed
+    start = [-50.0 for _ in labels]  # a label without a verdict is never predicted
     for place, label in enumerate(present):
         trees[label] = by_class[place]
         start[label] = math.log(counts[label] / len(own))
@@ -338,7 +341,7 @@ def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) ->
 
 
 def _tree(grown: Any, times: float) -> Tree:
-    """Return a tree of scikit-learn as plain lists, its leaves multiplied."""
+    """Return a tree of scikit-learn as plain lists, with its leaves multiplied."""
     leaf = [int(each) < 0 for each in grown.children_left]
     return Tree(
         [-1 if ends else int(each) for ends, each in zip(leaf, grown.feature, strict=True)],
@@ -362,7 +365,7 @@ def _rows(verdicts: Sequence[Verdict], tfidf: TfIdf) -> Any:
 
 
 def _fit_words(verdicts: Sequence[Verdict]) -> TfIdf:
-    # A word of one conversation alone is a name, and says nothing of others.
+    # A word that occurs in only one conversation is a name, and says nothing about others.
     return fit([verdict.reading.words for verdict in verdicts], least=2, most=_WORDS)
 
 
@@ -375,12 +378,13 @@ class _Folds(NamedTuple):
 
 
 def _folds(verdicts: Sequence[Verdict]) -> _Folds:
-    """Return the parts of each verdict: what has to be told apart is in one part.
+    """Return the parts of each verdict: verdicts that must be held out together are in one part.
 
-    One conversation is in one part of the texts, and so is the same material under several ids, and
-    what shares a section: ten answers to one result are no ten texts, and who has seen nine of them
-    knows the tenth. With several frameworks they have parts as well: how a framework words things
-    is no reason for a verdict. What was recorded by two frameworks at once is of the first of them.
+    A conversation is in one part of the texts. So are copies of the same material under several
+    ids, and materials that share a section: ten answers to one result are not ten texts, and a
+    model that has seen nine of them knows the tenth. If there are several frameworks, they have
+    parts as well: the way a framework words things is no reason for a verdict. A recording of two
+    frameworks at once counts for the first of them.
     """
     groups = _groups(verdicts)
     texts = _packed(_by_texts(verdicts), _FOLDS)
@@ -407,10 +411,11 @@ def _packed(groups: Sequence[Any], parts: int) -> list[int]:
 
 
 def _by_texts(verdicts: Sequence[Verdict]) -> list[int]:
-    """Return the group of each verdict: of one conversation, or with a section that is the same.
+    """Return the group of each verdict: verdicts of one conversation, or with an identical section.
 
-    A section that is the same nearly everywhere, as the question of a load test is, tells no texts
-    apart: while most verdicts are in one group, the section with the fewest texts is left out.
+    A section that is the same nearly everywhere, such as the question of a load test, does not
+    distinguish texts: while most verdicts are in one group, the section with the fewest texts is
+    left out.
     """
     texts: dict[str, set[str]] = {}
     for verdict in verdicts:
@@ -452,7 +457,7 @@ def _tried(
     folds: _Folds,
     fit_: Callable[[Sequence[Verdict]], _Fitted | _Grown],
 ) -> list[list[float]]:
-    """Return, for each verdict, the sum of each label by a model of other texts and frameworks."""
+    """Return each verdict's sum of each label, by models of other texts and frameworks."""
     found: dict[int, list[float]] = {}
     for places, seen in _parts(verdicts, folds):
         if len({verdict.label for verdict in seen if verdict.label in labels}) < 2:
@@ -467,7 +472,7 @@ def _tried(
 
 
 def _parts(verdicts: Sequence[Verdict], folds: _Folds) -> Iterator[tuple[list[int], list[Verdict]]]:
-    """Yield the places of verdicts that are tried together, and what is trained on for them."""
+    """Yield indexes of verdicts that are tried together, and the verdicts to train on."""
     cells: dict[tuple[int, int], list[int]] = {}
     for place, cell in enumerate(zip(folds.texts, folds.frameworks, strict=True)):
         cells.setdefault(cell, []).append(place)
@@ -488,7 +493,7 @@ def _parts(verdicts: Sequence[Verdict], folds: _Folds) -> Iterator[tuple[list[in
 def _temperature(
     sums: Sequence[Sequence[float]], verdicts: Sequence[Verdict], labels: Sequence[str]
 ) -> tuple[float, float]:
-    """Return the temperature that makes the chances fit the trials best, and the loss with it.
+    """Return the temperature with which the probabilities fit the trials best, and its loss.
 
     C. Guo and others, "On calibration of modern neural networks" (2017).
     """
@@ -514,7 +519,7 @@ def _trial(sums: Sequence[float], temperature: float, said: str, labels: Sequenc
 
 
 def _familiarities(verdicts: Sequence[Verdict], folds: _Folds) -> list[float]:
-    """Return how many of its words a model knows that did not see them, for each verdict."""
+    """Return, for each verdict, how many of its words a model knows that was not trained on it."""
     found: list[float] = []
     for places, seen in _parts(verdicts, folds):
         tfidf = _fit_words(seen)

@@ -1,8 +1,8 @@
-"""The journal of an improvement: every play, verdict and proposal, one line each, at once.
+"""The journal of an improvement: every play, verdict and proposal is written at once, as a line.
 
-A killed improvement is repeated from its seed, and work that is in the journal is not done again.
-So nothing else of a search has to be stored, and it may be killed at any moment: an incomplete line
-is truncated, and its work is done again.
+A killed improvement is repeated from its seed, and work that is in the journal is not repeated. So
+a search has to store nothing else, and can be killed at any moment: an incomplete line is removed,
+and its work is repeated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
 
     Args:
         texts: the hash of all texts that were changed (:func:`hash_of`).
-        row: the result in short.
-        error: why it broke.
-        told: what proposers are shown of it, by component; empty for cases that they never see.
+        row: the short form of the result.
+        error: the reason if it failed to run.
+        told: what proposers see of it, by component; empty for cases that they never see.
         blamed: the agents that are proven to have made it fail.
-        last: the agent that worked last; for plays without a dispatch, of which the row names none.
+        last: the agent that worked last; for plays without a dispatch, as their row names no agent.
         cost_usd: of agents and judges, as far as prices are known.
     """
 
@@ -54,10 +54,10 @@ class Proposal(msgspec.Struct, kw_only=True, omit_defaults=True, tag="proposal")
 
     Args:
         study: the component.
-        number: of the question, counted from 0 in its study.
-        value: the answer, of the question's schema.
-        requests: how many requests it took.
-        cost_usd: what they cost, as far as prices are known.
+        number: the number of the question in its study, from 0.
+        value: the answer, in the question's schema.
+        requests: the number of requests it took.
+        cost_usd: their cost, as far as prices are known.
     """
 
     study: str
@@ -74,7 +74,7 @@ class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True, tag="verdict"):
         text: the hash of the rubric's text (:func:`hash_of`).
         id: the labelled thing.
         thing: the verdict.
-        cost_usd: what was spent since the line before, as far as prices are known.
+        cost_usd: the cost since the previous line, as far as prices are known.
     """
 
     text: str
@@ -92,8 +92,8 @@ class Ruling(msgspec.Struct, kw_only=True, tag="ruling"):
 class _Begun(msgspec.Struct, kw_only=True, tag="begun"):
     """The first line: what must not change before resuming, by name.
 
-    ``pointed`` is what issues and labels said when it was begun. They grow, and another choice of
-    agents would be another test on the same held-out cases: so it is kept.
+    ``pointed`` is the evidence from issues and labels at the start. It is kept because it grows,
+    and another choice of agents would be another test on the same held-out cases.
     """
 
     about: dict[str, str]
@@ -106,7 +106,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def hash_of(texts: Mapping[str, str]) -> str:
-    """Return a short hash of changed texts, by which plays are found; empty without any."""
+    """Return a short hash of changed texts, for finding plays; empty if nothing is changed."""
     if not texts:
         return ""
     encoded = msgspec.json.encode(texts, order="deterministic")
@@ -140,7 +140,7 @@ class Journal:
     def begin(
         cls, folder: Path, about: Mapping[str, str], pointed: Mapping[str, Pointed] | None = None
     ) -> Self:
-        """Start a journal in a folder, which is made; raises InputError if it cannot be."""
+        """Create a folder and start a journal in it; raises InputError if that fails."""
         try:
             make_folder(folder)
             file = open_own(folder / JOURNAL, "xb")
@@ -159,12 +159,12 @@ class Journal:
     ) -> Self:
         """Open the journal of a folder again.
 
-        A torn last line is truncated. Errors at the end are dropped, so that plays which failed
-        because a server was down are played again.
+        An incomplete last line is removed. Errors at the end are dropped, so that plays that failed
+        because a server was down are repeated.
 
         Raises:
-            InputError: there is no journal, it is damaged, somebody else writes it, or what it is
-                of has changed: the message says which.
+            InputError: there is no journal, it is damaged, another process is writing it, or its
+                inputs have changed: the message says which.
         """
         path = folder / JOURNAL
         try:
@@ -196,23 +196,23 @@ class Journal:
         return cls(file, lines)
 
     def play(self, texts: str, case: str, repeat: int) -> Play | None:
-        """Return a play that was made before."""
+        """Return an earlier play."""
         return self._plays.get((texts, case, repeat))
 
     def verdict(self, text: str, id_: str) -> JudgedThing | None:
-        """Return what a judge said before of a labelled thing, with a text of its rubric."""
+        """Return a judge's earlier verdict on a labelled thing, with a text of its rubric."""
         return self._verdicts.get((text, id_))
 
     def proposal(self, study: str, number: int) -> Proposal | None:
-        """Return the answer to a question that was asked before."""
+        """Return the earlier answer to a question."""
         return self._proposals.get((study, number))
 
     def ruling(self, component: str) -> Study | None:
-        """Return the study of a component that was tested on held-out cases before."""
+        """Return the study of a component that was already tested on held-out cases."""
         return self._rulings.get(component)
 
     def add(self, line: Play | Verdict | Proposal | Ruling) -> None:
-        """Take what was done; it is on its way to the disk when this returns.
+        """Record work; it is on its way to the disk when this returns.
 
         Raises:
             InputError: the disk is full, for example.
@@ -238,7 +238,7 @@ class Journal:
     def _write(self, line: _Line) -> None:
         if self._file is None:
             return
-        # Handed to the system line by line: a process that is killed leaves whole lines, and maybe
+        # Lines are passed to the system one by one: a killed process leaves whole lines, and maybe
         # the start of one.
         try:
             self._file.write(_ENCODER.encode(line) + b"\n")
@@ -261,21 +261,21 @@ class Journal:
         self.close()
 
     def sums(self) -> tuple[int, int, float | None]:
-        """Return how many plays or verdicts it has, how many requests proposals took, and the cost.
+        """Return the number of plays or verdicts, of requests for proposals, and the cost.
 
-        The cost is that of everything; ``None`` if no price is known.
+        The cost is the total; ``None`` if no price is known.
         """
         return len(self._plays) + len(self._verdicts), self._asked, self._cost
 
 
 def _read(file: BinaryIO, path: Path) -> list[_Line]:
-    """Read the lines of a journal, and truncate it after the last one that counts."""
+    """Read the lines of a journal, and truncate it after the last valid one."""
     data = file.read()
     lines: list[_Line] = []
     ends = [0]
     for number, text in enumerate(data.splitlines(keepends=True), 1):
         if not text.endswith(b"\n"):
-            break  # torn
+            break  # incomplete
         try:
             lines.append(_DECODER.decode(text))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -23,9 +23,10 @@ from .report import calibration_rows, is_of_rubric, not_finished
 from .result import Calibrated, Candidate, Improvement, Outcome, Study
 
 _LINES = 400
-"""Lines of a difference that are shown: prompts have tens, and a hostile one may have thousands."""
+"""Maximum lines of a difference to show: prompts have tens, and a hostile one may have
+thousands."""
 _DEPTH = 12
-"""Generations that are indented: deeper ones would be pushed out of a narrow window."""
+"""Maximum generations to indent: deeper ones would be pushed out of a narrow window."""
 _COLOURS: dict[Outcome, str] = {
     "proven": "passed",
     "no proven gain": "skipped",
@@ -136,7 +137,7 @@ def _study(number: int, study: Study) -> Iterator[str]:
 
 def _proof(study: Study) -> Iterator[str]:
     proof = study.proof
-    assert proof is not None  # noqa: S101 - the caller has looked
+    assert proof is not None  # noqa: S101 - the caller has checked it
     comparison = proof.comparison
     yield (
         f'<h4 class="h4">On {comparison.cases} held-out cases, paired; intervals at '
@@ -190,7 +191,7 @@ def _axis(one: AxisChange, *, is_aimed: bool) -> str:
 
 
 def _tree(study: Study) -> Iterator[str]:
-    """Yield the candidates as nested lists; one of several parents is below the first of them."""
+    """Yield the candidates as nested lists; one with several parents is below the first parent."""
     children: defaultdict[int | None, list[Candidate]] = defaultdict(list)
     for each in study.candidates:
         parents = [parent for parent in each.parents if parent < each.number]
@@ -217,7 +218,7 @@ def _tree(study: Study) -> Iterator[str]:
 
 
 def _way_to(study: Study) -> Iterator[int]:
-    """Yield the numbers from the best candidate up to the text as it was."""
+    """Yield the numbers of candidates from the best one up to the original text."""
     number = study.best
     while number is not None:
         yield number

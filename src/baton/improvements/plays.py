@@ -1,4 +1,4 @@
-"""Playing cases for an improvement: within its budgets, and never twice."""
+"""Plays cases for an improvement: within its budgets, and never twice."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .reflect import told
 from .result import Split, Strategy
 
 CANDIDATES = 40
-"""Candidates of a study: with them a search of the demo finds what helps in most runs; each costs
-its plays and a request or three."""
+"""Default number of candidates of a study: enough for a search of the demo to find an improvement
+in most runs. Each costs its plays and one to three requests."""
 
 
 class Playable(Protocol):
-    """Cases, and who plays them with changed texts; :class:`baton.replays.play.Moments` is one."""
+    """Cases that can be played with changed texts; :class:`baton.replays.play.Moments` is one."""
 
     @property
     def cases(self) -> Sequence[Case]:
@@ -33,12 +33,12 @@ class Playable(Protocol):
 
     @property
     def silent(self) -> Collection[str]:
-        """The ids of cases that say nothing of what should happen."""
+        """The ids of cases that do not state what should happen."""
         ...
 
     @property
     def options(self) -> RunOptions:
-        """How often each is played."""
+        """How often each case is played."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Playable(Protocol):
 
     @property
     def of_work(self) -> Collection[str]:
-        """Evaluators, by name, of single dispatches, runs or calls: without any they are silent."""
+        """The names of evaluators of single dispatches, runs or calls: silent without any."""
         ...
 
     async def texts(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class Playable(Protocol):
         ...
 
     async def known(self) -> tuple[dict[str, str], set[str]]:
-        """Return the texts, and the names of tools."""
+        """Return the texts, and the names of the tools."""
         ...
 
     async def play_some(
@@ -66,7 +66,7 @@ class Playable(Protocol):
         on_result: Callable[[CaseResult], None],
         /,
     ) -> Sequence[CaseResult]:
-        """Play cases by id with some texts changed; ``on_result`` is told each result at once."""
+        """Play cases by id with some texts changed; ``on_result`` gets each result at once."""
         ...
 
 
@@ -75,11 +75,11 @@ RepeatEach = Callable[[int], None]
 
 
 class StoppedError(Exception):
-    """The improvement cannot go on: a budget is used up, or agents or models are down."""
+    """The improvement cannot continue: a budget is used up, or agents or models are down."""
 
 
 class BudgetError(StoppedError):
-    """A budget is used up. It ends a search, and what was found until then is still proven."""
+    """A budget is used up. It ends a search, but the best candidate so far can still be proven."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,18 +87,19 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         strategy: how candidates are proposed.
-        seed: of everything that is drawn.
-        candidates: the most candidates of a study, the text as it is apart.
-        max_calls: the most plays, all studies together; a play is one case, once.
-        max_cost: the most that plays and proposals may cost, in USD.
-        agents: study the instructions of these agents, whatever the failures say.
+        seed: the seed of all random draws.
+        candidates: the maximum number of candidates of a study, without the original text.
+        max_calls: the maximum number of plays in all studies together; a play is one case, once.
+        max_cost: the maximum cost of plays and proposals, in USD.
+        agents: study the instructions of these agents, regardless of the failures.
         components: study these components.
-        aimed: the axis that has to get better; the one that fails most if not given.
-        judged: the axes, by name, that a judge alone decides.
-        witnesses: axes, by name, that have to agree with a judge's.
-        lower_is_better: axes of which less is better.
-        pointed: what points to agents beside the cases: issues, blame and labels, by agent.
-        most_words: the longest text; worked out from the text as it is if not given.
+        aimed: the axis that must improve; by default the one that fails most.
+        judged: the names of axes that only a judge decides.
+        witnesses: the names of axes that must agree with a judge's axis.
+        lower_is_better: the axes for which lower is better.
+        pointed: the evidence about agents from outside the cases: issues, blame and labels, by
+        agent.
+        most_words: the maximum length of a text; by default it depends on the original text.
     """
 
     strategy: Strategy = "gepa"
@@ -129,7 +130,7 @@ Blame = Callable[[CaseResult], list[str]]
 
 
 class Plays:
-    """Plays cases with changed texts; what the journal has is not played again."""
+    """Plays cases with changed texts; plays in the journal are not repeated."""
 
     def __init__(
         self,
@@ -145,17 +146,17 @@ class Plays:
         self.cases = {case.id: case for case in moments.cases}
         self.components: list[str] = []
         self.reserve = 0
-        """Plays that are kept back for held-out cases."""
+        """Plays that are reserved for held-out cases."""
         self.waited = 0.0
         self._broken = 0
         self._played = False
-        """Whether a play was made that is no error, so that what plays cost is known, if it is."""
+        """Whether a play has succeeded: from then on the cost of plays is known, if prices are."""
 
     async def of(self, texts: Mapping[str, str], cases: Collection[str]) -> dict[str, list[Play]]:
         """Return the plays of cases, all repeats, by id.
 
         Raises:
-            StoppedError: a budget is used up, or no play can be made any more.
+            StoppedError: a budget is used up, or plays are no longer possible.
         """
         name = hash_of(texts)
         repeats = range(self.moments.options.repeat)
@@ -171,13 +172,13 @@ class Plays:
         return found
 
     async def differing(self, cases: Collection[str], repeat_each: RepeatEach) -> list[str]:
-        """Play cases twice as the texts are; return those that came out otherwise, by id.
+        """Play cases twice with unchanged texts; return the ids of cases with differing results.
 
-        What is compared is what passed and what failed: seconds and tokens differ always. Plays
-        that broke say nothing. Afterwards each case is played as often as before.
+        Only passes and failures are compared: seconds and tokens always differ. Plays that failed
+        to run do not count. Afterwards each case is played as often as before.
 
         Raises:
-            StoppedError: as :meth:`of`.
+            StoppedError: like :meth:`of`.
         """
         before = self.moments.options.repeat
         repeat_each(max(2, before))
@@ -211,26 +212,26 @@ class Plays:
         if len(errors) < len(results):
             self._broken = 0
             return
-        # One text may break everything that it is played on. Two in a row, or the text as it is,
-        # are no fault of a text.
+        # One text may break every play. If two in a row do, or the original text does, the text is
+        # not the reason.
         self._broken += 1
         if self._broken > 1 or not texts:
             why = next(filter(None, map(_why, errors)), "nothing could be scored")
             raise StoppedError(f"none of {counted(len(results), 'play')} could be made: {why}")
 
     def _step(self, missing: int, *, is_first: bool) -> int:
-        """Return how many cases are played before the budget is looked at again.
+        """Return how many cases to play before the budget is checked again.
 
-        Where a cost is limited and no play tells what one costs, it is one case: of a dataset
-        whose plays cost 1 USD each, the first 60 would pass a limit of 5 USD at once. A play that
-        broke tells nothing either; after it, it is as many as are played at once.
+        If the cost is limited, and no play has shown the cost of one yet, it is one case: in a
+        dataset whose plays cost 1 USD each, the first 60 would exceed a limit of 5 USD at once. A
+        failed play does not show the cost either; after one, as many are played as run in parallel.
         """
         if self.options.max_cost is None or self._played or self.journal.sums()[2] is not None:
             return missing
         return 1 if is_first else self.moments.options.concurrency
 
     def within_budget(self, plays: int = 0) -> None:
-        """Check that so many plays may be made; raises StoppedError."""
+        """Check that this many plays are allowed; raises StoppedError."""
         made, _, spent = self.journal.sums()
         limits, wanted = self.options, plays + self.reserve
         if limits.max_calls is not None and made + wanted > limits.max_calls:
@@ -243,7 +244,7 @@ class Plays:
                 f"left{beside}"
             )
         if limits.max_cost is not None and spent is not None:
-            # What the plays to come cost is not known; those before tell about it.
+            # The cost of the next plays is unknown; it is estimated from the earlier ones.
             needed = spent + wanted * spent / made if made else spent
             if needed > limits.max_cost or spent >= limits.max_cost:
                 budget = f"the budget of {limits.max_cost:g} USD ({option('max_cost')})"
@@ -255,13 +256,13 @@ class Plays:
                 )
 
     def unplayed(self, texts: Mapping[str, str], cases: Collection[str]) -> int:
-        """Return how many plays of cases the journal does not have."""
+        """Return how many plays of cases are not in the journal."""
         name, repeats = hash_of(texts), range(self.moments.options.repeat)
         return sum(self.journal.play(name, id_, n) is None for id_ in cases for n in repeats)
 
     def _short(self, name: str, result: CaseResult) -> Play:
         id_ = result.case_id
-        # Only train cases are told of: what proposers never see cannot get into a text.
+        # Only train cases are described: what proposers never see cannot get into a text.
         shown = self.components if id_ in self.train else []
         costs = [each.judge.cost_usd for each in result.scores if each.judge is not None]
         if result.efficiency is not None:
@@ -279,7 +280,7 @@ class Plays:
 
 
 def _outcome(play: Play) -> frozenset[tuple[str, str]]:
-    """Return what passed and what failed: once each, as agents may make more dispatches or less."""
+    """Return what passed and what failed, without counts: the number of dispatches may vary."""
     scored = {(score.evaluator, score.status) for score in play.row.scores}
     return frozenset({("", play.row.status), *scored})
 

@@ -1,7 +1,8 @@
 """Decides whether a candidate is better, only on held-out cases.
 
-The test is that of `baton compare`: paired, and corrected for the number of axes. A gain is proven
-if the aimed axis is better and no axis of any agent is worse. Everything in doubt is no gain.
+The test is the one of `baton compare`: paired, and corrected for the number of axes. A gain is
+proven if the aimed axis is better and no axis of any agent is worse. Anything doubtful is not a
+gain.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from baton.store import IndexRow, row_of
 from .result import Outcome, Proof
 
 MOST_LOST = 0.1
-"""The share of held-out cases that may lack a value, as a play of theirs broke: with more of them
-lost, what is left is a choice of cases that nobody made. An error is no gain, and no zero."""
+"""The share of held-out cases that may have no value because a play failed to run. If more are
+lost, the remaining cases are no longer a random sample. An error is not a gain, and not a zero."""
 ERRORS = "cases without an error"
 _ALPHA = 0.05
 
 
 class Side(NamedTuple):
-    """The held-out cases as they were played, unchanged or with the candidate.
+    """The held-out cases, played with the original text or with the candidate.
 
     Args:
         cases: the values of each case, by its id.
         text: the component's text.
-        cost_usd: what a case cost on average, as far as prices are known.
+        cost_usd: the average cost of a case, as far as prices are known.
     """
 
     cases: Mapping[str, CaseValues]
@@ -60,12 +61,12 @@ class Decided(NamedTuple):
 
 
 def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = ()) -> Side:
-    """Return results as a side.
+    """Return the results as a side.
 
     Args:
-        results: of held-out cases, with all repeats.
+        results: the results of held-out cases, with all repeats.
         text: the component's text in these plays.
-        silent: cases that say nothing of what should happen: passing them tells nothing.
+        silent: the cases that do not state what should happen: passing them proves nothing.
     """
     listed = [each for each in results if each.case_id not in silent]
     costs = [each.efficiency.cost_usd for each in listed if each.efficiency is not None]
@@ -73,7 +74,7 @@ def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = 
 
 
 def side_of_rows(rows: Iterable[IndexRow], text: str, costs: Iterable[float | None]) -> Side:
-    """Return results in short as a side; ``costs`` are those of the plays, if known."""
+    """Return short results as a side; ``costs`` are the costs of the plays, if known."""
     builder = SnapshotBuilder()
     for row in rows:
         builder.add(row)
@@ -97,18 +98,18 @@ def prove(
     """Decide whether a candidate is better.
 
     Args:
-        before: the held-out cases with the text as it is.
-        after: the same with the candidate, played alike.
-        aimed: the axis that has to become better.
-        groups: the group of each case by its id (``split.Drawn.groups``). Cases of a group are no
-            evidence of their own: a group counts once, with the mean of its cases.
-        judged: the axes, by name, that a judge decides, or helps to. A candidate may flatter a
-            judge, so that for such an aim one of ``witnesses`` has to become better as well.
-        witnesses: axes of a second judge, of findings, or of evaluators that ask nobody.
-        of_work: the axes, by name, that are of single dispatches, runs or calls. They may fall
-            silent where a case passes without any; all others speak of the case, and may not.
-        lower_is_better: axes, by name, of which less is better.
-        confidence: of the test.
+        before: the held-out cases with the original text.
+        after: the same cases with the candidate, played in the same way.
+        aimed: the axis that must improve.
+        groups: the group of each case by its id (``split.Drawn.groups``). Cases of a group are not
+            independent evidence: a group counts once, with the mean of its cases.
+        judged: the names of axes that a judge decides, or helps to decide. A candidate may flatter
+            a judge, so for such an aim one of ``witnesses`` must improve as well.
+        witnesses: the axes of a second judge, of findings, or of evaluators without a judge.
+        of_work: the names of axes of single dispatches, runs or calls. They may have no value if a
+            case passes without any; all other axes are about the case, and must keep a value.
+        lower_is_better: the names of axes for which lower is better.
+        confidence: the confidence level of the test.
     """
     old, new = (_by_group(side.cases, groups or {}) for side in (before, after))
     comparison = compare_all(
@@ -142,7 +143,7 @@ def prove(
 
 
 def _by_group(cases: Mapping[str, CaseValues], groups: Mapping[str, str]) -> dict[str, CaseValues]:
-    """Return groups as cases are: one of several cases has the mean of their means as its value."""
+    """Return groups in the form of cases: a group's value is the mean of its cases' means."""
     members: defaultdict[str, list[CaseValues]] = defaultdict(list)
     for id_, values in cases.items():
         members[groups.get(id_, id_)].append(values)
@@ -159,7 +160,7 @@ def _together(cases: Sequence[CaseValues]) -> CaseValues:
 
 
 def _more_errors(before: Mapping[str, CaseValues], after: Mapping[str, CaseValues]) -> float:
-    """Return the chance of so many new errors where the candidate makes none."""
+    """Return the probability of this many new errors if the candidate causes none."""
     runs = []
     for id_ in before:
         if id_ in after:
@@ -177,7 +178,7 @@ def _played(case: CaseValues) -> tuple[int, int]:
 def _lost(
     before: Mapping[str, CaseValues], after: Mapping[str, CaseValues], aimed: Axis
 ) -> str | None:
-    """Say that too many cases have no value because of errors."""
+    """Return a message if too many cases have no value because of errors."""
     every = {*before, *after}
     lost = [
         id_
@@ -186,7 +187,7 @@ def _lost(
             (side.get(id_) is None) or (side[id_].errors and not side[id_].values.get(aimed))
             for side in (before, after)
         )
-        # It had a value and has none: what is left is a choice that the text made.
+        # It had a value and has none now: the remaining cases are a selection made by the text.
         or (before[id_].values.get(aimed) and not after[id_].values.get(aimed))
     ]
     if len(lost) <= MOST_LOST * len(every):
@@ -199,7 +200,7 @@ def _lost(
 
 
 def _fewer_pass(comparison: Comparison, aimed: Axis) -> str | None:
-    """Say that fewer cases pass, be it by chance: no other axis is worth that."""
+    """Return a message if fewer cases pass, even if by chance: no other axis is worth that."""
     for each in comparison.axes:
         if each.axis == CASES_PASSED != aimed and each.difference.difference.value < 0:
             return f"{aimed} is better, but {each.axis} {_moved(each)}"
@@ -209,13 +210,13 @@ def _fewer_pass(comparison: Comparison, aimed: Axis) -> str | None:
 def _vanished(
     before: Mapping[str, CaseValues], after: Mapping[str, CaseValues], of_work: Collection[str]
 ) -> str | None:
-    """Say that an evaluator has nothing to say any more on cases.
+    """Return a message if an evaluator no longer has a verdict on cases.
 
-    A text that keeps an agent from handing work over leaves nothing to judge of dispatches. Where
-    the case passes, what it states holds without them: a desk that now answers by itself what it
-    should. An evaluator of the whole case has no such excuse: where the answer is not judged any
-    more, as the agent waits for somebody, the case may pass by its route alone. Axes of one agent
-    come and go with the work that it is given.
+    A text that keeps an agent from handing work over leaves no dispatches to judge. If the case
+    passes, its expectations are met without them: for example, a desk now gives the right answer by
+    itself. An evaluator of the whole case has no such excuse: if the answer is no longer judged,
+    because the agent waits for someone, the case may pass by its route alone. Axes of one agent
+    come and go with the work that it receives.
     """
     axes = {axis for case in before.values() for axis in case.values if axis.agent is None}
     for axis in sorted(axes - {CASES_PASSED}, key=str):
@@ -235,13 +236,13 @@ def _vanished(
 def _needed(
     old: Mapping[str, CaseValues], new: Mapping[str, CaseValues], aimed: Axis
 ) -> int | None:
-    """Return how many groups would show the difference that was seen, if it is a real one."""
+    """Return how many groups would prove the observed difference, if it is real."""
     sides = [_values(side, aimed) for side in (old, new)]
     shared = [id_ for id_ in sides[0] if id_ in sides[1]]
     differences = [fmean(sides[1][id_]) - fmean(sides[0][id_]) for id_ in shared]
     effect = abs(fmean(differences)) if differences else 0.0
     needed = cases_needed(differences, effect)
-    # It is a normal limit: for few cases it may name fewer than did not tell.
+    # This is a normal approximation: for few cases it may name fewer than were not enough.
     return needed if needed is not None and needed > len(old) else None
 
 
@@ -273,7 +274,7 @@ def _flattery(
     witnesses: Sequence[Axis],
     lower_is_better: frozenset[str],
 ) -> str | None:
-    """Say that only a judge finds the candidate better; empty if another witness does, too."""
+    """Return a message if only a judge finds the candidate better, and no witness does."""
     if aimed.name not in judged:
         return None
     others = [axis for axis in witnesses if axis != aimed]
@@ -293,7 +294,7 @@ def _flattery(
 
 
 def _agrees(found: Difference, sign: int) -> bool:
-    """One witness is enough, and each is one question: no correction for their number."""
+    """Return whether a witness agrees; one is enough, so their number needs no correction."""
     return found.p is not None and found.p <= _ALPHA and found.difference.value * sign > 0
 
 

@@ -1,9 +1,9 @@
 """The material and the questions for a model that proposes texts.
 
-Of a play it sees what concerns the component alone: of an agent's instructions, the dispatches to
-and from that agent and what its runs did; of a description, who was handed work; of a tool's text,
-its calls. With it go the findings, failed scores, reasons of judges and labels of people. All of
-that is anybody's text: it is fenced as data, and bounded.
+It sees only the part of a play that concerns the component: for an agent's instructions, the
+dispatches to and from that agent and what its runs did; for a description, which agents received
+work; for a tool's text, its calls. The findings, failed scores, judges' reasons and people's labels
+are included. All of this is untrusted text: it is fenced as data, and its length is limited.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from baton.replays.steps import Shown, places_of, shown_steps
 
 Shows = Literal["text", "new", "moments", "history", "notes"]
 _STEP = 400
-"""Characters of a step: what was asked and answered shows in its start and its end."""
+"""Maximum characters of a step: its start and end show what was asked and answered."""
 _STEPS = 12
-"""Steps of a play: the first and the last ones, where more concern the component."""
+"""Maximum steps of a play: if more concern the component, the first and the last ones."""
 _VERDICTS = 6
 _REASON = 500
 _MOMENT = 4_000
-"""Characters of a play."""
+"""Maximum characters of a play."""
 MOMENTS = 8
-"""Plays that a model is shown at once: with 4,000 characters each they are about 8,000 tokens."""
+"""Maximum plays in one request to a model: with 4,000 characters each, about 8,000 tokens."""
 HISTORY = 20
-"""Texts of the history: the best and the worst."""
+"""Maximum texts of the history: the best and the worst."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question of ``reflection.yaml``: what goes with it, and whether a list is answered."""
+    """A question of ``reflection.yaml``: its material, and whether the answer is a list."""
 
     shows: list[Shows]
     task: str
@@ -65,11 +65,11 @@ class Material(NamedTuple):
     """The material for a question.
 
     Args:
-        text: the text that is to get better.
-        new: a text that was just written.
-        moments: what :func:`told` said of plays.
-        history: texts that were tried, with their scores.
-        notes: what was answered to a question before this one.
+        text: the text to improve.
+        new: the text that was just written.
+        moments: descriptions of plays, by :func:`told`.
+        history: the texts that were tried, with their scores.
+        notes: the answer to an earlier question.
     """
 
     text: str
@@ -83,10 +83,10 @@ def request(name: str, component: str, most_words: int, material: Material) -> J
     """Return a question as a request to a model.
 
     Args:
-        name: of the question.
-        component: what is changed, as in ``agent:desk``.
-        most_words: what the new text may have.
-        material: what there is to show.
+        name: the name of the question.
+        component: the component to change, as in ``agent:desk``.
+        most_words: the maximum number of words of the new text.
+        material: the available material.
     """
     asked = question(name)
     words = _words()
@@ -113,7 +113,7 @@ _WHAT = {
 
 
 def _schema(name: str, kind: Mapping[str, Any]) -> dict[str, Any]:
-    # What a model writes first is what it thinks about before it answers.
+    # The first field is the model's thinking before it answers.
     properties = {"thinking": {"type": "string"}, name: dict(kind)}
     return {
         "type": "object",
@@ -142,7 +142,7 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
     if "history" in shows:
         # The best ones last: a model goes by what it read last ("Large Language Models as
         # Optimizers", section 4.2).
-        # Of two with one score the shorter is the better one.
+        # Of two texts with the same score, the shorter one is better.
         ranked = sorted(material.history, key=lambda tried: (tried[1], -len(tried[0])))
         kept = ranked if len(ranked) <= HISTORY else [*ranked[: HISTORY - 12], *ranked[-12:]]
         for number, (text, score) in enumerate(kept, 1):
@@ -152,12 +152,12 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
 def told(case: Case, result: CaseResult, component: str) -> str:
     """Describe a play for a component, with its findings.
 
-    It is empty if nothing in the play concerns the component: it had no part in it.
+    The description is empty if the component had no part in the play.
 
     Args:
-        case: what was played.
+        case: the played case.
         result: its result, with its trace.
-        component: as in ``agent:desk``.
+        component: its name, as in ``agent:desk``.
     """
     lines = [f"{result.status}: {clip(_asked(case), _STEP, ' ').text}"]
     trace = result.trace
@@ -204,9 +204,9 @@ def _concerned(trace: Trace, component: str) -> list[Shown]:
 
 
 def _is_about(score: Score, result: CaseResult, component: str) -> bool:
-    """Tell whether a verdict is feedback on a component.
+    """Return whether a verdict is feedback on a component.
 
-    One that is about a whole turn or conversation is: any agent in it may have caused it.
+    A verdict about a whole turn or conversation always is: any agent in it may have caused it.
     """
     if score.status != "failed":
         return False

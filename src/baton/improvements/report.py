@@ -18,7 +18,7 @@ from .result import Calibrated, Improvement, Outcome, Proof, Study
 
 _STYLES: dict[Outcome, str] = {"proven": "green", "no proven gain": "yellow", "stopped": "red"}
 _LINES = 60
-"""Lines of a difference that are printed; the JSON and the page have all of it."""
+"""Maximum lines of a difference to print; the JSON and the page have all of them."""
 
 
 def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10) -> None:
@@ -67,14 +67,14 @@ def print_improvement(improvement: Improvement, out: IO[str], *, limit: int = 10
 
 
 def exit_code(improvement: Improvement) -> int:
-    """Return 0 where a gain is proven, 3 where it was stopped before, 1 for no proven gain."""
+    """Return 0 if a gain is proven, 3 if it was stopped before, 1 for no proven gain."""
     if improvement.texts:
         return 0
     return 3 if improvement.stopped is not None or improvement.status != "finished" else 1
 
 
 def not_finished(improvement: Improvement) -> str | None:
-    """Say that an improvement did not finish; ``None`` if it did."""
+    """Return a message if an improvement did not finish; ``None`` if it did."""
     if improvement.status == "running":
         return "running: results so far"
     if improvement.status == "interrupted":
@@ -114,12 +114,12 @@ def _proof(proof: Proof) -> Iterator[str]:
 
 
 def is_of_rubric(improvement: Improvement) -> bool:
-    """Tell whether it is a rubric that was improved: then things were judged, not played."""
+    """Return whether a rubric was improved: then things were judged, not played."""
     return any(each.component.startswith("rubric:") for each in improvement.studies)
 
 
 def calibration_rows(made: Calibrated) -> list[tuple[str, str, str]]:
-    """Return how far the judge agrees with people on what is held out: a name, before, after."""
+    """Return the judge's agreement with people on held-out things, as name, before, after."""
     now = {} if made.after is None else dict(_figures(made.after))
     return [(name, then, now.get(name, "–")) for name, then in _figures(made.before)]
 
@@ -157,7 +157,7 @@ def _difference(study: Study) -> Iterator[tuple[str, str]]:
 
 
 def _candidates(study: Study, limit: int) -> Table:
-    """Show the text as it is, the winner with its ancestors, and the best of the others."""
+    """Show the original text, the winner with its ancestors, and the best of the others."""
     aimed = study.aimed or None
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("candidate", "from", "train", "select", "words", ""):
@@ -192,7 +192,7 @@ def _number(value: float | None) -> str:
 
 
 def _lineage(study: Study) -> list[int]:
-    """Return the winner and all that it was made from, back to the text as it is."""
+    """Return the winner and all its ancestors, back to the original text."""
     due, found = [study.best] if study.best is not None else [0], list[int]()
     while due:
         number = due.pop()

@@ -1,9 +1,9 @@
 """The result of an improvement: candidates, their origins, and whether a gain is proven.
 
-One improvement has a study for each component that is changed, an agent's instructions for
-example. Studies are made one after the other, each on top of what was proven before it, so that a
-gain of one agent is never hidden by another. All of it is plain data: reports and pages draw it,
-and ``improvement.json`` of a run's folder holds it.
+An improvement has a study for each component that is changed, for example an agent's instructions.
+Studies run one after the other, and each starts from the texts that were proven before it, so that
+one agent's gain never hides another's. All of it is plain data: reports and pages display it, and
+``improvement.json`` in the run's folder contains it.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from baton.stats.calibration import Quality
 from baton.stats.comparison import Axis, Comparison
 
 RESULT = "improvement.json"
-"""The file with an improvement, in its folder."""
+"""The name of an improvement's file in its folder."""
 Strategy = Literal["random", "bayesian", "meta_prompt", "protegi", "gepa", "prompt_wizard"]
 """How candidates are proposed; see ``docs/improve.md``."""
 
 Outcome = Literal["proven", "no proven gain", "stopped"]
 """``proven``: better on the aimed axis over held-out cases, and worse nowhere. ``no proven gain``:
-anything else that was tried to its end. ``stopped``: a budget, an error or a person ended it before
-held-out cases were played; nothing is known then."""
+any other study that finished. ``stopped``: a budget, an error or a person ended it before held-out
+cases were played, so nothing is known."""
 
 
 Status = Literal["running", "finished", "interrupted"]
-"""``finished``: nothing more would be done, also where a budget ended it (``stopped`` says so).
-``interrupted``: it was killed or broke, and may be resumed."""
+"""``finished``: there is nothing left to do, also if a budget ended it (``stopped`` says so).
+``interrupted``: it was killed or failed, and can be resumed."""
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the cases, by id. No group of cases is in two parts.
 
     Args:
-        train: what proposers are shown.
-        select: what candidates are ranked by; proposers never see it.
-        held_out: what is played once, for the winner, at the end.
-        seed: of the draw.
+        train: the cases that proposers see.
+        select: the cases that candidates are ranked by; proposers never see them.
+        held_out: the cases that are played once, for the winner, at the end.
+        seed: the seed of the draw.
     """
 
     train: list[str]
@@ -53,18 +53,20 @@ class Candidate(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A text that was proposed for the component of a study.
 
     Args:
-        number: 0 is the text as it is.
-        parents: the candidates that it was made from, by number.
+        number: its number; 0 is the original text.
+        parents: the numbers of the candidates that it was made from.
         text: the whole text.
-        by: what proposed it, in words: ``gepa: reflection``, ``random: sentence added``.
-        refused: why it was not played; what a rule says of it.
-        train: mean of the aimed axis over the train cases, from 0 to 1, as far as it was played on
-            them: cases that fail and that pass as the text is count by their shares of all.
-        select: mean of each axis over the select cases that it was played on, by the axis's name.
-        plays: how many cases it was played on, train and select together.
-        ended_early: it was played on a part of the select cases only, as it could not win any more.
-        cost_usd: what its plays and the proposal cost, as far as prices are known.
-        words: the length of the text.
+        by: how it was proposed: ``gepa: reflection``, ``random: sentence added``.
+        refused: why it was not played: the message of the rule that it breaks.
+        train: the mean of the aimed axis, from 0 to 1, over the train cases that it was played on;
+            cases that fail and cases that pass with the original text are weighted by their shares
+            of all.
+        select: the mean of each axis over the select cases that it was played on, by the axis's
+        name.
+        plays: the number of cases it was played on, train and select together.
+        ended_early: whether only some of the select cases were played, as it could no longer win.
+        cost_usd: the cost of its plays and the proposal, as far as prices are known.
+        words: the length of the text, in words.
     """
 
     number: int
@@ -81,20 +83,20 @@ class Candidate(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @classmethod
     def made(cls, number: int, text: str, by: str) -> Candidate:
-        """Make one of a text, with its length."""
+        """Make a candidate from a text, with its length."""
         return cls(number=number, text=text, by=by, words=len(text.split()))
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """The test on held-out cases: the texts as they were, and with the winner.
+    """The test on held-out cases: the earlier texts against those with the winner.
 
     Args:
-        comparison: axis by axis and agent by agent, paired by case, as `baton compare` does it.
-        aimed: the axis that had to become better.
-        worse: the axes and agents that got worse, by name; any of them refuses the winner.
-        cases_needed: how many held-out cases would tell; ``None`` if that is unknown.
+        comparison: the comparison by axis and agent, paired by case, as in `baton compare`.
+        aimed: the axis that had to improve.
+        worse: the names of axes and agents that got worse; any of them rules out the winner.
+        cases_needed: how many held-out cases would be enough to decide; ``None`` if unknown.
         words: the length of the text before and after, in words.
-        cost_usd: what a case cost before and after, on average, as far as prices are known.
+        cost_usd: the average cost of a case before and after, as far as prices are known.
     """
 
     comparison: Comparison
@@ -106,7 +108,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a judge agrees with people on held-out labels: with the old text, and the winner."""
+    """A judge's agreement with people on held-out labels, with the old text and with the winner."""
 
     before: Quality
     after: Quality | None = None
@@ -117,17 +119,18 @@ class Study(msgspec.Struct, kw_only=True):
 
     Args:
         component: its name, as in ``agent:refund``.
-        why: why this one was chosen, in a sentence.
-        strategy: how candidates were proposed.
-        before: the text as it is.
-        candidates: all that were proposed, in order; the first is the text as it is.
-        best: the number of the winner on the select cases; ``None`` if nothing beats the text.
+        why: why this component was chosen, in a sentence.
+        strategy: the strategy that proposed candidates.
+        before: the original text.
+        candidates: all candidates in the order of proposal; the first is the original text.
+        best: the number of the winner on the select cases; ``None`` if nothing beats the original
+        text.
         outcome: the outcome.
         reason: one sentence about the outcome, for people.
-        aimed: the name of the axis that had to get better.
-        proof: the test on held-out cases, where there was one.
-        marks: what is new in the winner and may do harm.
-        calibration: of a rubric, how far the judge agrees with people on what is held out.
+        aimed: the name of the axis that had to improve.
+        proof: the test on held-out cases, if there was one.
+        marks: the new parts of the winner that may do harm.
+        calibration: for a rubric, the judge's agreement with people on held-out things.
     """
 
     component: str
@@ -156,20 +159,19 @@ class Improvement(msgspec.Struct, kw_only=True):
 
     Args:
         id: the name of its folder.
-        target: the agent that was improved, as it was named; or the rubric.
-        rubric_file: the file of a rubric of the user; ``None`` for agents.
-        studies: one a component, in the order they were made.
-        split: which cases served for what.
-        seed: of everything that is drawn.
-        plays: how many cases were played, all candidates together; of a rubric, the verdicts.
-        asked: how many requests went to models for proposals.
-        cost_usd: what plays and proposals cost, as far as prices are known.
-        seconds: how long it took; ``own_seconds`` of that were not spent waiting for agents and
-            models.
-        status: whether it came to its end; a file that says ``running`` without a process that
-            writes it was killed (:func:`baton.session.apply.read_improvement` says so).
+        target: the name of the improved agent or rubric, as the user gave it.
+        rubric_file: the file of the user's rubric; ``None`` for agents.
+        studies: one per component, in the order they were made.
+        split: the use of each case.
+        seed: the seed of all random draws.
+        plays: the number of cases played for all candidates together; for a rubric, of verdicts.
+        asked: the number of requests to models for proposals.
+        cost_usd: the cost of plays and proposals, as far as prices are known.
+        seconds: the duration; ``own_seconds`` of it were not spent waiting for agents and models.
+        status: whether it has finished; if a file says ``running`` and no process is writing it, it
+            was killed (:func:`baton.session.apply.read_improvement` reports that).
         stopped: why it ended early, in a sentence.
-        notes: what a reader has to know: few cases, a weak aim, a strategy not above chance.
+        notes: what a reader should know: few cases, a weak aim, a strategy no better than chance.
     """
 
     id: str
@@ -189,5 +191,5 @@ class Improvement(msgspec.Struct, kw_only=True):
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The texts that are proven to be better, by component: what ``--apply`` writes."""
+        """The proven texts by component: those that ``--apply`` writes."""
         return {each.component: each.after for each in self.studies if each.after is not None}

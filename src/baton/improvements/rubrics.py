@@ -1,11 +1,11 @@
 """Improves the text of a rubric, by the judge's agreement with people.
 
-The labels are split by conversation into train, select and held out, as cases are. A model proposes
-texts after it has seen where the judge and people differ on train; candidates are ranked on select
-by weighted kappa and by the worse of the two kinds of errors; the winner is tried once on what is
-held out. Name, scale, labels and inputs of the rubric stay as they are. Verdicts and proposals are
-kept in the journal, as those of agents are: a run that was killed is made again from its seed, and
-what the journal has is not asked again.
+Like cases, the labels are split by conversation into train, select and held out. A model proposes
+texts after it has seen where the judge and people differ on train. Candidates are ranked on select
+by weighted kappa and by the worse of the two kinds of errors. The winner is tried once on the
+held-out part. Name, scale, labels and inputs of the rubric do not change. Verdicts and proposals
+are kept in the journal, like those of agents: a killed run is repeated from its seed, and what is
+in the journal is not requested again.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ T = TypeVar("T")
 AGREES = Axis("agreement with people")
 PASSES = Axis("passes that people pass")
 FAILS = Axis("failures that people fail")
-"""Both kinds of errors by themselves: a judge that passes everything agrees where most is fine."""
+"""The two kinds of errors separately: a judge that passes everything agrees if most things are
+fine."""
 BATCH = 10
-"""Labelled things that a candidate is tried on beside its parent."""
+"""The number of labelled things that a candidate and its parent are tried on."""
 CANDIDATES = 24
 _NOBODY_ANSWERS: tuple[JudgeErrorKind, ...] = (
     "outage",
@@ -62,14 +63,15 @@ _NOBODY_ANSWERS: tuple[JudgeErrorKind, ...] = (
     "budget",
     "uncached",
 )
-"""Kinds of errors after which nothing more can be asked: the search ends, and can be resumed."""
+"""Kinds of errors after which no more requests are possible: the search ends, and can be
+resumed."""
 _SHOWN = 1_500
-"""Characters of a thing that proposers see."""
+"""Maximum characters of a thing that proposers see."""
 _LONGER = 2, 150
 
 
 class Options(NamedTuple):
-    """How a rubric is improved: ``candidates`` is how many texts are tried, at most."""
+    """How a rubric is improved: ``candidates`` is the maximum number of texts to try."""
 
     strategy: Strategy = "gepa"
     seed: int = 0
@@ -78,7 +80,7 @@ class Options(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What has labels of people: one thing of a trace, what most of them say, and its text."""
+    """A thing of a trace that people labelled, with their majority label, and its text."""
 
     key: Key
     opinion: Opinion
@@ -86,7 +88,7 @@ class Labelled(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A name for it: trace and thing."""
+        """The trace and the thing as one name."""
         return f"{self.key[0]}/{self.key[1]}"
 
 
@@ -99,8 +101,8 @@ class Progress(NamedTuple):
 
     Args:
         on_step: called with each step, as one line.
-        keep: is given the result whenever there is more of it, so that a page can show it.
-        spent: says what the judge has cost so far in USD, as far as prices are known.
+        keep: called with the result whenever it changes, so that a page can show it.
+        spent: returns the judge's cost so far in USD, as far as prices are known.
     """
 
     on_step: Callable[[str], None] = lambda _: None
@@ -113,13 +115,13 @@ class RubricSearch:
 
     Args:
         evaluator: the rubric with its options; examples and a distilled judge are left out.
-        labels: what people say, of things in the traces.
-        pairs: the traces, each with its case where labels are of a dataset.
-        options: how it is made.
-        context: what evaluators share.
+        labels: people's labels of things in the traces.
+        pairs: the traces, each with its case if the labels are for a dataset.
+        options: the options of the improvement.
+        context: the context that evaluators share.
 
     Raises:
-        InputError: labels of what does not exist, too few of them, or one verdict alone.
+        InputError: labels of things that do not exist, too few labels, or only one verdict.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class RubricSearch:
 
     @property
     def about(self) -> dict[str, str]:
-        """What must not change while this is resumed, by the name that people know."""
+        """What must not change before resuming, by the names that people know."""
         said = sorted((each.id, str(each.opinion)) for each in self._things.values())
         texts = sorted((each.id, each.text) for each in self._things.values())
         return {
@@ -209,24 +211,24 @@ class RubricSearch:
 
     @property
     def most_verdicts(self) -> int:
-        """How many verdicts are asked for at most."""
+        """The maximum number of verdicts that are requested."""
         split = self._split
         each = 2 * min(BATCH, len(split.train)) + len(split.select)
         return self.fewest_verdicts + self._options.candidates * each
 
     @property
     def fewest_verdicts(self) -> int:
-        """How many verdicts a proof needs, apart from those that candidates are tried with."""
+        """The number of verdicts a proof needs, without those for trying candidates."""
         split = self._split
         return len(split.train) + len(split.select) + 2 * len(split.held_out)
 
     @property
     def size(self) -> int:
-        """How many labelled things there are."""
+        """The number of labelled things."""
         return len(self._things)
 
     async def rehearse(self, judge: Judge) -> None:
-        """Ask a judge about every labelled thing once, with the text as it is; keep nothing."""
+        """Ask a judge about every labelled thing once, with the original text; store nothing."""
         keys = frozenset(each.key for each in self._things.values())
         await ask(chosen(self._evaluator, keys), list(self._pairs.values()), judge, self._context)
 
@@ -309,7 +311,7 @@ class RubricSearch:
         return self.result
 
     async def _prove(self, study: Study) -> None:
-        """Try the winner on the held-out things, and say its result."""
+        """Try the winner on the held-out things, and report the result."""
         held_out, best = self._split.held_out, study.best
         await self._see(0, held_out)
         before, after = self._quality(0, held_out), None
@@ -332,7 +334,7 @@ class RubricSearch:
         self.result.plays, self.result.asked, self.result.cost_usd = self._journal.sums()
 
     def _cost(self) -> float | None:
-        """Return what was spent since this was asked before."""
+        """Return the cost since the previous call."""
         spent = self._progress.spent()
         if spent is None:
             return None
@@ -342,7 +344,7 @@ class RubricSearch:
     # Called by the engine, from its own thread.
 
     def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
-        """Have things judged with a text that was proposed before."""
+        """Have things judged with an earlier proposed text."""
         number = self._numbers[text]
         self._wait(self._see(number, cases))
         one = self._candidates[number]
@@ -360,7 +362,7 @@ class RubricSearch:
         )
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
-        """Propose a text; the parent itself if it is refused."""
+        """Propose a text; if it is refused, return the parent."""
         return self._wait(self._propose(parent, moments))
 
     def batch(self) -> list[str]:
@@ -373,7 +375,7 @@ class RubricSearch:
         return sorted(drawn + self._draw.sample(right, min(BATCH - most, len(right))))
 
     def is_over(self) -> bool:
-        """Tell whether to stop: enough texts were tried, or none is found any more."""
+        """Return whether to stop: enough texts were tried, or no new ones are found."""
         self._rounds += 1
         limit = self._options.candidates
         return self._tries >= limit or self._rounds > 5 * limit
@@ -388,10 +390,10 @@ class RubricSearch:
             raise Ended(error) from error
 
     async def _see(self, number: int, ids: Sequence[str]) -> None:
-        """Let the judge give its verdicts with a text on what it has not seen with it.
+        """Let the judge give its verdicts with a text on things that it has not judged with it.
 
         Raises:
-            JudgeError: nobody answers any more; what was answered until then is kept.
+            JudgeError: no model answers any more; earlier answers are kept.
         """
         text = self._candidates[number].text
         hash_ = hash_of({self._component: text})
@@ -488,7 +490,7 @@ class RubricSearch:
     # Figures.
 
     def _agreement(self, number: int, id_: str) -> float:
-        """Return 1 where judge and people say the same, less the further they are apart."""
+        """Return 1 if judge and people agree, and less the further they are apart."""
         thing = self._verdicts.get((number, id_))
         if thing is None or thing.value is None or thing.passed is None:
             return 0.0
@@ -516,7 +518,7 @@ class RubricSearch:
         return fmean(self._agreement(number, id_) for id_ in ids) if ids else None
 
     def _figures(self, number: int, ids: Sequence[str]) -> dict[str, float]:
-        """Return agreement, weighted kappa, and the share that is right of either kind."""
+        """Return agreement, weighted kappa, and the share of correct verdicts of each kind."""
         pairs: list[tuple[float, float]] = []
         right: dict[bool, list[float]] = {True: [], False: []}
         for id_ in ids:
@@ -538,7 +540,7 @@ class RubricSearch:
     def _winner(self) -> int | None:
         """Return the candidate that gains most: by weighted kappa and the worse kind of errors.
 
-        It has to agree more as well, as that is what the test on the held-out part is about.
+        Its agreement must be higher as well, as the test on the held-out part is about that.
         """
 
         def worth(one: Candidate) -> float:
@@ -558,7 +560,7 @@ class RubricSearch:
         return min(better, key=lambda one: (-round(worth(one), 9), one.words, one.number)).number
 
     def _quality(self, number: int, ids: Sequence[str]) -> Quality | None:
-        """Return how far the judge and people agree on some things, as `baton calibrate` does."""
+        """Return the agreement of judge and people on some things, like `baton calibrate`."""
         things = [self._verdicts[number, id_] for id_ in ids if (number, id_) in self._verdicts]
         there = {thing.key for thing in things}
         labels = [each for key, own in self._own_labels.items() if key in there for each in own]
@@ -588,6 +590,6 @@ def _hash(value: object) -> str:
 
 
 def _no_answer(thing: JudgedThing) -> JudgeError:
-    """Return the error that ends a search, of a thing about which nobody answered."""
+    """Return the error that ends a search, from a thing for which no model answered."""
     kind = next(each for each in _NOBODY_ANSWERS if each == thing.trouble)
     return JudgeError(kind, (thing.why or "no answer").removeprefix(f"{kind}: "))

@@ -1,9 +1,10 @@
-"""Cases drawn into train, select and held out, so that a gain on the last part is a real one.
+"""Splits cases into train, select and held out, so that a gain on the held-out part is real.
 
-A group of cases that tell the same is never in two parts: cases of one conversation, cases that
-somebody grouped, and texts that are nearly the same. Each part gets its share of every sub-agent.
-What is drawn is decided by the seed and the cases alone. The second half is the test for leaks:
-held-out text has no place in a candidate, as it would be proven on what it was told.
+Cases with the same content form a group that is never in two parts: cases of one conversation,
+cases that a user grouped, and texts that are nearly the same. Each part gets its share of every
+sub-agent. The draw depends only on the seed and the cases. The second half of this module is the
+test for leaks: a candidate must not contain held-out text, as it would be tested on what it already
+knows.
 """
 
 from __future__ import annotations
@@ -21,38 +22,41 @@ from baton.model import Case, Content, InputError, StandIns, counted
 from .result import Split
 
 SHARES = (0.3, 0.3, 0.4)
-"""Of the cases, for train, select and held out. The last is the largest: a test needs more cases
-than a choice does, and it is played for one candidate only."""
+"""The shares of the cases for train, select and held out. The last is the largest: a test needs
+more cases than a choice, and it is played for only one candidate."""
 LEAST_GROUPS = 6
-"""Fewer than two groups a part cannot be shown to be better: one case may always be luck."""
+"""The minimum number of groups. With fewer than two per part, nothing can be proven: one case can
+always be luck."""
 FEW_HELD_OUT = 8
-"""With fewer held-out groups than that, only a gain on nearly all of them can be told from chance:
-of 8 groups, 4 that get better and none that gets worse give a p of about 0.05."""
+"""With fewer held-out groups, only a gain on nearly all of them can be distinguished from chance:
+of 8 groups, 4 that improve and none that get worse give a p of about 0.05."""
 _ALIKE = 0.8
-"""The share of word pairs that two texts share, of all that either has, from which on they are one
-case twice. `Please refund order 4411, it arrived broken and I want my money back` with
-another number in it has about 0.8, by its length; two requests about one topic have below 0.4."""
+"""Two texts count as the same case if they share at least this share of all their word pairs.
+`Please refund order 4411, it arrived broken and I want my money back` and the same text with
+another number have about 0.8, given their length; two requests about one topic have below 0.4."""
 _SHORT = 6
-"""Texts with fewer words are near-duplicates only if they are equal: `Refund order 41, please` and
-`Refund order 42, please` may be all the difference that a case is about."""
+"""Texts with fewer words are near-duplicates only if they are equal: the difference between `Refund
+order 41, please` and `Refund order 42, please` may be the point of a case."""
 _READ = 2_000
-"""Words of a text that are compared: a bound for hostile input; a case tells its topic earlier."""
+"""Maximum words of a text to compare: a limit for hostile input; the topic of a case shows
+earlier."""
 _LONGEST = 1_000
-"""Bits of a number that is read as text: Python refuses to write one of more than 4,300 digits."""
+"""Maximum bits of a number to convert to text: Python refuses to write more than 4,300 digits."""
 _MOST_COMPARED = 50
-"""Texts that one text is compared with by a word pair that they share; the rarest pairs come first,
-so that only texts made to be alike have more, and these are linked through one another."""
+"""Maximum texts that a text is compared with for one shared word pair. The rarest pairs come first,
+so only texts that were made to be alike have more, and these are linked through one another."""
 
 
 class Unit(NamedTuple):
     """A unit of the draw: a case, or a labelled text.
 
     Args:
-        id: its name, once among all.
-        groups: what it shares with others that have to be in the same part, by any name.
-        issues: the same of weaker kind, as in ``issue:KEY``: given up where nothing else is left.
-        stratum: each part gets its share of these; the sub-agent, for example.
-        text: what makes it a duplicate of another one.
+        id: its unique name.
+        groups: names it shares with other units that must be in the same part.
+        issues: the same, as in ``issue:KEY``, but weaker: they are ignored if there is no other
+        way.
+        stratum: each part gets its share of each stratum, for example of a sub-agent's cases.
+        text: the text for finding duplicates.
     """
 
     id: str
@@ -63,7 +67,7 @@ class Unit(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The parts, the group of each unit by its id, and what a reader has to know."""
+    """The parts, the group of each unit by its id, and notes for the reader."""
 
     split: Split
     groups: dict[str, str]
@@ -73,9 +77,9 @@ class Drawn(NamedTuple):
 def units_of(cases: Iterable[Case]) -> list[Unit]:
     """Return cases as units of the draw.
 
-    One conversation is one trace that dispatch cases come from, or one session; a person groups
-    cases by ``metadata: {group: NAME}`` or a tag ``group:NAME``. Cases that were promoted from an
-    issue have its tag.
+    A conversation is one trace that dispatch cases come from, or one session. A user groups cases
+    with ``metadata: {group: NAME}`` or a tag ``group:NAME``. Cases that were promoted from an issue
+    have its tag.
     """
     return [_unit(case) for case in cases]
 
@@ -95,7 +99,7 @@ def _unit(case: Case) -> Unit:
 
 
 def stratum_of(case: Case) -> str:
-    """Return the sub-agent that a case is about, as far as it says so; empty if it does not."""
+    """Return the sub-agent that a case is about; empty if it does not name one."""
     if (moment := case.dispatch) is not None:
         if moment.form == "decision" and moment.expected.to is not None:
             return " ".join(moment.expected.to) or "nobody"
@@ -115,7 +119,7 @@ def asked_in(case: Case) -> str:
         said = [each.text for each in moment.context if each.role == "user" and each.text]
         prompt = moment.call.prompt.plain() if moment.call.prompt is not None else ""
         asked = "\n".join([*said[-1:], prompt if moment.form == "child" or not said else ""])
-        # Several moments of one conversation are one group anyway, by its trace.
+        # Several moments of one conversation are already one group, by their trace.
         return asked.strip()
     if case.scenario is not None:
         return f"{case.scenario.start}\n{case.scenario.plan}"
@@ -123,7 +127,7 @@ def asked_in(case: Case) -> str:
 
 
 def texts_of(case: Case) -> list[str]:
-    """Return what a candidate must not hold of a case: what is asked, and what is expected."""
+    """Return the texts of a case that a candidate must not contain: requests and expectations."""
     texts = [asked_in(case)]
     for turn in case.turns:
         texts += [each.plain() for each in (turn.input, turn.response) if each is not None]
@@ -146,7 +150,7 @@ def texts_of(case: Case) -> list[str]:
 
 
 def _answered(stand_ins: StandIns) -> Iterator[str]:
-    """Yield what stand-ins of tools and agents answer, and the calls that they answer."""
+    """Yield the answers of stand-ins for tools and agents, and the calls that they answer."""
     own = [*stand_ins.tools.values(), *stand_ins.agents.values()]
     own += [tool for agent in stand_ins.agents.values() for tool in agent.tools.values()]
     for answer in (answer for each in own for answer in each.answers):
@@ -158,7 +162,7 @@ def _answered(stand_ins: StandIns) -> Iterator[str]:
 def _leaves(value: Any) -> Iterator[str]:
     """Yield the texts, numbers and keys of a JSON value; a key may be an id, as in `{"4411": 2}`.
 
-    Texts of nested JSON are yielded as they are: ids are found in them, too.
+    Nested JSON in a text is yielded as the text: ids are found in it as well.
     """
     waiting = [value]
     while waiting:
@@ -181,12 +185,12 @@ def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = 
     """Draw units into train, select and held out.
 
     Args:
-        units: what is drawn.
-        seed: the same units and seed give the same parts, in any order of the units.
-        shares: of train, select and held out.
+        units: the units to draw.
+        seed: the same units and seed give the same parts, regardless of the order of the units.
+        shares: the shares of train, select and held out.
 
     Raises:
-        InputError: two units have one id, or there are too few groups to prove anything.
+        InputError: two units have the same id, or there are too few groups to prove anything.
     """
     repeated = [id_ for id_, times in Counter(unit.id for unit in units).items() if times > 1]
     if repeated:
@@ -234,7 +238,7 @@ def _parts(
         members[group_of[unit.id]].append(unit)
     strata: defaultdict[str, list[str]] = defaultdict(list)
     for group, own in members.items():
-        # A group of several sub-agents counts for the one that most of it is about.
+        # A group with several sub-agents counts for the most frequent one.
         strata[Counter(unit.stratum for unit in own).most_common(1)[0][0]].append(group)
     chance = random.Random(f"split {seed}")  # noqa: S311 - no secret is made of it
     parts: tuple[list[str], list[str], list[str]] = ([], [], [])
@@ -242,14 +246,14 @@ def _parts(
     begun = 0
     for _, groups in sorted(strata.items()):
         chance.shuffle(groups)
-        # Large groups first: what comes last evens out what the parts have.
+        # Large groups come first: small ones then even out the parts.
         groups.sort(key=lambda group: -len(members[group]))
         taken = [0, 0, 0]
         whole = sum(len(members[group]) for group in groups)
         begun += whole
         for group in groups:
-            # The part that lacks most, of this stratum and of all strata so far: one that has a
-            # case or two could not be shared out by itself.
+            # Take the part that is furthest below its share, in this stratum and in all strata so
+            # far: a stratum with one or two cases cannot be distributed by itself.
             lacks = [shares[at] * (whole + begun) - taken[at] - filled[at] for at in range(3)]
             part = lacks.index(max(lacks))
             taken[part] += len(members[group])
@@ -263,7 +267,7 @@ def _parts(
 
 
 def _fill_empty(parts: tuple[list[str], ...], group_of: Mapping[str, str]) -> None:
-    """Move a group into a part that got none: strata of one group each may all go to one part."""
+    """Move a group into each empty part: strata with only one group may all go to one part."""
     for empty in (part for part in parts if not part):
         largest = max(parts, key=lambda part: len({group_of[id_] for id_ in part}))
         moved = group_of[largest[-1]]
@@ -327,29 +331,30 @@ def _join_alike(texts: Sequence[Sequence[str]], joined: _Joined) -> None:
 # Held-out text inside a candidate.
 
 _RUN = 6
-"""Words in a row that are no chance. What two English texts share by chance is shorter, and what
-any request says (`I would like to return my`) is in a train case or the old text as well."""
+"""A shared run of this many words is not chance. Runs that two English texts share by chance are
+shorter, and phrases of any request (`I would like to return my`) are in a train case or the old
+text as well."""
 _WHOLE = 4
-"""A text of so many words counts as a whole: `cancel my gold membership`. A shorter one may well
-be a topic that an instruction names: `refund my order`."""
+"""A text with at least this many words counts as a whole: `cancel my gold membership`. A shorter
+one could be a topic that an instruction names: `refund my order`."""
 _TELLING = re.compile(r"\b(?=[\w\-]*\d)\w[\w\-]{3,}\w|[\w.+\-]+@[\w\-]+\.[\w.\-]+")
 """An id or an address: `A-10442`, `10442`, `ana@example.com`."""
 _NUMBER = re.compile(r"\d{3,}")
-"""A number that may be an id, by itself or inside one: `441`, and `10442` of `A-10442`, which an
-instruction may name without its letter. Two digits are amounts: `within 14 days`."""
+"""A number that may be an id, or part of one: `441`, or `10442` of `A-10442`, which an instruction
+may name without its letter. Two digits are amounts: `within 14 days`."""
 _ORDINARY = re.compile(r"\d?0+|\d50|(?:19|20)\d\d")
-"""A number that instructions have of themselves: a round one (`at most 200 words`, `above 1000
-USD`, `250 ml`) or a year (`the terms of 2026`). As the id of one case it would be chance."""
+"""A number that is common in instructions: a round one (`at most 200 words`, `above 1000 USD`, `250
+ml`) or a year (`the terms of 2026`). If it is also the id of a case, that is chance."""
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-"""The comma of `12,500`, which is one number, and no id `500`."""
+"""The comma of `12,500`, which is one number and does not contain an id `500`."""
 
 
 class Leaks:
-    """Tells whether a candidate holds what only held-out cases say.
+    """Checks whether a candidate contains text that occurs only in held-out cases.
 
     Args:
         held_out: the texts of held-out cases.
-        known: texts that a candidate may repeat: those of train cases, and the text as it is.
+        known: the texts that a candidate may repeat: those of train cases, and the original text.
     """
 
     def __init__(self, held_out: Iterable[str], known: Iterable[str]) -> None:
@@ -365,13 +370,13 @@ class Leaks:
             self._telling |= _telling(text) - seen
 
     def found(self, candidate: str) -> list[str]:
-        """Return what a candidate has of held-out cases: ids, the longest first, then words."""
+        """Return the parts of held-out cases in a candidate: ids, the longest first, then words."""
         runs = [" ".join(run) for run in sorted(_runs(candidate, _WHOLE) & self._runs)]
         ids = _telling(candidate) & self._telling
         return [*sorted(ids, key=lambda each: (-len(each), each)), *runs]
 
     def fault(self, candidate: str) -> str | None:
-        """Say what refuses a candidate; ``None`` if nothing of a held-out case is in it."""
+        """Return why a candidate is refused; ``None`` if it contains nothing of a held-out case."""
         found = self.found(candidate)
         if not found:
             return None
@@ -379,7 +384,7 @@ class Leaks:
 
 
 def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:
-    """Return the runs of words in a text, of ``least`` to six words; a short text is one run."""
+    """Return the runs of ``least`` to six words in a text; a short text is one run."""
     own = [word.casefold() for word in words(text)]
     if _WHOLE <= len(own) < least:
         return {tuple(own)}

@@ -1,8 +1,9 @@
 """Six strategies to search for a better text, all with gepa's engine.
 
-A strategy is data: whose child is made next, how many at once, which of them stay, and what a
-model is asked for each. gepa (L. A. Agrawal et al., "GEPA: Reflective Prompt Evolution Can
-Outperform Reinforcement Learning", 2025) runs the search; what it prints, logs and pickles is off.
+A strategy is data: which text gets the next child, how many children are made at once, which of
+them stay, and the questions to a model for each. gepa (L. A. Agrawal et al., "GEPA: Reflective
+Prompt Evolution Can Outperform Reinforcement Learning", 2025) runs the search; its printing,
+logging and pickling are disabled.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ALIASES: dict[str, Strategy] = {
     "GEPAOptimizer": "gepa",
     "PromptWizardOptimizer": "prompt_wizard",
 }
-"""Other tools' names for them."""
+"""The names of these strategies in other tools."""
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
@@ -34,11 +35,11 @@ class Way(NamedTuple):
     """A strategy as data.
 
     Args:
-        parents: whose text is changed next: a member of the Pareto front over cases and axes, the
-            best so far, or one of the five best on the front.
-        beam: how many parents, and how many children of each, are made in one round.
-        keep: how many children of a round may stay; ``None`` for all that are better.
-        asks: the questions for a child, each told what the one before it brought.
+        parents: the text to change next: a member of the Pareto front over cases and axes, the best
+            so far, or one of the five best on the front.
+        beam: the number of parents in a round, and of children of each.
+        keep: the maximum number of children of a round that stay; ``None`` for all better ones.
+        asks: the questions for a child; each gets the answer to the previous one.
     """
 
     parents: Literal["pareto", "current_best", "top_k_pareto"]
@@ -48,12 +49,12 @@ class Way(NamedTuple):
 
 
 WAYS: dict[Strategy, Way] = {
-    # Blind: it sees neither traces nor scores. What is no better than this is not worth its money.
+    # Blind: it sees neither traces nor scores. A strategy that is no better is not worth its cost.
     "random": Way("current_best", (1, 2), 1, ("vary",)),
     # A pool of short rules (of examples: cases); a Bayesian optimiser learns which help together.
     "bayesian": Way("current_best", (1, 1), None, ("rules",)),
-    # One question over everything that was tried, with scores, and over examples of the task, as in
-    # "Large Language Models as Optimizers" (C. Yang et al., 2023).
+    # One question about all tried texts, with their scores, and examples of the task, as in "Large
+    # Language Models as Optimizers" (C. Yang et al., 2023).
     "meta_prompt": Way("current_best", (1, 1), None, ("from_history",)),
     # Critique as a gradient, edits along it, and a beam (R. Pryzant et al., "Automatic Prompt
     # Optimization with Gradient Descent and Beam Search", 2023).
@@ -66,7 +67,7 @@ WAYS: dict[Strategy, Way] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """Return a strategy by its name or an alias; raises InputError for another one."""
+    """Return a strategy by its name or an alias; raises InputError for an unknown name."""
     for known in STRATEGIES:
         if name == known:
             return known
@@ -77,15 +78,15 @@ def strategy_named(name: str) -> Strategy:
 
 
 class Ended(BaseException):
-    """Ends a search at once. gepa takes any Exception for bad luck of one proposal."""
+    """Ends a search at once. gepa treats any Exception as the failure of one proposal."""
 
 
 Ask = Callable[[str, Material], Awaitable[Any]]
-"""Asks a model a question by its name; returns a text or a list, ``None`` for no usable answer."""
+"""Asks a model a question by name; returns a text or a list, ``None`` for no usable answer."""
 
 
 class Proposed(NamedTuple):
-    """A text, and its origin; without a text, the reason."""
+    """A text and its origin, or the reason if there is no text."""
 
     text: str | None
     by: str
@@ -97,12 +98,12 @@ class Proposer(Protocol):
     async def __call__(
         self, parent: str, moments: Sequence[str], history: Sequence[tuple[str, float]]
     ) -> Proposed:
-        """Return a new text for a parent, of which ``moments`` are what proposers may see."""
+        """Return a new text for a parent; ``moments`` are its plays that proposers may see."""
         ...
 
 
 class Asking:
-    """Proposes by the questions of a strategy, one after the other."""
+    """Proposes with the questions of a strategy, one after the other."""
 
     def __init__(self, strategy: Strategy, ask: Ask) -> None:
         self._name, self._asks, self._ask = strategy, WAYS[strategy].asks, ask
@@ -125,35 +126,35 @@ class Asking:
 
 
 class Measured(Protocol):
-    """Tells how much better than the original a text was where both were played."""
+    """Measures how much better a text is than the original on cases that both were played on."""
 
     def __call__(self, text: str) -> float | None:
-        """Return the mean gain over the train cases that it was played on; ``None`` if on none."""
+        """Return the mean gain over the train cases that it was played on; ``None`` without any."""
         ...
 
 
 class Choosing:
-    """Proposes choices out of a pool: short rules that a model wrote, or cases as examples.
+    """Proposes selections from a pool: short rules that a model wrote, or cases as examples.
 
     A tree-structured Parzen estimator (J. Bergstra et al., "Algorithms for Hyper-Parameter
-    Optimization", NeurIPS 2011; optuna's) says for each member of the pool whether it is taken.
+    Optimization", NeurIPS 2011; optuna's) decides for each member of the pool whether it is used.
 
     Args:
-        seed: of the draw.
-        original: the text that rules are added to.
-        ask: asks for rules; ``None`` if ``pool`` is all there is.
-        pool: the members that there are at the start.
-        build: makes a text of the original and the members that were chosen.
-        measured: tells how a text did.
+        seed: the seed of the draw.
+        original: the text that the rules are added to.
+        ask: asks for rules; ``None`` if ``pool`` is complete.
+        pool: the initial members.
+        build: makes a text from the original and the chosen members.
+        measured: returns the gain of a text.
     """
 
     MORE = 6
-    """Trials until the model is asked for more rules: as many as it may write at once."""
+    """Trials before the model is asked for more rules: as many as it may write at once."""
     MOST = 24
-    """Members of a pool: with more of them, some 40 trials say nothing of most."""
+    """Maximum members of a pool: with more, about 40 trials say nothing about most of them."""
     TAKEN = 3
-    """Members that a random choice has on average. Half of a large pool would be a long text, and
-    one that harms would be among them nearly always."""
+    """The average number of members in a random choice. Half of a large pool would be a long text,
+    and would nearly always include a harmful member."""
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class Choosing:
     async def __call__(
         self, parent: str, moments: Sequence[str], history: Sequence[tuple[str, float]]
     ) -> Proposed:
-        """Choose out of the pool, which is filled as the search continues."""
+        """Choose from the pool, which is filled as the search continues."""
         del parent  # a choice starts with the original
         by = "bayesian: choice of " + ("rules" if self._ask is not None else "examples")
         if self._ask is not None and self._trials % self.MORE == 0 and len(self._pool) < self.MOST:
@@ -212,7 +213,7 @@ class Choosing:
         return Proposed(text, by)
 
     def _drawn(self) -> dict[str, Any]:
-        """Return a random choice, as the first trials are."""
+        """Return a random choice, for the first trials."""
         share = min(0.5, self.TAKEN / len(self._pool))
         names = [f"member {number}" for number in range(len(self._pool))]
         drawn = {name: self._chance.random() < share for name in names}
@@ -221,14 +222,14 @@ class Choosing:
 
 
 def with_rules(text: str, rules: Sequence[str]) -> str:
-    """Return a text with rules after it, a line each."""
+    """Return a text with rules after it, one per line."""
     if not rules:
         return text
     return "\n".join([text.rstrip(), "", *rules])
 
 
 class Scored(NamedTuple):
-    """What a text comes to on some cases: a score each, and the values of other axes."""
+    """The results of a text on some cases: a score for each, and the values of other axes."""
 
     scores: list[float]
     axes: list[dict[str, float]]
@@ -236,14 +237,14 @@ class Scored(NamedTuple):
 
 
 class Search(Protocol):
-    """What gepa's engine asks of a study. It is called from the engine's thread."""
+    """The interface of a study to gepa's engine, which calls it from its own thread."""
 
     def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
         """Play a text on cases, all of train or all of select."""
         ...
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
-        """Return a child's text; the parent's if there is none."""
+        """Return a child's text, or the parent's if there is none."""
         ...
 
     def batch(self) -> list[str]:
@@ -251,7 +252,7 @@ class Search(Protocol):
         ...
 
     def is_over(self) -> bool:
-        """Tell whether enough candidates were tried."""
+        """Return whether enough candidates were tried."""
         ...
 
 

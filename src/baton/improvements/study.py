@@ -1,8 +1,8 @@
-"""One improvement: cases are split, and the text of one component after the other is studied.
+"""One improvement: it splits the cases, and studies the texts of components one after the other.
 
-Each study begins with what was proven before it. Candidates are tried on train cases, ranked on
-select cases, and the winner is played once on held-out cases. Plays and answers of models go
-through the journal, so that an improvement that was killed continues where it was.
+Each study starts from the texts that were proven before it. Candidates are tried on train cases and
+ranked on select cases, and the winner is played once on held-out cases. Plays and models' answers
+go through the journal, so that a killed improvement continues where it stopped.
 """
 
 from __future__ import annotations
@@ -44,32 +44,34 @@ from .strategies import (
 T = TypeVar("T")
 
 BATCH = 8
-"""Train cases that a child is tried on beside its parent, half of them failing ones: of 8, a text
-that helps half of the failing cases is seen to be better in 15 of 16 tries."""
+"""The number of train cases that a child and its parent are tried on, half of them failing ones:
+with 8, a text that fixes half of the failing cases is found to be better in 15 of 16 tries."""
 _ROUNDS = 5
-"""Rounds of the engine for each candidate: rounds whose children are all refused end at some time,
-too."""
+"""Maximum rounds of the engine per candidate, so that the search also ends if all children are
+refused."""
 _LOST = 0.01
-"""The chance below which a candidate counts as worse than the best so far on the same cases, so
-that the rest of the select cases is not played. It is low as it is looked at after every third."""
+"""The p-value below which a candidate counts as worse than the best so far on the same cases, so
+that the rest of the select cases is not played. It is low because it is checked after every
+third."""
 _LONGER = 2, 150
-"""How much longer a text may get: so many times its words, or so many words more, whichever is
-more. Each word is paid for in every request, and what grew past that was seen to be a list of
+"""How much longer a text may get: this many times its words, or this many words more, whichever is
+more. Each word is paid for in every request, and texts that grew beyond this were lists of
 cases."""
 _FALSE_GAINS = 0.05
-"""The chance of a false gain in a whole run. The studies share it; the share of one that is proven
-goes to those after it (the fallback procedure: B. L. Wiens, 2003)."""
+"""The probability of a false gain in a whole run. The studies share it; the share of a proven study
+goes to later studies (the fallback procedure: B. L. Wiens, 2003)."""
 
 
 AGAIN = 8
-"""Cases that are played a second time: where each passes two of three plays, 8 cases show it in 99
-of 100 runs; where each passes nine of ten, in 80."""
+"""The number of cases to play a second time. If each passes two of three plays, 8 cases show it in
+99 of 100 runs; if each passes nine of ten, in 80."""
 PLAYED_AGAIN = 2
-"""Plays of each of them on top: both are made anew, as a case is played as a whole."""
+"""Additional plays of each of them: both are new, because all repeats of a case are played
+together."""
 _REPEATS = 3
-"""Plays of a case where agents are random. More tell less than more cases would."""
+"""Plays of a case if agents are random. More plays would show less than more cases."""
 OnStep = Callable[[str], None]
-"""Is told what happens, in a line each."""
+"""Called with each event, as one line."""
 
 
 class Progress(NamedTuple):
@@ -94,26 +96,27 @@ async def improve_texts(
     """Improve the texts of agents, one component after the other.
 
     Args:
-        moments: the cases, who plays them, what scores them, how often each is played.
-        judge: the model that proposes; in ``with``.
-        journal: what was done before, and where it is kept.
-        options: how it is made.
+        moments: the cases, their player, their evaluators, and how often each case is played.
+        judge: the model that proposes; already entered with ``with``.
+        journal: the earlier work, and its file.
+        options: the options of the improvement.
         id_: the name of the run's folder.
-        target: the agent, as it was named.
+        target: the name of the agent, as the user gave it.
         progress: gets reports of the progress.
-        blame: names agents that are proven to have made a case fail.
-        repeat_each: sets how often each case is played. Where it is given, some cases are played
-            twice, and all of them more often if that makes a difference.
+        blame: returns the agents that are proven to have made a case fail.
+        repeat_each: sets how often each case is played. If it is given, some cases are played
+            twice, and if the results differ, all cases are played more often.
 
     Raises:
-        InputError: too few cases, nothing that fails, no such component, agents without texts.
+        InputError: there are too few cases, nothing fails, a component does not exist, or the
+        agents have no texts.
     """
     run = _Run(moments, judge, journal, options, id_, target, progress, blame, repeat_each)
     return await run.improve()
 
 
 class _Run:
-    """One improvement on its way."""
+    """One running improvement."""
 
     def __init__(
         self,
@@ -153,7 +156,7 @@ class _Run:
 
     async def improve(self) -> Improvement:
         began = perf_counter()
-        self.progress.studied(self.result)  # whoever looks at it now finds that it is running
+        self.progress.studied(self.result)  # a reader sees now that it is running
         try:
             await self._improve()
         except StoppedError as stopped:
@@ -196,8 +199,8 @@ class _Run:
         for chosen_one in chosen_:
             study = _Search(self, chosen_one, texts, proven, open_share)
             try:
-                # Held-out cases are played for one winner: whoever resumes with more candidates,
-                # and is given another winner, would test until one passes by chance.
+                # Held-out cases are played for only one winner: resuming with more candidates, and
+                # so another winner, would mean testing until one passes by chance.
                 made = self.journal.ruling(chosen_one.component) or await study.make()
             except StoppedError as stopped:
                 made = study.ended("stopped", str(stopped))
@@ -216,9 +219,9 @@ class _Run:
                 open_share = share
 
     async def _is_random(self, open_ids: Sequence[str], repeat_each: RepeatEach) -> bool:
-        """Tell whether cases come out otherwise when they are played again; repeat them then.
+        """Return whether cases have other results when they are played again; if so, repeat them.
 
-        One play of a random agent is a draw: a search would keep what was lucky, and the test on
+        A single play of a random agent is a draw: a search would keep lucky texts, and the test on
         held-out cases, which counts cases, would need many more of them.
         """
         some = random.Random(f"again {self.options.seed}").sample(  # noqa: S311 - no secret
@@ -353,7 +356,7 @@ class _Search:
         return study
 
     def ended(self, outcome: Any, reason: str) -> Study:
-        """Return the study as it came to its end."""
+        """Return the finished study."""
         return Study(
             component=self.component,
             why=self._why,
@@ -403,7 +406,7 @@ class _Search:
         return f"{who} better than the text as it is on the select cases{cut}"
 
     def _best_that_loses(self) -> str | None:
-        """Say which candidate does best on the aimed axis, and what it loses; none: ``None``."""
+        """Return which candidate is best on the aimed axis, and what it loses, if any is."""
         base, aimed = self._candidates[0].select, str(self._aimed)
         better = [
             (one, (one.select[aimed] - base[aimed]) * self._sign(aimed))
@@ -423,9 +426,10 @@ class _Search:
         return f"candidate {one.number} moves {moved}, and {', '.join(worse[:3])}, which is worse"
 
     def _winner(self) -> int | None:
-        """Return the candidate that gains most on the select cases; ``None`` where none gains.
+        """Return the candidate that gains most on the select cases; ``None`` if none gains.
 
-        What another axis loses is taken off: it could not be proven, as it is worse somewhere.
+        Losses on other axes are subtracted: a candidate that is worse on an axis could not be
+        proven.
         """
         whole = [each for each in self._candidates[1:] if each.select and not each.ended_early]
         base = self._candidates[0].select
@@ -440,7 +444,7 @@ class _Search:
                 [0.0, *(-value for name, value in moved.items() if name != str(self._aimed))]
             )
             if moved.get(str(CASES_PASSED), 0.0) < -1e-9:
-                return 0.0  # whatever it gains, fewer cases pass
+                return 0.0  # fewer cases pass, so its gain does not count
             return moved.get(str(self._aimed), 0.0) - lost
 
         better = [each for each in whole if gain(each) > 1e-9]
@@ -448,7 +452,7 @@ class _Search:
             return None
         return min(better, key=lambda each: (-round(gain(each), 9), each.words, each.number)).number
 
-    # What the engine asks, from its own thread.
+    # Called by the engine, from its own thread.
 
     def evaluate(self, text: str, cases: Sequence[str]) -> Scored:
         return self._wait(self._evaluate(text, cases))
@@ -457,9 +461,9 @@ class _Search:
         return self._wait(self._propose(parent, moments))
 
     def batch(self) -> list[str]:
-        """Draw train cases, half of them failing ones as the text is: these can tell something.
+        """Draw train cases; half of them fail with the original text, so they can show a gain.
 
-        A case that fails for another agent's fault tells nothing, however much better this one is.
+        A case that fails through another agent's fault shows nothing, however good the text is.
         """
         train = self._run.split.train
         failing = [id_ for id_ in train if self._score(0, id_) < 1]
@@ -476,7 +480,7 @@ class _Search:
     def is_over(self) -> bool:
         self._rounds += 1
         limit = self._options.candidates
-        # One that is perfect and loses elsewhere could not be proven: the search continues.
+        # A perfect candidate that loses elsewhere could not be proven, so the search continues.
         best = self._winner()
         perfect = (
             best is not None
@@ -489,7 +493,7 @@ class _Search:
         return 1.0 if self._sign(self._aimed.name) > 0 else 0.0
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed:  # whoever waited for the engine was cancelled
+        if self._closed:  # the task that waited for the engine was cancelled
             work.close()
             raise Ended(None)
         try:
@@ -509,7 +513,7 @@ class _Search:
         seen = self._seen[number]
         is_unplayed = one.ended_early
         scores = [
-            # It could not win whatever the rest gives: for the front it counts as nothing.
+            # It can no longer win, whatever the rest gives: it counts as zero for the front.
             0.0 if is_unplayed and id_ not in seen else self._score(number, id_)
             for id_ in cases
         ]
@@ -529,10 +533,10 @@ class _Search:
                 one.cost_usd = (one.cost_usd or 0.0) + sum(costs)
 
     async def _race(self, one: Candidate) -> None:
-        """Play the select cases by thirds, until the candidate cannot win any more.
+        """Play the select cases by thirds, until the candidate can no longer win.
 
-        It is given up when the best so far is ahead even if all that is left passes, or when it is
-        worse on the same cases than chance would have it.
+        It stops if the best so far would be ahead even if all remaining cases passed, or if the
+        candidate is worse on the same cases than chance would explain.
         """
         select = list(self._run.split.select)
         random.Random(f"{self._options.seed} {self.component} race").shuffle(select)  # noqa: S311
@@ -579,7 +583,7 @@ class _Search:
         text = proposed.text
         known = self._numbers.get(text) if text is not None else None
         if text is not None and known and not self._candidates[known].select:
-            # It was no better on the few cases of its first try: these are others.
+            # It was no better on the few cases of its first try; these are other cases.
             self._candidates[known].cost_usd = (self._candidates[known].cost_usd or 0.0) + cost
             return text
         number = len(self._candidates)
@@ -594,12 +598,12 @@ class _Search:
         return text
 
     def _history(self) -> list[tuple[str, float]]:
-        """Return the texts that were tried, with scores that can be compared."""
+        """Return the texts that were tried, with comparable scores."""
         tried = [(each.text, self._on_train(each)) for each in self._candidates]
         return [(text, score) for text, score in tried if score is not None]
 
     def _fault(self, text: str) -> str | None:
-        """Say which rule a text breaks; ``None`` where it may be played."""
+        """Return which rule a text breaks; ``None`` if it may be played."""
         if text in self._numbers:
             number = self._numbers[text]
             return "it is the text as it is" if number == 0 else f"it is candidate {number} again"
@@ -612,7 +616,7 @@ class _Search:
         return "; ".join(faults) or self._leaks.fault(text)
 
     async def _ask(self, name: str, material: Material) -> Any:
-        """Ask a question of the strategy; raises StoppedError where no model answers any more."""
+        """Ask a question of the strategy; raises StoppedError if no model answers any more."""
         number = self._questions
         self._questions += 1
         kept = self._run.journal.proposal(self.component, number)
@@ -624,8 +628,8 @@ class _Search:
     async def _ask_anew(self, name: str, material: Material, number: int) -> Proposal:
         self._plays.within_budget()
         asked = request(name, self.component, self._most_words, material)
-        # The same question may come again, and is to bring something else then: so a sample is
-        # asked for by its number, and another seed gives other ones.
+        # The same question may be repeated, and should then get another answer: so the sample has a
+        # number, and another seed gives other samples.
         sample = (self._options.seed % 1_000_000) * 10_000 + number
         began = perf_counter()
         try:
@@ -690,10 +694,10 @@ class _Search:
         return -1 if axis.partition(" of ")[0] in self._options.lower_is_better else 1
 
     def _score(self, number: int, id_: str) -> float:
-        """Return how well a case went on the aimed axis; more is better.
+        """Return how well a case went on the aimed axis; higher is better.
 
-        Without a value, as the play broke or the axis says nothing of it, it counts as it went
-        with the text as it is: an error is neither a gain nor a loss.
+        If there is no value, because the play failed or the axis does not apply, the value with the
+        original text counts: an error is neither a gain nor a loss.
         """
         for each in (number, 0):
             values = self._seen[each].get(id_)
@@ -709,11 +713,11 @@ class _Search:
     def _on_train(self, one: Candidate) -> float | None:
         """Return how well a candidate does on train cases, so that candidates can be compared.
 
-        Each was played on other ones, of which more fail as the text is than of all: means over
-        them would put the text as it is above most that are better. So it is the mean over the
-        cases that fail as the text is, and over those that pass, each with the share that it has of
-        all; of what it was not played on it counts how it went before. Cases of which the aimed
-        axis says nothing do not count.
+        Each candidate was played on different cases, and more of these fail with the original text
+        than of all cases: plain means would rank the original text above most of the better ones.
+        So this is the mean over the cases that fail with the original text and the mean over those
+        that pass, weighted by their shares of all cases; for cases that it was not played on, the
+        original result counts. Cases without a value on the aimed axis do not count.
         """
         seen, base = self._seen[one.number], self._seen[0]
         train = [
@@ -731,7 +735,7 @@ class _Search:
         return total / len(train)
 
     def _select_means(self, number: int) -> dict[str, float]:
-        """Return the mean of each axis over the select cases that have a value now and before."""
+        """Return each axis's mean over the select cases that have a value both now and before."""
         seen, base = self._seen[number], self._seen[0]
         sums: dict[str, list[float]] = {}
         for id_ in self._run.split.select:
@@ -754,11 +758,11 @@ class _Search:
 
 
 _NO_ANSWER = frozenset({"unparsable", "refusal", "truncated", "empty"})
-"""Kinds of errors that are about one question: the next one may well be answered."""
+"""Kinds of errors that concern one question only: the next one may be answered."""
 
 
 def _shows(case: Case) -> bool:
-    """Tell whether a case can be an example: it says what should come of it."""
+    """Return whether a case can be an example: it states the expected result."""
     try:
         chosen([case])
     except InputError:

@@ -1,10 +1,9 @@
 """Finds the texts of agents in a project's files, and replaces them.
 
-A text is found by what it is, never guessed: the string in a program, the value in a YAML or JSON
-file, the body of an agent definition or the file of a prompt that reads as the text did when the
-improvement started. One that is not found, or is found in several places that nothing tells apart,
-is refused, and so is a file that is a link or is outside of the project. Nothing of a program is
-run for it.
+A text is found by its content, never guessed: the string in a program, the value in a YAML or JSON
+file, the body of an agent definition or the file of a prompt that equals the text at the start of
+the improvement. A text that is not found, or is found in several indistinguishable places, is
+refused. So is a file that is a link or is outside of the project. No program is run for this.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from baton.formats.rewrite import rewrite
 from baton.model import InputError, Problem
 
 FILES = 5_000
-"""Files below a folder that are looked through: a project with more names its prompts' files."""
+"""Maximum files to search below a folder: a larger project must name the files of its prompts."""
 MAX_BYTES = 4 << 20
-"""Of a file: no prompt is in a longer one."""
+"""Maximum size of a file: no prompt is in a larger one."""
 _ENDINGS = (".py", ".yaml", ".yml", ".md", ".txt", ".prompt", ".j2", ".jinja", ".jinja2")
-# What an argument that holds a text of an agent or of a tool is called: `instructions` of OpenAI
-# Agents and pydantic-ai, `instruction` of ADK, `system_prompt` of Strands and LangChain, `prompt`
-# of the Claude Agent SDK. Of a description the names are these.
+# The names of arguments that hold a text of an agent or of a tool: `instructions` of OpenAI Agents
+# and pydantic-ai, `instruction` of ADK, `system_prompt` of Strands and LangChain, `prompt` of the
+# Claude Agent SDK. Descriptions have these names.
 _ARGUMENTS = {
     "agent": ("instructions", "instruction", "system_prompt", "prompt", "global_instruction"),
     "description": ("description", "handoff_description", "tool_description"),
@@ -51,7 +50,7 @@ _ARGUMENTS = {
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """The new text of a component, and the one that it replaces."""
+    """The new text of a component, and the text that it replaces."""
 
     component: str
     before: str
@@ -59,7 +58,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file with its new bytes. ``path`` starts at the project's root."""
+    """A file with its new content in bytes. ``path`` is relative to the project's root."""
 
     path: Path
     before: bytes
@@ -73,17 +72,17 @@ def changes_of_files(
     root: Path,
     leave: Path | None = None,
 ) -> list[FileChange]:
-    """Find where each text stands, and return the files as they would be; nothing is written.
+    """Find each text in the files, and return the changed files; nothing is written.
 
     Args:
         changes: the new texts.
-        places: the files and folders in which each component's text may stand, by its name.
-        root: the folder of the project, which nothing outside of is changed.
-        leave: a folder in it that is not looked through, such as one with old files.
+        places: the files and folders that may contain a component's text, by component.
+        root: the folder of the project; nothing outside of it is changed.
+        leave: a folder in it that is not searched, such as one with old files.
 
     Raises:
-        InputError: a text that is not found once, or a file that may not be written; with all of
-            them, and what to do.
+        InputError: a text is not found exactly once, or a file may not be written; the message
+            lists all of them, and what to do.
     """
     root = root.resolve()
     read: dict[Path, bytes] = {}
@@ -123,8 +122,8 @@ def changes_of_files(
 def write_files(files: Sequence[FileChange], root: Path, backups: Path) -> list[Path]:
     """Write changed files, each with a copy of the old one below ``backups``; return the copies.
 
-    All copies are there before the first file is written. Where writing one fails, those that
-    were written are put back.
+    All copies are made before the first file is written. If writing a file fails, the files that
+    were already written are restored.
 
     Raises:
         InputError: a file has changed since it was read, is a link, or cannot be written.
@@ -178,9 +177,9 @@ def _bytes(path: Path) -> bytes:
 
 
 def _files(places: Iterable[Path], root: Path) -> dict[Path, bool]:
-    """Return the files of places, and those of folders that a prompt may be in.
+    """Return the files of places, and the files in folders that may contain a prompt.
 
-    The value tells whether a place names the file itself.
+    The value is whether a place names the file itself.
     """
     found: dict[Path, bool] = {}
     for place in places:
@@ -204,7 +203,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _refuse_leaving(path: Path, root: Path) -> None:
-    """Raise InputError for a file outside of the project, or one that is reached by a link."""
+    """Raise InputError for a file that is outside of the project or reached through a link."""
     if not path.is_relative_to(root):
         message = f"is outside of {root}: only files of the project are written"
         raise InputError(Problem(file=str(path), message=message))
@@ -228,13 +227,13 @@ def _why_not(change: Change, files: Sequence[Path], root: Path) -> str:
 
 
 def _written(file: Path, data: bytes, change: Change, *, is_named: bool) -> Iterator[bytes]:
-    """Yield the file with the new text, once for each place that the old one has in it."""
+    """Yield the file with the new text, once for each occurrence of the old one."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return
     found: list[str] = []
-    # A file that holds the text and nothing else: one that `prompts:` names.
+    # A file that contains only the text: one that `prompts:` names.
     if not are_examples(change.component) and text.removeprefix("\ufeff").rstrip(
         "\r\n"
     ) == change.before.rstrip("\r\n"):
@@ -252,7 +251,7 @@ def _written(file: Path, data: bytes, change: Change, *, is_named: bool) -> Iter
 
 
 def _as_lines(new: str, old: str) -> str:
-    """Return a text with the line ends of the file that it goes into."""
+    """Return a text with the line ends of its target file."""
     return new.replace("\n", "\r\n") if "\r\n" in old else new
 
 
@@ -260,7 +259,7 @@ def _as_lines(new: str, old: str) -> str:
 
 
 class _Literal(NamedTuple):
-    """A string in a program; ``says`` is how well it is known to be of the component, from 0."""
+    """A string in a program; ``says`` is how certainly it belongs to the component, from 0."""
 
     node: ast.Constant
     says: int
@@ -288,11 +287,12 @@ def _in_python(file: Path, text: str, change: Change) -> list[str]:
 
 
 def _literals(tree: ast.AST, change: Change) -> Iterator[_Literal]:
-    """Yield the strings of a program that read as the old text, with how well each is known.
+    """Yield the strings of a program that equal the old text, with their certainty.
 
-    Two agents may have the same text, and a text may be the value of a constant and a default as
-    well: a call that names the component (``prompts.get("agent:desk", ...)``) says most (3), then
-    one that names the agent beside an argument for such a text (2), then that argument (1).
+    Two agents may have the same text, and a text may also be the value of a constant and a default.
+    A call that names the component (``prompts.get("agent:desk", ...)``) is most certain (3), then a
+    call that names the agent and has an argument for such a text (2), then such an argument alone
+    (1).
     """
     kind, _, of = change.component.partition(":")
     of = of.partition(".")[0]
@@ -326,14 +326,14 @@ def _literals(tree: ast.AST, change: Change) -> Iterator[_Literal]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             is_same = node.value == change.before
-            # A docstring, or a text that the program dedents, reads the same without its indent.
+            # A docstring, or a text that the program dedents, is the same without its indent.
             is_loose = not is_same and inspect.cleandoc(node.value) == change.before.strip()
             if is_same or (is_loose and change.before.strip()):
                 yield _Literal(node, known.get(id(node), 0), is_loose)
 
 
 def _with_literal(text: str, literal: _Literal, change: Change) -> str | None:
-    """Return a program with another string in a place, if it then reads as the new text."""
+    """Return a program with a string replaced, if the result evaluates to the new text."""
     node = literal.node
     lines = text.encode().splitlines(keepends=True)
     start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
@@ -357,7 +357,7 @@ def _reversed(change: Change) -> Change:
 
 
 def _indented(old: str, new: str) -> str:
-    """Return a text with the indent, the first and the last line ends of an old one."""
+    """Return a text with the indent and the first and last line ends of an old one."""
     indents = [
         line[: len(line) - len(line.lstrip())] for line in old.split("\n")[1:] if line.strip()
     ]
@@ -372,7 +372,7 @@ def _indented(old: str, new: str) -> str:
 
 
 def _source_of(value: str, old: str) -> str:
-    """Write a string as Python does; of several lines in the way that people write those."""
+    """Write a string as Python source; one with several lines as people would write it."""
     plain = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\x7f")
     # A lone surrogate cannot be in a file, and JSON's escapes of other planes are not Python's.
     quoted = plain if value.isprintable() else repr(value)
@@ -408,7 +408,7 @@ def _choice_in_python(file: Path, text: str, tree: ast.AST, change: Change) -> l
 
 
 def _choice(old: str, examples: str, folder: Path) -> str:
-    """Write which cases are chosen, as ``FILE:a,b``."""
+    """Write the chosen cases as ``FILE:a,b``."""
     file = old
     if not (folder / old).exists() and ":" in old:
         file = old.rpartition(":")[0]
@@ -419,10 +419,10 @@ def _choice(old: str, examples: str, folder: Path) -> str:
 
 
 def _in_document(file: Path, text: str, change: Change, *, is_named: bool) -> list[str]:
-    """Return a YAML or JSON file with the new text in place of the value that is the old one.
+    """Return a YAML or JSON file in which the new text replaces the value with the old one.
 
-    A file that was only found in a folder may be a dataset or a recording, which hold prompts as
-    well. Of these only definitions of one agent count, as ADK has them: `name` and `instruction`
+    A file that was only found in a folder may be a dataset or a recording, which contain prompts as
+    well. Such a file only counts if it defines one agent, as in ADK: with `name` and `instruction`
     at the top.
     """
     try:
@@ -484,7 +484,7 @@ def _at(value: Any, path: Sequence[Any]) -> Any:
 
 
 def _put(value: Any, path: Sequence[Any], new: Any) -> Any:
-    """Return a value with another one at a path; the old value stays as it is."""
+    """Return a value with another one at a path; the old value is not changed."""
     if not path:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
@@ -536,7 +536,7 @@ def _with_description(front: str, change: Change, what: str) -> str | None:
         if not isinstance(said, str) or said.strip() != change.before.strip():
             return None
         return rewrite(what, front, {**value, "description": change.after})
-    # Claude Code takes front matter that is no YAML, such as `description: Use it: always`.
+    # Claude Code accepts front matter that is not YAML, such as `description: Use it: always`.
     line = _DESCRIPTION.search(front)
     if line is None or line[1].strip().strip("\"'") != change.before.strip():
         return None
