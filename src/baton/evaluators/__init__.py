@@ -1,12 +1,12 @@
-"""The evaluators: one module for each, named after its type.
+"""The evaluators. Each has a module, named after its type.
 
-Every evaluator can be imported from here by the name of its class, and is made of keywords::
+Every evaluator can be imported from here by its class name. It takes its options as keywords::
 
     from baton.evaluators import AgentChain
 
     baton.score(traces, dataset, evaluators=[AgentChain(sequence_match_type="exact")])
 
-Its module is loaded on first use.
+The evaluator's module is loaded on first use.
 """
 
 from __future__ import annotations

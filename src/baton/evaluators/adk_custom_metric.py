@@ -1,4 +1,4 @@
-"""`adk_custom_metric`: a metric that was written for Google ADK (`custom_metrics`)."""
+"""`adk_custom_metric`: a metric written for Google ADK (`custom_metrics`)."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _EVENT = dict.fromkeys(("content", "grounding_metadata", "usage_metadata", "mode
 
 
 def actual_invocations(trace: Trace) -> list[Any]:
-    """Return the actual turns; what the source did not record is ``None``."""
+    """Return the actual turns, with ``None`` for anything the source did not record."""
     return [_made("Invocation", _actual(trace, turn)) for turn in trace.turns]
 
 
 def expected_invocations(case: Case) -> list[Any] | None:
-    """Return the expected turns; ``None`` for a scenario, which has no fixed turns."""
+    """Return the expected turns, or ``None`` for a scenario, which has no fixed turns."""
     if case.scenario is not None:
         return None
     return [_made("Invocation", _expected(turn)) for turn in case.turns]
 
 
 def scenario_of(case: Case | None) -> Any:
-    """Return the scenario of a case, if it is one."""
+    """Return the case's scenario, if it has one."""
     if case is None or case.scenario is None:
         return None
     stated = {
@@ -95,7 +95,7 @@ def _expected(turn: ExpectedTurn) -> dict[str, Any]:
 
 
 def _events(turn: Turn) -> Iterator[dict[str, Any]]:
-    """Yield texts, calls and answers run by run; the final answer stands elsewhere."""
+    """Yield texts, calls and answers run by run, without the final answer."""
     final = turn.output.plain() if turn.output else None
     for run in turn.runs:
         for step in run.steps:
@@ -136,7 +136,7 @@ def _made(class_: str, value: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any, free: bool = False) -> Any:
-    """Turn dicts into objects with attributes; arguments and answers of tools stay dicts."""
+    """Turn dicts into objects with attributes. Tool arguments and results stay dicts."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict) or free:
@@ -153,11 +153,11 @@ class MetricDetails(Details, kw_only=True):
     """The function's result."""
 
     turns: list[Any]
-    """The score of each turn, null where it gave none."""
+    """The score of each turn, or null if the function gave none."""
 
 
 class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
-    """Calls a function with invocations like ADK's, and takes its overall score."""
+    """Calls a function with invocations shaped like ADK's and uses its overall score."""
 
     type = "adk_custom_metric"
     summary = "a function of your own, written as a custom metric for Google ADK"
@@ -173,7 +173,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
     ] = "."
 
     def check(self) -> None:
-        """Import the function; raises InputError when that fails."""
+        """Import the function. Raises InputError if that fails."""
         _ = self._function
 
     @cached_property
@@ -186,9 +186,10 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
         return {"function": self.function, "threshold": self.threshold}
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score: the overall score that the function returns.
+        """Return one score: the overall score that the function returns.
 
-        ``error`` when turns were not played; ``skipped`` when the function returns none.
+        The score is ``error`` if turns were not played, and ``skipped`` if the function returns
+        no overall score.
         """
         trace, case = whole.trace, whole.case
         metric = SimpleNamespace(
@@ -220,7 +221,7 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
 
 
 def _taken(function: Callable[..., Any]) -> int:
-    """Return how many of ADK's four arguments a function accepts; older ones accept three."""
+    """Return how many of ADK's four arguments a function accepts. Older ones accept three."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -232,7 +233,7 @@ def _taken(function: Callable[..., Any]) -> int:
 
 
 def _awaited(answer: Any) -> Any:
-    """Wait for an answer in its own loop, as a loop may be running here."""
+    """Await the result in a separate event loop, as one may already be running here."""
     found: list[Any] = []
     raised: list[BaseException] = []
 

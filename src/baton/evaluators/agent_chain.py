@@ -36,8 +36,8 @@ def chain_score(expected: Sequence[str], actual: Sequence[str], mode: Mode) -> f
 
     ``exact``: 1 if the chains are equal, else 0. ``subset``: longest common subsequence divided by
     the expected length. ``contains`` and ``flexible``: share of the expected names that are
-    present, as sets. An empty expectation is met by anything but in ``exact``, where it is met by
-    nothing but itself.
+    present, as sets. Any chain meets an empty expectation, except in ``exact``, where only an
+    empty chain does.
     """
     if mode == "exact":
         return float(list(expected) == list(actual))
@@ -49,10 +49,10 @@ def chain_score(expected: Sequence[str], actual: Sequence[str], mode: Mode) -> f
 
 
 def in_best_order(expected: Sequence[str | AnyOrder], actual: Sequence[str]) -> list[str]:
-    """Write an expected chain out, names of any order in the one that fits the actual chain best.
+    """Return an expected chain with any-order names in the order that best fits the actual chain.
 
-    The longest common subsequence of the two is as long as any order makes it. O(len(expected) *
-    len(actual) ** 2) where there are names of any order.
+    No other order gives a longer common subsequence of the two. Takes O(len(expected) *
+    len(actual) ** 2) if there are any-order names.
     """
     groups = [[one] if isinstance(one, str) else one.any_order for one in expected]
     if all(len(group) == 1 for group in groups):
@@ -95,14 +95,14 @@ def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def missing(expected: Sequence[str], actual: Sequence[str]) -> list[str]:
-    """Return the expected names that do not exist, in first-seen order."""
+    """Return the expected names that are missing from the actual chain, in first-seen order."""
     return [name for name in dict.fromkeys(expected) if name not in actual]
 
 
 class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one turn that states agents; ``index`` counts from 0.
 
-    ``expected`` has names of any order in the one that fits best; ``stated`` is as it was written.
+    ``expected`` has any-order names in the order that fits best. ``stated`` is as written.
     """
 
     index: int
@@ -115,12 +115,12 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
     """Expected agents that did not run."""
     extra: list[str]
-    """Agents that ran and were not expected."""
+    """Agents that ran but were not expected."""
     trouble: str | None
     broken: bool
 
     def in_details(self) -> ChainTurn:
-        """Return it as the details of a score have it."""
+        """Return the turn in the form that score details use."""
         return ChainTurn(
             invocation=self.index,
             expected_agents=self.expected,
@@ -136,7 +136,7 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentChainDetails(Details, kw_only=True):
-    """Of all turns that state agents; the names are those of judge-llm's reports."""
+    """Details of all turns that state agents. Field names follow judge-llm's reports."""
 
     average_score: float
     all_expected_present: bool
@@ -148,9 +148,9 @@ class AgentChainDetails(Details, kw_only=True):
     """Turns below the threshold, counted from 0."""
     invocation_results: list[ChainTurn]
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """What would make the first wrong turn pass, if that is plain."""
+    """What would make the first wrong turn pass, if that is clear."""
     unplanned_turns: int | msgspec.UnsetType = msgspec.UNSET
-    """Turns that were played beyond those that the case plans."""
+    """Turns that were played in addition to those the case plans."""
 
 
 class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     details = AgentChainDetails
     states = ("agents",)
     stated_as = "agents"
-    # If agents are missing because a turn broke, that is an error, and the actual agents are shown.
+    # Agents missing because a turn broke are an error. The actual agents are shown.
     compares_broken = True
 
     sequence_match_type: Annotated[
@@ -191,11 +191,11 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
 
     @property
     def threshold(self) -> float:
-        """The least mean to pass."""
+        """The lowest mean that passes."""
         return self.min_match_ratio
 
     def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns that state agents; the agents of all their runs must be known."""
+        """Return the turns that state agents. The agents of all their runs must be known."""
         pairs = super().turns(trace, case)
         if isinstance(pairs, Unscored):
             return pairs
@@ -215,11 +215,11 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return Unscored("skipped", f"turn {', '.join(nameless)}: {reason}")
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the mean over the turns that state agents.
+        """Return one score for the trace: the mean over the turns that state agents.
 
-        ``error`` when a planned turn was not played, or agents are missing from one that broke;
-        ``skipped`` when nothing is expected, or the trace does not name the agents of a turn
-        that expects some.
+        The score is ``error`` if a planned turn was not played, or if agents are missing from a
+        turn that broke. It is ``skipped`` if nothing is expected, or if the trace does not name
+        the agents of a turn that expects some.
         """
         scores = super().evaluate(trace, case, context)
         unplanned = len(trace.turns) - len(case.turns) if case is not None else 0
@@ -244,7 +244,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             lacking, extra = missing(expected, actual), missing(actual, expected)
         if extra and not self.allow_extra_agents:
             score = 0.0
-        # The reason for the broken turn may explain missing agents.
+        # The reason why the turn broke may explain the missing agents.
         if turn.status == "completed":
             trouble = None
         else:
@@ -264,7 +264,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         )
 
     def verdict(self, turns: Sequence[TurnMatch]) -> list[Score]:
-        """Give one score: the mean over the turns."""
+        """Return one score: the mean over the turns."""
         matches = list(turns)
         average = sum(match.score for match in matches) / len(matches)
         wrong = [match for match in matches if not passes(match.score, 1)]
@@ -303,14 +303,14 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return [self.scored(average, says, details, evidence)]
 
     def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
-        """Say what would make the first wrong turn pass, if that is clear."""
+        """Describe what would make the first wrong turn pass, if that is clear."""
         match = wrong[0]
         opener = match.actual[0] if match.actual else None
         looser = self._looser(match)
         if opener is not None and opener not in match.expected and looser is not None:
             mode = self.sequence_match_type
             whole = [opener, *match.expected]
-            # Only if this would fix the whole difference: other advice would not help.
+            # Suggest this only if it fixes the whole difference. Partial advice would not help.
             met = passes(chain_score(whole, match.actual, mode), 1)
             if met and (self.allow_extra_agents or not missing(match.actual, whole)):
                 return (
@@ -332,7 +332,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         return None
 
     def _looser(self, match: TurnMatch) -> str | None:
-        """Return the options by which a turn would pass; ``None`` if none of them do."""
+        """Return the options that would make the turn pass, or ``None`` if there are none."""
         options = []
         if match.extra and not self.allow_extra_agents:
             options.append("`allow_extra_agents: true`")
@@ -348,7 +348,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
 
 
 def _names_agents(trace: Trace, turn: Turn) -> bool:
-    """Tell whether the source names the agents that ran; a turn without runs counts as well."""
+    """Return whether the source names the agents that ran. True for a turn without runs."""
     if not known(trace, turn, "runs"):
         return False
     return not turn.runs or any(known(trace, run, "agent") for run in turn.runs)

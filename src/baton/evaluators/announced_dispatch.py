@@ -1,4 +1,4 @@
-"""``announced_dispatch``: whether agents make the hand-offs that they announce."""
+"""``announced_dispatch``: whether agents make the hand-offs they announce."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import RunEvaluator
 
 
 class AnnouncedDispatch(RunEvaluator, frozen=True, kw_only=True):
-    """Fails a run that says it hands work to an agent, in a turn in which that agent got none."""
+    """Fails a run that announces a hand-off to an agent that got no work in that turn."""
 
     type = "announced_dispatch"
     summary = "whether agents make the hand-offs that they announce"

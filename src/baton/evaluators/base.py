@@ -1,8 +1,8 @@
 """The base of evaluators: options as fields, and checks before scoring.
 
-An evaluator is a frozen struct whose fields are its options. Its class says the rest as data: its
-name, what it is for, what other tools call it, what a case has to state, and what has to be
-recorded. The checks that follow from these are made here, once for all.
+An evaluator is a frozen struct whose fields are its options. Its class declares the rest as data:
+its name, its purpose, its names in other tools, what a case has to state, and what has to be
+recorded. The checks that follow from these declarations are made here, in one place.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from baton.plugins import FROM_CASES, Alias, Origin, refused_options
 
 
 def describe(text: str) -> msgspec.Meta:
-    """Describe an option: for editors, the JSON Schema, `baton list` and the reference."""
+    """Describe an option for editors, the JSON Schema, `baton list` and the reference."""
     return msgspec.Meta(description=text)
 
 
 @cache
 def options_of(evaluator: type[BaseEvaluator]) -> type[msgspec.Struct]:
-    """Return the options of an evaluator as a struct: its fields but the name."""
+    """Return an evaluator's options as a struct: all its fields except the name."""
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(evaluator):
         if field.default_factory is not msgspec.NODEFAULT:
@@ -82,7 +82,7 @@ def options_of(evaluator: type[BaseEvaluator]) -> type[msgspec.Struct]:
 
 
 class _Construction(msgspec.StructMeta, ABCMeta):
-    """Creates evaluators from keywords, with one clear error for all problems."""
+    """Creates evaluators from keywords, and reports all problems in one error."""
 
     @property
     def options_type(cls) -> type[msgspec.Struct]:
@@ -101,10 +101,10 @@ class _Construction(msgspec.StructMeta, ABCMeta):
 
 
 class EvaluatorTraits(ABC):
-    """Further attributes of evaluators beside :class:`baton.model.Evaluator`, with defaults.
+    """Attributes of evaluators beyond :class:`baton.model.Evaluator`, with defaults.
 
-    Baton's own evaluators inherit it, and state what is otherwise. A user's own need not know it:
-    :func:`baton.evaluators.user_defined.traits_of` gives those of any evaluator.
+    Baton's own evaluators inherit from it and override what differs. User-defined evaluators need
+    not: :func:`baton.evaluators.user_defined.traits_of` returns the traits of any evaluator.
     """
 
     __slots__ = ()
@@ -116,17 +116,17 @@ class EvaluatorTraits(ABC):
 
     @property
     def judge_options(self) -> Sequence[Mapping[str, Any]]:
-        """Its own settings of judges, one mapping for each model it calls."""
+        """The evaluator's own judge settings, one mapping for each model it calls."""
         return ()
 
     @property
     def checks(self) -> frozenset[str] | None:
-        """What it checks of the things a case may state (``response``); ``None`` if unknown."""
+        """Which things a case can state it checks (``response``), or ``None`` if unknown."""
         return None
 
     @property
     def rubric_hash(self) -> str | None:
-        """The hash of the rubric that it asks a judge by, for provenance."""
+        """The hash of the rubric it gives to a judge, for provenance."""
         return None
 
     @property
@@ -136,22 +136,22 @@ class EvaluatorTraits(ABC):
 
     @property
     def lacks(self) -> str | None:
-        """What is missing to score recorded runs; ``None`` if nothing is."""
+        """What is missing to score recorded runs, or ``None`` if nothing is."""
         return None
 
     @abstractmethod
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
-        """Return the options, by our names, that data may not set, as paths (`judge.base_url`)."""
+        """Return the options that data may not set, as paths of our names (`judge.base_url`)."""
 
 
 class Details(msgspec.Struct, kw_only=True):
-    """What a score says beside its verdict and the options.
+    """What a score states in addition to its verdict and the options.
 
-    A field that is ``UNSET`` is left out of :attr:`Score.details`, which is a mapping.
+    :attr:`Score.details` is a mapping. It omits fields that are ``UNSET``.
     """
 
     def mapping(self) -> dict[str, Any]:
-        """Return the fields by name, those of parts as well."""
+        """Return the fields by name, including those of nested parts."""
         mapping: dict[str, Any] = {}
         names, values_of = _fields_of(self.__class__)
         for name, value in zip(names, values_of(self), strict=True):
@@ -177,12 +177,12 @@ _PLAIN = frozenset({bool, int, float, str, NoneType})
 def _fields_of(
     details: type[Details],
 ) -> tuple[tuple[str, ...], Callable[[Details], tuple[Any, ...]]]:
-    """Return the fields of some details as they are written, and what reads their values."""
+    """Return the output names of a details class's fields, and a function to read their values."""
     return details.__struct_encode_fields__, _reader_of(details.__struct_fields__)
 
 
 def _reader_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what reads several attributes at once, as a tuple also if it is one or none."""
+    """Return a function that reads several attributes at once, always as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda made: tuple(getattr(made, name) for name in names)
@@ -198,10 +198,10 @@ class BaseEvaluator(
 ):
     """A frozen evaluator: a name and checked options, nothing else.
 
-    Made of keywords, as in ``AgentChain(sequence_match_type="exact")``.
+    Create it with keywords, as in ``AgentChain(sequence_match_type="exact")``.
 
     Raises:
-        InputError: for each option that is wrong, with the one that was probably meant.
+        InputError: for each wrong option, with the option that was probably meant.
     """
 
     type: ClassVar[str]
@@ -226,7 +226,7 @@ class BaseEvaluator(
     def from_options(
         cls, name: str | None, options: Mapping[str, Any], path: Sequence[str] = ("config",)
     ) -> Self:
-        """Make one of options as plain data that stand at ``path``; raises InputError."""
+        """Create an evaluator from plain-data options found at ``path``. Raises InputError."""
         given = cls.respelled(options)
         if "name" not in given:
             try:
@@ -246,19 +246,19 @@ class BaseEvaluator(
 
     @classmethod
     def respelled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Write options of another spelling the way they are declared."""
+        """Return options with alternative spellings replaced by the declared ones."""
         return dict(options)
 
     def check(self) -> None:
         """Check options against one another.
 
         Raises:
-            ValueError: they do not go together.
-            InputError: one is a pattern or a schema that is none, or needs a missing library.
+            ValueError: the options contradict each other.
+            InputError: an option is an invalid pattern or schema, or needs a missing library.
         """
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
-        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
         return self.from_options(self.name, {**self._given(), **override})
@@ -269,12 +269,12 @@ class BaseEvaluator(
         return options_of(self.__class__)
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
-        """Return the options that data may not set; the types of the fields say which."""
+        """Return the options that data may not set, as marked by the field types."""
         return refused_options(self.options_type, options, origin)
 
     @property
     def threshold(self) -> float:
-        """The least value to pass."""
+        """The lowest value that passes."""
         return 1.0
 
     @abstractmethod
@@ -288,9 +288,9 @@ class BaseEvaluator(
         details: Details | None = None,
         evidence: Sequence[Evidence] = (),
     ) -> Score:
-        """Give a verdict: passed from the threshold on (to 1e-9), else failed.
+        """Return a verdict: passed at or above the threshold (to within 1e-9), else failed.
 
-        Its details are the options (unless ``states_options`` is false) and those given.
+        The details are the options (unless ``states_options`` is false) and those given.
         """
         return Score(
             evaluator=self.name,
@@ -309,7 +309,7 @@ class BaseEvaluator(
         )
 
     def unscored(self, status: Status, reason: str, details: Details | None = None) -> Score:
-        """Say why there is no verdict: ``skipped`` or ``error``."""
+        """Return why there is no verdict: ``skipped`` or ``error``."""
         return Score(
             evaluator=self.name,
             type=self.type,
@@ -325,7 +325,7 @@ class BaseEvaluator(
         )
 
     def option_details(self) -> dict[str, Any]:
-        """Return the options as plain data, as results state them; those left out apart."""
+        """Return the options as plain data, as results state them. Options left out are omitted."""
         names, values_of = _options_of(self.__class__)
         given = zip(names, values_of(self), strict=True)
         return {name: value for name, value in given if value is not None}
@@ -339,7 +339,7 @@ class BaseEvaluator(
 def _options_of(
     evaluator: type[BaseEvaluator],
 ) -> tuple[list[str], Callable[[BaseEvaluator], tuple[Any, ...]]]:
-    """Return the names of an evaluator's options, and what reads their values."""
+    """Return the names of an evaluator's options, and a function to read their values."""
     names = [name for name in evaluator.__struct_fields__ if name != "name"]
     return names, _reader_of(names)
 
@@ -360,22 +360,22 @@ class Unscored(NamedTuple):
 
 
 class Unknown(str):
-    """Unknown data of a turn that decides, with what would supply it."""
+    """Unknown data that decides a turn's verdict, and what would supply it."""
 
     __slots__ = ()
 
 
 Compared = TypeVar("Compared")
 Which = Literal["stated", "last", "stated and last", "every"]
-"""Which turns are compared: those that state something, the last one that was played, all."""
+"""Which turns are compared: those that state something, the last one played, or all."""
 
 
 class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True):
     """Compares the turns that state something with those that were played.
 
-    ``states`` names the fields of an expected turn one of which has to be stated, ``stated_as``
-    how messages call them. ``needs`` are the fields of a played turn that have to be recorded.
-    With ``compares_broken`` a turn that broke is compared as far as it came.
+    ``states`` names fields of an expected turn, at least one of which has to be stated.
+    ``stated_as`` is what messages call them. ``needs`` are the fields of a played turn that have
+    to be recorded. With ``compares_broken``, the recorded part of a broken turn is compared.
     """
 
     states: ClassVar[tuple[str, ...]]
@@ -386,9 +386,9 @@ class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True)
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Score the turns that state something.
 
-        ``error`` when a planned turn was not played or a turn to compare broke, or a case states
-        a pattern that is none; ``skipped`` when nothing is stated, or what decides was not
-        recorded.
+        The score is ``error`` if a planned turn was not played, a turn to compare broke, or the
+        case states an invalid pattern. It is ``skipped`` if nothing is stated, or if the deciding
+        data was not recorded.
         """
         pairs = self.turns(trace, case)
         if isinstance(pairs, Unscored):
@@ -412,18 +412,18 @@ class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True)
         return self.verdict(compared)
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Tell whether a turn states what is compared."""
-        for field in self.states:  # noqa: SIM110 - asked of each turn; a generator takes twice as long
+        """Return whether a turn states what is compared."""
+        for field in self.states:  # noqa: SIM110 - runs per turn; a generator takes twice as long
             if getattr(turn, field) is not None:
                 return True
         return False
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002 - most look at none
-        """Say which turns are compared: not only those that state something where options do."""
+        """Return which turns are compared. Options can select more than those that state it."""
         return "stated"
 
     def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns to compare, or say why there are none."""
+        """Return the turns to compare, or the reason why there are none."""
         which = self.which(case)
         if which == "every":
             return every_turn(trace, case)
@@ -457,11 +457,11 @@ def stated_turns(
     *,
     broken_too: bool = False,
 ) -> list[Pair] | Unscored:
-    """Pair the turns that state something with what was played; or say why that cannot be.
+    """Pair the turns that state something with the played ones, or return why that fails.
 
-    ``states`` tells whether a turn does, ``what`` names it (``tool calls``). ``error`` when a
-    planned turn was not played, or a turn that states something broke (unless ``broken_too``);
-    ``skipped`` when none states anything.
+    ``states`` decides whether a turn states it, and ``what`` names it (``tool calls``). The
+    result is ``error`` if a planned turn was not played, or if a turn that states something broke
+    (unless ``broken_too``). It is ``skipped`` if no turn states anything.
     """
     if case is None:
         return Unscored("skipped", "no expectation: the trace is scored without a case")
@@ -482,7 +482,7 @@ def stated_turns(
 
 
 def every_turn(trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-    """Pair all turns, whatever they state; of a scenario, or without a case, those played."""
+    """Pair all turns, whatever they state. For a scenario or without a case, only those played."""
     if case is None or case.scenario is not None:
         played = [ExpectedTurn(input=Content()) for _ in trace.turns]
         case = Case(id=trace.id, turns=played)
@@ -492,7 +492,7 @@ def every_turn(trace: Trace, case: Case | None) -> list[Pair] | Unscored:
 
 
 def last_turn(trace: Trace, case: Case | None) -> Pair | Unscored:
-    """Return the last turn that was played; or say why its answer can't be judged."""
+    """Return the last turn that was played, or the reason why its answer can't be judged."""
     trouble = not_played(trace, case) if case is not None else None
     if trouble is None and not trace.turns:
         trouble = "no turn was played"
@@ -506,7 +506,7 @@ def last_turn(trace: Trace, case: Case | None) -> Pair | Unscored:
 
 
 def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
-    """Say which turn was not played, or broke; ``None`` when all of them came to an end."""
+    """Return which turn was not played or broke, or ``None`` if every turn finished."""
     missing = not_played(trace, case) if case is not None else None
     if missing is not None:
         return missing
@@ -517,7 +517,7 @@ def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
 
 
 def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
-    """Say why what was counted may not be all: turns that were not played, or did not end."""
+    """Return why counts may be incomplete: turns that were not played or did not end."""
     trouble = not_played_or_broken(trace, None if case and case.scenario is not None else case)
     if trouble is not None:
         return Unscored("error", trouble)
@@ -528,9 +528,9 @@ def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
 
 
 def not_played(trace: Trace, case: Case) -> str | None:
-    """Say how many of the planned turns were played, if some were not.
+    """Return how many of the planned turns were played, if some were not.
 
-    A recording of one session has the turns of that session only.
+    A recording of one session contains only the turns of that session.
     """
     played = len(trace.turns)
     if played >= len(case.turns):
@@ -542,7 +542,7 @@ def not_played(trace: Trace, case: Case) -> str | None:
 
 
 def nothing_to_judge(trace: Trace, what: str) -> Unscored:
-    """Say that a trace has none of ``what``: an error if a broken turn may be the reason."""
+    """State that a trace has no ``what``. It is an error if a broken turn may be the reason."""
     trouble = next((how for turn in trace.turns if (how := broken(turn)) is not None), None)
     if trouble is not None:
         return Unscored("error", f"{what}: a turn {trouble}")
@@ -550,7 +550,7 @@ def nothing_to_judge(trace: Trace, what: str) -> Unscored:
 
 
 class WholeTrace(NamedTuple):
-    """What a :class:`TraceEvaluator` scores; ``doubt`` says why the trace may not hold all."""
+    """What a :class:`TraceEvaluator` scores. ``doubt`` is why the trace may be incomplete."""
 
     trace: Trace
     case: Case | None
@@ -561,17 +561,17 @@ class WholeTrace(NamedTuple):
 class TraceEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     """Gives one score for a trace as a whole.
 
-    The doubt about a trace is an ``error`` where a turn failed or was not played, and ``skipped``
-    where one is incomplete. ``takes`` says which turns are scored as far as they came: none,
-    those that are incomplete, or also those that broke. With ``doubt_decides`` a trace in doubt
-    is not scored: nothing that it holds could decide.
+    Doubt about a trace gives ``error`` if a turn failed or was not played, and ``skipped`` if a
+    turn is incomplete. ``takes`` selects the unfinished turns whose recorded part is scored: none,
+    incomplete ones, or also broken ones. With ``doubt_decides``, a trace in doubt is not scored,
+    because nothing in it could decide.
     """
 
     takes: ClassVar[Literal["whole", "incomplete", "broken"]] = "whole"
     doubt_decides: ClassVar[bool] = False
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace; see :meth:`score`."""
+        """Return one score for the trace; see :meth:`score`."""
         doubt: Unscored | None
         if self.takes == "whole":
             doubt = unfinished(trace, case)
@@ -590,25 +590,25 @@ class TraceEvaluator(BaseEvaluator, frozen=True, kw_only=True):
 
     @abstractmethod
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Score a trace, also one in doubt where what is known decides; or say why not."""
+        """Score a trace, even one in doubt if the known part decides; or return why not."""
 
 
 class FindingDetails(Details, kw_only=True):
-    """Of what was judged by findings."""
+    """Details of a score that rests on findings."""
 
     findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """Each with ``kind``, ``says``, ``warning`` (no fault) and what belongs to its kind."""
+    """Each has ``kind``, ``says``, ``warning`` (not a fault) and the fields of its kind."""
     clear: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     def mapping(self) -> dict[str, Any]:
-        """Return the fields by name: whose it is, the findings, and the fields of ``clear``."""
+        """Return the fields by name: the subject, the findings, and the fields of ``clear``."""
         mapping = super().mapping()
         findings, clear = mapping.pop("findings", None), mapping.pop("clear", {})
         return {**mapping, **({} if findings is None else {"findings": findings}), **clear}
 
 
 class DispatchDetails(FindingDetails, kw_only=True):
-    """Of a dispatch that was judged."""
+    """Details of a judged dispatch."""
 
     from_: str | None = msgspec.field(name="from")
     to: str
@@ -639,12 +639,12 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     def evaluate(
         self,
         trace: Trace,
-        case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
+        case: Case | None,  # noqa: ARG002 - the case's expectations are not used here
         context: EvalContext,
     ) -> list[Score]:
-        """Judge every dispatch but returns; one ``skipped`` score if there is none.
+        """Judge every dispatch except returns. Gives one ``skipped`` score if there is none.
 
-        A dispatch of a turn that broke is judged as far as it came.
+        In a turn that broke, the recorded part of a dispatch is judged.
         """
         scores: list[Score] = []
         by_order = 0
@@ -699,13 +699,13 @@ def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:
 
 
 class RunDetails(FindingDetails, kw_only=True):
-    """Of a run that was judged."""
+    """Details of a judged run."""
 
     agent: str
 
 
 class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
-    """Gives one score for each run that it is about; ``nothing`` says that it is about none."""
+    """Gives one score for each run it applies to. ``nothing`` is the reason if there is none."""
 
     unit: ClassVar[Unit] = "run"
     details: ClassVar[builtins.type[Details] | None] = RunDetails
@@ -715,10 +715,10 @@ class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     def evaluate(
         self,
         trace: Trace,
-        case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
+        case: Case | None,  # noqa: ARG002 - the case's expectations are not used here
         context: EvalContext,
     ) -> list[Score]:
-        """Judge every run that it is about; one ``skipped`` score if there is none."""
+        """Judge every run it applies to. Gives one ``skipped`` score if there is none."""
         scores: list[Score] = []
         for turn in trace.turns:
             for run in turn.runs:
@@ -749,4 +749,4 @@ class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     def answer(
         self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext
     ) -> Answer | None:
-        """Answer this evaluator's question about one run; ``None`` = it is not about this one."""
+        """Answer this evaluator's question about one run, or ``None`` if it does not apply."""

@@ -10,7 +10,7 @@ from .base import RunEvaluator
 
 
 class ClaimsSupported(RunEvaluator, frozen=True, kw_only=True):
-    """Fails a run that says it did what no call of it, or of agents below it, can have done."""
+    """Fails a run that claims an action that no call by it or by its sub-agents can have done."""
 
     type = "claims_supported"
     summary = "whether calls support what agents claim to have done"

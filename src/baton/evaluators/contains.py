@@ -1,4 +1,4 @@
-"""``contains``: what the last answer has to hold. Known to Strands as ``Contains``."""
+"""``contains``: text that the last answer must contain. Strands calls it ``Contains``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .base import Pair, TurnEvaluator, Which, describe
 
 
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
-    """Compares the text of the last answer with one that an option states; the score is 1 or 0.
+    """Compares the text of the last answer with the text in an option. The score is 1 or 0.
 
-    ``unlike`` is the message if the text does not match.
+    ``unlike`` is the message if the texts do not match.
     """
 
     states = ()
@@ -48,7 +48,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
         return "last"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
-        """Look at the answer of the turn."""
+        """Check the answer of the turn."""
         turn = pair.turn
         reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
         met = self.holds(reading.fold(answer_text(turn)), reading.fold(self.value))
@@ -57,10 +57,10 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
 
     @abstractmethod
     def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether a text matches."""
+        """Return whether a text matches."""
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
-        """Give one score for the trace."""
+        """Return one score for the trace."""
         wrong = [row for row in turns if row.score < 1]
         said = reason(turns, wrong, "the answer is as it has to be")
         details = answer_details(turns, 1.0)
@@ -76,5 +76,5 @@ class Contains(LastAnswerEvaluator, frozen=True, kw_only=True):
     unlike = "does not contain"
 
     def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether the text is in the answer."""
+        """Return whether the text is in the answer."""
         return wanted in text

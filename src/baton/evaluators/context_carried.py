@@ -1,4 +1,4 @@
-"""``context_carried``: whether what a request states went along with a dispatch."""
+"""``context_carried``: whether a dispatch carries what the request states."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .base import DispatchEvaluator, describe
 
 
 def with_messages_of(case: Case | None, trace: Trace) -> Trace:
-    """Return a trace in which each user's message that was not recorded is the one of the case.
+    """Return a trace with unrecorded user messages filled in from the case.
 
-    A case of a dispatch has none: its message is what an agent was told.
+    A dispatch case has no user messages: its message is what the agent was given.
     """
     missing = [turn.input is None and not known(trace, turn, "input") for turn in trace.turns]
     if (
@@ -36,7 +36,7 @@ def with_messages_of(case: Case | None, trace: Trace) -> Trace:
 
 
 class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
-    """Finds numbers, identifiers and limits of a request that a dispatch leaves out."""
+    """Finds numbers, identifiers and limits in a request that a dispatch leaves out."""
 
     type = "context_carried"
     summary = "whether numbers, names and limits of a request were passed on with a dispatch"
@@ -59,7 +59,7 @@ class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
     ] = 12
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Judge every dispatch; users' messages that were not recorded are those of the case."""
+        """Judge every dispatch, taking unrecorded user messages from the case."""
         with indexed(with_messages_of(case, trace)) as index:
             return super().evaluate(index.trace, case, context)
 
@@ -70,6 +70,6 @@ class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
         dispatch: Dispatch,
         context: EvalContext,  # noqa: ARG002 - names do not matter here
     ) -> Answer:
-        """Give the share of what concerns the dispatch that its receiver was given."""
+        """Return the share of the relevant facts that the receiver was given."""
         limits = Limits(self.shared_words, self.facts)
         return context_carried(trace, turn, dispatch, limits)

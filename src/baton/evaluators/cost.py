@@ -1,4 +1,4 @@
-"""``cost``: what a case cost in USD. Known to judge-llm as ``cost_evaluator``."""
+"""``cost``: what a case cost in USD. judge-llm calls it ``cost_evaluator``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class CostDetails(Details, kw_only=True):
 
     cost_usd: float
     agents: dict[str, float]
-    """US dollars of the runs of each agent by themselves, as far as known."""
+    """US dollars of each agent's own runs, as far as known."""
     dispatches: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
-    """US dollars of each dispatch, by its id, with all below it, if known."""
+    """US dollars of each dispatch by id, including everything below it, if known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
     """True if the real cost may be higher."""
 
@@ -44,10 +44,11 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
     max_usd: Annotated[float, msgspec.Meta(ge=0), describe("US dollars for a case.")] = 1.0
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 1 within the limit, else limit / cost.
+        """Return one score for the trace: 1 within the limit, else limit / cost.
 
-        A cost that is known in part fails when that part is too much already. Otherwise ``error``
-        when a turn failed or was not played; ``skipped`` when the cost is unknown in full.
+        A partly known cost fails if the known part already exceeds the limit. Otherwise the score
+        is ``error`` if a turn failed or was not played, and ``skipped`` if the full cost is
+        unknown.
         """
         trace = whole.trace
         spent = known_cost(trace)
@@ -57,7 +58,7 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
         cost = f"{'at least ' if doubt else ''}{dollars(spent)} spent"
         limit = self.max_usd
         figure = Figure(limit, spent, cost, dollars(limit))
-        # What the runs of each agent cost by themselves, as far as known.
+        # The cost of each agent's own runs, as far as known.
         agents: dict[str, float] = {}
         for run in _paid(trace):
             agent = whole.context.agent_names.get(run.agent, run.agent)
@@ -70,13 +71,13 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
         )
         paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
         evidence = [Evidence(ids=[run.id], quote=dollars(_cost_of(run))) for run in paid]
-        if not evidence:  # no run tells
+        if not evidence:  # no run records a cost
             evidence = [Evidence(ids=[turn.id for turn in trace.turns])]
         return weigh(self, [figure], doubt, details, evidence)
 
 
 def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
-    """Say what of the cost is unknown, and what would supply it."""
+    """Return which part of the cost is unknown, and what would supply it."""
     at_least = "" if spent is None else f"at least {dollars(spent)} spent; "
     models = unpriced(trace)
     named = [f"`{model}`" for model in models if model != UNNAMED]

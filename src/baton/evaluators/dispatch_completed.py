@@ -10,7 +10,7 @@ from .base import DispatchEvaluator
 
 
 class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):
-    """Fails a dispatch that failed, was refused or stopped, or has no answer that is one."""
+    """Fails a dispatch that failed, was refused or stopped, or has no real answer."""
 
     type = "dispatch_completed"
     summary = "whether dispatched work was done and answered"

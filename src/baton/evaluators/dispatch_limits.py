@@ -30,23 +30,23 @@ class DispatchLimitsDetails(Details, kw_only=True):
     """The counts."""
 
     turns: list[dict[str, Any]]
-    """Turns that have a limit, each with ``turn`` (its number), ``score``, ``threshold`` and the
-    counts, named as the options are without ``max_``."""
+    """Turns that have a limit. Each has ``turn`` (its number), ``score``, ``threshold`` and the
+    counts, named like the options without ``max_``."""
     agents: int | msgspec.UnsetType = msgspec.UNSET
-    """Different agents in the case, if they have a limit."""
+    """The number of different agents in the case, if it has a limit."""
     agent_cost_usd: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
-    """US dollars by agent, of those that have a limit."""
+    """US dollars by agent, for agents that have a limit."""
     unseen_runs: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Runs of which only call and answer were recorded; they may have passed on, too."""
+    """Runs with only their call and answer recorded. They may have dispatched work too."""
 
 
 class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
     """Compares the number, depth and width of dispatches with limits.
 
-    Every dispatch counts but a ``return``: also one that was refused, and one that is known
-    from the order of runs alone, as the work did pass. Where a source does not record refused
-    calls, there may be more than are seen: ``max_dispatches`` and ``max_fan_out`` can fail there
-    and cannot pass, unless ``count_refused`` is off.
+    Every dispatch except a ``return`` counts. That includes a refused one, and one known only from
+    the order of runs, because the work did pass. If a source does not record refused calls, there
+    may be more dispatches than recorded. ``max_dispatches`` and ``max_fan_out`` can then fail but
+    not pass, unless ``count_refused`` is off.
     """
 
     type = "dispatch_limits"
@@ -97,11 +97,11 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         require_one(self)
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 1 within the limits, else the lowest limit / count.
+        """Return one score for the trace: 1 within the limits, else the lowest limit / count.
 
-        What is known in part fails when that part is too much already. Otherwise ``error``
-        when a turn failed or was not played; ``skipped`` when the trace does not tell all that
-        the limits ask for.
+        A partly known count fails if the known part already exceeds the limit. Otherwise the
+        score is ``error`` if a turn failed or was not played, and ``skipped`` if the trace does
+        not record all that the limits need.
         """
         trace, context = whole.trace, whole.context
         by_turn = [
@@ -121,7 +121,7 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
             not_recorded = self._unseen_calls(trace)
         if doubt is None and not_recorded is not None:
             doubt = Unscored("skipped", not_recorded)
-        # Of these only call and answer were seen: they may have passed on, too.
+        # Only their call and answer were recorded: they may have dispatched work too.
         runs = (run for turn in trace.turns for run in turn.runs)
         unseen = [run.id for run in runs if not known(trace, run, "steps.tool_call")]
         visited = next((m.found for m in measures if m.option == "max_agents"), None)
@@ -149,10 +149,10 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         return score
 
     def _unseen_calls(self, trace: Trace) -> str | None:
-        """Say that there may have been more dispatches than are seen, of those that count."""
+        """Return why there may have been more counted dispatches than were recorded."""
         if not self.count_refused or (self.max_dispatches, self.max_fan_out) == (None, None):
             return None
-        # Runs of which only call and answer are recorded are named in the reason of a pass.
+        # The reason of a pass names runs with only their call and answer recorded.
         seen = (
             run for turn in trace.turns for run in turn.runs if known(trace, run, "steps.tool_call")
         )
@@ -185,7 +185,7 @@ def _of_turn(
             unknown = unknown or f"{place}the depth of some dispatches is not recorded"
         yield Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, unknown)
     if (limit := options.max_fan_out) is not None:
-        # One that is issued alone is its own group.
+        # A dispatch issued alone is its own group.
         unknown = not_recorded
         groups: dict[object, list[str]] = {}
         for d in issued:
@@ -208,7 +208,7 @@ def _of_turn(
 def _context_tokens(
     turn: Turn, place: str, limit: int, not_recorded: str | None, context: EvalContext
 ) -> Measure:
-    """Measure the run with the largest requests; sources sum up tokens, so it is their mean."""
+    """Measure the run with the largest mean request, as sources record only token sums."""
     largest, words, beyond = 0, f"{place}no agent got work", []
     for run in turn.runs:
         if not run.started_by:
@@ -229,7 +229,7 @@ def _context_tokens(
 
 
 def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalContext) -> Measure:
-    """Measure the agent that ran most often; runs of unknown agents may all be its own."""
+    """Measure the agent that ran most often. Runs of unknown agents may all be its runs."""
     visits: dict[str, list[AgentRun]] = {}
     for run in turn.runs:
         if known(trace, run, "agent"):
@@ -248,7 +248,7 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
 
 
 def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> list[Measure]:
-    """Measure the different agents; each run of an unknown agent may be of one more."""
+    """Count the different agents. Each run of an unknown agent may add one more."""
     limit = options.max_agents
     if limit is None:
         return []
@@ -268,7 +268,7 @@ def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> lis
 
 
 def _each_is_one_agent(trace: Trace, turn: Turn) -> bool:
-    """Tell whether runs can be counted: one without a name may hide dispatches."""
+    """Return whether runs can be counted. A run without a name may hide dispatches."""
     if not known(trace, turn, "runs"):
         return False
     recorded = known(trace, turn, "dispatches")

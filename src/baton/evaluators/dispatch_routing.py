@@ -37,32 +37,32 @@ Kind = Literal["transfer", "delegate", "sequence"]
 
 
 class RoutingDetails(Details, kw_only=True):
-    """Of an expected dispatch, of one that nobody expected, or of what is unknown of one."""
+    """Details of an expected dispatch, an unexpected one, or an unknown part of one."""
 
     turn: int
     expected_agent: str | msgspec.UnsetType | None = msgspec.UNSET
     actual_agent: str | msgspec.UnsetType | None = msgspec.UNSET
-    """Cells of the routing matrix: null where nobody was expected, or got the work."""
+    """Cells of the routing matrix: null if no agent was expected, or none got the work."""
     findings: list[dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
-    """Faults, each with ``kind`` and ``says``."""
+    """Faults. Each has ``kind`` and ``says``."""
     expected: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """What the case states of the dispatch."""
+    """What the case states about the dispatch."""
     from_: str | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="from")
     to: str | msgspec.UnsetType = msgspec.UNSET
     kind: str | msgspec.UnsetType = msgspec.UNSET
     parts: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """What is stated of the dispatch and not known."""
+    """Stated parts of the dispatch that are unknown in the trace."""
     fix: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
-    """Compares the dispatches of each turn that states some with the expected ones.
+    """Compares actual with expected dispatches in each turn that states some.
 
-    Gives one score for each expected dispatch, and one for each that nobody expected. A dispatch to
-    the right agent scores the share of what is stated of it that is right, the agent included; what
-    is unknown of it is left out, and skipped in its own score. Anything else scores
-    0. ``skipped`` also when an expected one does not exist and what was recorded can't tell that it
-    was not made.
+    Gives one score for each expected dispatch and one for each unexpected dispatch. A dispatch to
+    the right agent scores the share of its stated parts that are right, including the agent.
+    Unknown parts are left out of that share and get a ``skipped`` score of their own. Anything
+    else scores 0. A missing dispatch is also ``skipped`` if the recording can't prove that it was
+    not made.
     """
 
     type = "dispatch_routing"
@@ -106,12 +106,12 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
         decided: list[Dispatch] = []
         if context.only is not None:
-            # Of a case of one dispatch: those that were issued together are one decision.
+            # In a case about one dispatch, dispatches issued together are one decision.
             decided = [each.dispatch for each in sent if each.dispatch.id in context.only]
             together = {other.id for each in decided for other in group_of(trace, each)}
             sent = [each for each in sent if each.dispatch.id in together]
         if decided:
-            not_recorded = None  # whatever else was passed on is not asked about
+            not_recorded = None  # other dispatches do not matter here
         elif not known(trace, turn, "dispatches"):
             not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
         elif not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
@@ -247,7 +247,7 @@ def _unsure(
     sent: Sequence[Sent],
     context: EvalContext,
 ) -> str | None:
-    """Say why an expected dispatch may still have been made."""
+    """Return why an expected dispatch may still have been made."""
     looked_at = {each.dispatch.id for each in sent}
     renames = context.agent_names
     hidden = [d for d in turn.dispatches if d.id not in looked_at]
@@ -261,7 +261,7 @@ def _unsure(
 
 
 def _evidence(turn: Turn, sent: Sent | None) -> Evidence:
-    """Name the dispatch and the step that made it; if there is none, the turn's runs."""
+    """Name the dispatch and the step that made it, or the turn's runs if there is none."""
     if sent is None:
         return Evidence(ids=[turn.id, *(d.id for d in turn.dispatches)])
     made = sent.dispatch

@@ -12,7 +12,7 @@ from .base import DispatchEvaluator, describe
 
 
 class DispatchScope(DispatchEvaluator, frozen=True, kw_only=True):
-    """Fails a dispatch whose receiver called tools outside of those it may use."""
+    """Fails a dispatch whose receiver called tools that it may not use."""
 
     type = "dispatch_scope"
     summary = "whether agents that get work keep to the tools they may use"

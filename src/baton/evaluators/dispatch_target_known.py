@@ -10,7 +10,7 @@ from .base import DispatchEvaluator
 
 
 class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):
-    """Fails a dispatch to an agent that does not exist, or that a policy or person refused."""
+    """Fails a dispatch to a nonexistent agent, or one that a policy or person refused."""
 
     type = "dispatch_target_known"
     summary = "whether the target agent of a dispatch exists"

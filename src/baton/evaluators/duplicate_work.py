@@ -1,4 +1,4 @@
-"""``duplicate_work``: whether an agent did what another one, or its caller, had done already."""
+"""``duplicate_work``: whether an agent repeated work of another agent or of its caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import DispatchEvaluator
 
 
 class DuplicateWork(DispatchEvaluator, frozen=True, kw_only=True):
-    """Fails a dispatch whose work another agent did before, or whose calls its caller had made."""
+    """Fails a dispatch that repeats another agent's work or its caller's own calls."""
 
     type = "duplicate_work"
     summary = "whether an agent did work that another agent or its caller had done already"

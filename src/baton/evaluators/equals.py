@@ -1,4 +1,4 @@
-"""``equals``: whether answers are exactly what is expected. Known to Strands as ``Equals``."""
+"""``equals``: whether answers are exactly as expected. Strands calls it ``Equals``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .base import Pair, TurnEvaluator, Which, describe
 class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
     """Compares whole answers: text by its characters, JSON by its values.
 
-    The score is the share of the answers that are the expected one.
+    The score is the share of answers that equal the expected one.
     """
 
     type = "equals"
@@ -48,15 +48,15 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
 
     @property
     def checks(self) -> frozenset[str]:  # type: ignore[override]
-        """What it looks at in a case: nothing, when an option says what to expect."""
+        """What it checks in a case: nothing, if an option states the expected answer."""
         return frozenset({"response", "structured"} if self.value is None else ())
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002
-        """Look at the turns that state an answer; at the last one where an option states it."""
+        """Select the turns that state an answer, or the last turn if an option states it."""
         return "stated" if self.value is None else "last"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Row]:  # noqa: ARG002
-        """Compare one answer with each text and JSON value that it has to be."""
+        """Compare one answer with each text and JSON value it has to equal."""
         wanted: list[Any] = [self.value] if self.value is not None else []
         if self.value is None and (stated := pair.expected.response) is not None:
             wanted.append(stated.data if stated.text is None else stated.text)
@@ -81,7 +81,7 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         return [Row(pair.number, pair.turn, float(not each), each, {}) for each in problems]
 
     def verdict(self, turns: Sequence[list[Row]]) -> list[Score]:
-        """Give one score: the share of the answers that are the expected one."""
+        """Return one score: the share of answers that equal the expected one."""
         rows = [row for several in turns for row in several]
         wrong = below(rows, 1.0)
         details = answer_details(rows, 1.0)

@@ -19,8 +19,8 @@ class DecisionDetails(Details, kw_only=True):
     """What a guard decided."""
 
     decisions: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """Those that count: each with what of ``on``, ``from``, ``to``, ``tool``, ``rule``, ``action``,
-    ``reason``, ``failed`` and ``version`` there is."""
+    """The decisions that count. Each has those of ``on``, ``from``, ``to``, ``tool``, ``rule``,
+    ``action``, ``reason``, ``failed`` and ``version`` that are known."""
 
 
 class GuardDecisions(TraceEvaluator, frozen=True, kw_only=True):
@@ -39,10 +39,10 @@ class GuardDecisions(TraceEvaluator, frozen=True, kw_only=True):
     ] = False
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 0 where a rule was broken, or a guard failed.
+        """Return one score for the trace: 0 if a rule was broken or a guard failed.
 
-        ``skipped`` where the record has no decision of a guard and nobody says that one runs: what
-        simply passed is not in a record.
+        The score is ``skipped`` if the record has no guard decision and nothing states that a
+        guard runs, because calls that simply pass leave no decision in a record.
         """
         notes = decisions_of(whole.trace)
         if not notes and not self.guarded:

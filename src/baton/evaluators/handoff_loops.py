@@ -20,11 +20,11 @@ class LoopDetails(Details, kw_only=True):
     """The loops that were found."""
 
     findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """Each with its ``turn``, ``kind``, ``says`` and what belongs to its kind; none: no loop."""
+    """Each has ``turn``, ``kind``, ``says`` and the fields of its kind. Unset if no loop exists."""
 
 
 class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
-    """Fails a trace in which dispatches or tool calls repeat and bring nothing new."""
+    """Fails a trace in which dispatches or tool calls repeat without new results."""
 
     type = "handoff_loops"
     summary = "whether agents hand work round in circles"
@@ -42,10 +42,11 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
     ] = ()
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 0 with a loop, 1 without.
+        """Return one score for the trace: 0 with a loop, 1 without.
 
-        A loop that is proven fails, also in a turn that broke. Otherwise ``error`` when a turn
-        failed or was not played; ``skipped`` when contents that would tell were not recorded.
+        A proven loop fails, even in a turn that broke. Otherwise the score is ``error`` if a turn
+        failed or was not played, and ``skipped`` if the contents that would decide were not
+        recorded.
         """
         trace = whole.trace
         limits = LoopLimits(self.rounds, self.dispatches, self.calls, frozenset(self.ignore_tools))

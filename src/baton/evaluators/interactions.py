@@ -1,6 +1,6 @@
 """``interactions``: which agents ran, after which agents, and what they said.
 
-It proves what needs no judge; ``interaction_quality`` asks one, as Strands' evaluator does.
+It checks what needs no judge. ``interaction_quality`` asks a judge, as Strands' evaluator does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .base import Details, Pair, describe
 
 
 class Seen(NamedTuple):
-    """An expected visit, the run it was laid against, and how well that fits."""
+    """An expected visit, the run it was aligned with, and how well they fit."""
 
     visit: ExpectedVisit
     run: AgentRun | None
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
 
 
 class SeenTurn(NamedTuple):
-    """The visits of a turn; ``least`` and ``most`` of them were met, as far as is known."""
+    """The visits of a turn. At least ``least`` and at most ``most`` of them were met."""
 
     number: int
     turn: Turn
@@ -55,13 +55,13 @@ class SeenTurn(NamedTuple):
 
 
 class Visit(Details, kw_only=True):
-    """An expected visit of an agent, and the run it was laid against."""
+    """An expected visit of an agent, and the run it was aligned with."""
 
     agent: str
     met: bool
     run: str | msgspec.UnsetType = msgspec.UNSET
     said: list[dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
-    """Expected texts that were said: each ``text``, and ``in`` what (output, prompt, step)."""
+    """Expected texts that were found: each ``text``, and ``in`` what (output, prompt, step)."""
     problem: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -154,7 +154,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         )
 
     def verdict(self, turns: Sequence[SeenTurn]) -> list[Score]:
-        """Return the share; uncertain visits matter only if they decide."""
+        """Return the share of visits met. Uncertain visits matter only if they decide."""
         total = sum(len(turn.visits) for turn in turns)
         least = sum(turn.least for turn in turns) / total
         most = sum(turn.most for turn in turns) / total
@@ -184,7 +184,7 @@ class _Table:
         self, visits: list[ExpectedVisit], runs: list[AgentRun], played: Played, terms: Terms
     ) -> None:
         self._visits, self._runs = visits, runs
-        # A run that said one thing is that text.
+        # A run with one text counts as that text.
         self._texts = [n if (n := len(played.voice(run).texts)) > 1 else 0 for run in runs]
         self._recorded = [played.voice(run).whole for run in runs]
         self._played, self._terms = played, terms
@@ -197,7 +197,7 @@ class _Table:
         return self._graded(visit, place)[0]
 
     def _graded(self, visit: int, place: Place) -> tuple[Fit, Sure]:
-        """Return how a visit fits a place, and whether it is met; each pair is compared once."""
+        """Return how a visit fits a place, and whether it is met. Compares each pair once."""
         key = (visit, place)
         graded = self._fits.get(key)
         if graded is None:
@@ -207,9 +207,10 @@ class _Table:
         return graded
 
     def lay(self, level: Sure) -> list[Place | None]:
-        """Lay visits so that most are met, and of the others most stand by their agent.
+        """Place the visits so that as many as possible are met.
 
-        One of several texts of a run is enough for a visit that expects a text.
+        As many as possible of the others are placed at runs of their agent. If a run has several
+        texts, one match is enough for a visit that expects a text.
         """
         big = len(self._visits) + len(self._runs) + 1
 
@@ -224,21 +225,21 @@ class _Table:
         return lay(len(self._visits), self._texts, gain, big)
 
     def count(self, places: list[Place | None], level: Sure) -> int:
-        """Count the visits that are met if they are laid."""
+        """Count the visits that are met in this placement."""
         return sum(
             place is not None and self.fit(visit, place).met >= level
             for visit, place in enumerate(places)
         )
 
     def unrecorded(self, places: list[Place | None]) -> int:
-        """Count visits that have no place, and may be texts of a run which were not recorded."""
+        """Count visits without a place that may match unrecorded texts of a run."""
         return sum(
             place is None and self._run_with_more(visit) is not None
             for visit, place in enumerate(places)
         )
 
     def _run_with_more(self, visit: int) -> int | None:
-        """Return the run that may have said a visit's texts beside what was recorded of it."""
+        """Return the run whose unrecorded texts may match the visit."""
         if not self._visits[visit].says:
             return None
         return next(
@@ -253,7 +254,7 @@ class _Table:
         )
 
     def seen(self, number: int, place: Place | None) -> Seen:
-        """Say the outcome of a visit."""
+        """Return the outcome of a visit."""
         visit = self._visits[number]
         if place is not None:
             fit = self.fit(number, place)
@@ -266,7 +267,7 @@ class _Table:
         return Seen(visit, None, None, problem)
 
     def unsure(self, places: list[Place | None]) -> str:
-        """Say what would have to be known of the first visit that is not sure."""
+        """Return what would have to be known to settle the first uncertain visit."""
         for number, (visit, place) in enumerate(zip(self._visits, places, strict=True)):
             fit = self.fit(number, place) if place is not None else None
             if fit is not None and fit.met is Sure.MAYBE:

@@ -1,4 +1,4 @@
-"""``intermediate_responses``: whether agents said what is expected before the final answer."""
+"""``intermediate_responses``: whether agents gave the expected texts before the final answer."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .base import Details, Pair, describe
 
 
 class Voice(NamedTuple):
-    """A run, the names it goes by (none: not recorded), and what it said.
+    """A run, its agent's names (none if not recorded), and its texts.
 
-    ``whole`` states whether everything it said was recorded.
+    ``whole`` states whether all its texts were recorded.
     """
 
     run: AgentRun
@@ -41,9 +41,9 @@ class Voice(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The outcome of one expected visit; ``runs`` are those of its agent, or the one it met.
+    """The outcome of one expected visit. ``runs`` are its agent's runs, or the run that met it.
 
-    ``unsure`` says why it can't be known that no run met it.
+    ``unsure`` is the reason why an unrecorded text may have met it.
     """
 
     visit: ExpectedVisit
@@ -79,7 +79,7 @@ class Visit(Details, kw_only=True):
 
 
 class TurnVisits(Details, kw_only=True):
-    """The visits of a turn, and the share that was met."""
+    """The visits of a turn, and the share that were met."""
 
     turn: int
     score: float
@@ -114,7 +114,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
     ] = 1.0
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
-        """Look for what each visit of a turn should have said."""
+        """Look for the expected texts of each visit in a turn."""
         voices: list[Voice] = []
         for run in pair.turn.runs:
             names: list[str] = []
@@ -147,7 +147,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
     def _gain(
         self, wanted: Sequence[Sequence[str]], own: Sequence[Voice]
     ) -> Callable[[int, Place], int]:
-        """Tell whether a visit is met at a place; one that expects no text needs a whole run."""
+        """Return whether a visit is met at a place. Without an expected text it needs a run."""
 
         def gain(visit: int, place: Place) -> int:
             texts = own[place.run].texts
@@ -191,7 +191,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         )
 
     def _fits(self, wanted: Sequence[str], texts: Sequence[str]) -> bool:
-        """Tell whether each wanted text matches one of those said, or all of them joined."""
+        """Return whether each wanted text matches one of the texts, or all of them joined."""
         enough = self.match_threshold if self.match in GRADED else 1.0
         reading = self.reading
         said = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
@@ -201,7 +201,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         )
 
     def verdict(self, turns: Sequence[SeenTurn]) -> list[Score]:
-        """Give the share; a visit that was not met, and may have been, leaves it open."""
+        """Return the share of visits met. It stays open if an unmet visit may have been met."""
         unsure = [(t.number, s.unsure) for t in turns for s in t.unmet if s.unsure]
         if unsure:
             return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]

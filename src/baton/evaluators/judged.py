@@ -48,7 +48,7 @@ from .judging.verdicts import (
 )
 
 AT_ONCE = 64
-"""How many questions about one trace are held in memory."""
+"""The number of questions about one trace that are kept in memory at a time."""
 _NONE: dict[Unit, str] = {
     "dispatch": "no dispatch",
     "tool_call": "no tool call",
@@ -70,7 +70,7 @@ class Judged(EvaluatorTraits):
     def __init__(
         self, rubric: Rubric, name: str | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Take options as plain data; raises InputError for each that is wrong."""
+        """Take options as plain data. Raises InputError for each wrong option."""
         self.shape = rubric
         self.name = name or rubric.name
         self.options = checked(dict(options or {}), RubricOptions, ("config",))
@@ -89,7 +89,7 @@ class Judged(EvaluatorTraits):
 
     @property
     def version(self) -> str:
-        """The version of the rubric; options, examples and a distilled judge change it."""
+        """The version of the rubric. Options, examples and a distilled judge change it."""
         version = self.rubric.version
         if self.examples is not None:
             version += f"+x{self.examples.version}"
@@ -107,22 +107,22 @@ class Judged(EvaluatorTraits):
 
     @property
     def threshold(self) -> float:
-        """The value from which (for ``lower``: up to which) a score passes."""
+        """The lowest value that passes, or the highest with ``lower``."""
         return self.rubric.threshold
 
     @property
     def checks(self) -> frozenset[str]:
-        """What a case may state that this looks at."""
+        """The statements of a case that this checks."""
         return checks_of(self.rubric)
 
     @property
     def judge_options(self) -> tuple[Mapping[str, Any], ...]:
-        """The settings of a judge that it has of its own."""
+        """The evaluator's own judge settings."""
         return (self.options.judge,)
 
     @property
     def rubric_hash(self) -> str:
-        """The hash of the rubric, with what options changed in it, of examples, and of a model."""
+        """The hash of the rubric with its options, the examples and the distilled model."""
         plain = self.version == self.rubric.version
         return digest(self.rubric if plain else [self.rubric, self.version])
 
@@ -143,14 +143,14 @@ class Judged(EvaluatorTraits):
         return refused_options(RubricOptions, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
-        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
         given = {**msgspec.to_builtins(self.options), **override}
         return self.__class__(self.shape, self.name, given)
 
     def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
-        """Return a copy that shows examples of a server's project, as far as options ask for it."""
+        """Return a copy that shows examples from a server project, if the options request them."""
         if self.options.examples is None:
             return self
         made = copy.copy(self)
@@ -159,7 +159,7 @@ class Judged(EvaluatorTraits):
         return made
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Judge everything of the rubric's unit; what can't be judged says why."""
+        """Judge every subject of the rubric's unit. Scores without a verdict state the reason."""
         found = self.subjects(trace, case, context)
         places = asyncio.Semaphore(AT_ONCE)
 
@@ -179,7 +179,7 @@ class Judged(EvaluatorTraits):
         return [self.scorer.mean(scores, {subject.id: subject.agent for subject in found})]
 
     def subjects(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Subject]:
-        """Return what is judged of a trace."""
+        """Return the parts of a trace to judge."""
         options = self.options
         found = list(
             subjects(
@@ -201,10 +201,10 @@ class Judged(EvaluatorTraits):
     def question(
         self, subject: Subject, answers: Mapping[str, Answer] | None = None
     ) -> Question | Missing:
-        """Return what a judge would be asked of a subject; or why it can't be.
+        """Return the question for a judge about a subject, or why there can't be one.
 
-        ``answers`` are those of the record, which are given as evidence; they are asked for
-        when left out.
+        ``answers`` are the findings from the record, which the judge gets as evidence. They are
+        computed if left out.
         """
         if answers is None:
             answers = answers_of(self.rubric, subject)
@@ -225,10 +225,10 @@ class Judged(EvaluatorTraits):
         return question_of(rubric, sections, items, text, self.options.max_chars, examples)
 
     async def judged(self, subject: Subject, context: EvalContext) -> Score:
-        """Judge one thing; whatever keeps it from a verdict is in the score."""
+        """Judge one subject. The score states any reason why there is no verdict."""
         try:
             score = await self._score(subject, context)
-        except Exception as error:  # noqa: BLE001 - one thing leaves the others alone
+        except Exception as error:  # noqa: BLE001 - an error must not stop the other subjects
             score = self.scorer.unscored("error", f"{type(error).__name__}: {error}")
         score.subject = [subject.id]
         details, made = details_of(score), subject.dispatch
@@ -240,7 +240,7 @@ class Judged(EvaluatorTraits):
         return score
 
     def plan(self, subject: Subject) -> Score | Question:
-        """Return what a judge is to be asked of a subject; or the score, if none has to be."""
+        """Return the question for a judge about a subject, or the score if no judge is needed."""
         trouble = subject.broken()
         if trouble is not None:
             return self.scorer.unscored("error", trouble)
@@ -254,7 +254,7 @@ class Judged(EvaluatorTraits):
             return self.scorer.unscored("error", str(error))
         if isinstance(question, Missing):
             return self.scorer.unscored("skipped", question.says)
-        # What is not shown may decide, and a classifier cannot say that it can't tell.
+        # The omitted part may decide, and a classifier cannot report that it can't tell.
         if self.distilled is None or not self.options.cascade or question.left_out:
             return question
         guess = self.distilled.guess(question.sections, answers)
@@ -276,7 +276,7 @@ class Judged(EvaluatorTraits):
             return self.scorer.unscored("error", str(error), JudgedDetails(judge_error=error.kind))
 
     async def ask(self, question: Question, judge: Judge) -> Score:
-        """Take samples and sum them up; raises JudgeError when there is no verdict."""
+        """Take samples and combine them. Raises JudgeError if there is no verdict."""
         rubric, override = self.rubric, self.options.judge
         judge = judge.with_options(override) if override else judge
         answer, items = rubric.answer, question.items
@@ -313,12 +313,12 @@ class Judged(EvaluatorTraits):
 
 
 class RubricEntry(msgspec.Struct, frozen=True):
-    """Makes the evaluator of a rubric, as a class makes the other evaluators."""
+    """Creates the evaluator for a rubric, as classes do for the other evaluators."""
 
     options_type: ClassVar[type[RubricOptions]] = RubricOptions
 
     rubric: Rubric
 
     def from_options(self, name: str | None, options: Mapping[str, Any]) -> Judged:
-        """Make it; raises InputError for each option that is wrong."""
+        """Create the evaluator. Raises InputError for each wrong option."""
         return Judged(self.rubric, name, options)

@@ -1,4 +1,4 @@
-"""``latency``: how long the turns took. Known to judge-llm as ``latency_evaluator``."""
+"""``latency``: how long the turns took. judge-llm calls it ``latency_evaluator``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class TurnSeconds(Details, kw_only=True):
-    """How long a turn took; a score where each turn has a limit."""
+    """How long a turn took, and a score if each turn has a limit."""
 
     turn: int
     seconds: float
@@ -35,7 +35,7 @@ class LatencyDetails(Details, kw_only=True):
 class Latency(TraceEvaluator, frozen=True, kw_only=True):
     """Compares the time from each user message to the end of its turn with limits.
 
-    The time of a case is the sum over its turns; the user's own time between them is not in it.
+    The time of a case is the sum over its turns, without the user's own time between them.
     """
 
     type = "latency"
@@ -60,10 +60,10 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
         require_one(self)
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 1 within the limits, else limit / time.
+        """Return one score for the trace: 1 within the limits, else limit / time.
 
-        ``error`` when a turn failed or was not played, as its time says nothing; ``skipped``
-        when a turn has no times, and when it is incomplete and within the limits so far.
+        The score is ``error`` if a turn failed or was not played, as its time means nothing. It is
+        ``skipped`` if a turn has no times, or is incomplete and within the limits so far.
         """
         trace, doubt = whole.trace, whole.doubt
         if doubt is not None and doubt.status == "error":
@@ -78,7 +78,7 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
             listed = ", ".join(str(number) for number in numbers)
             supply = "record when it started and ended"
             return Unscored("skipped", f"turn {listed}: the trace has no times: {supply}")
-        # To the microsecond: clock times hold no more digits.
+        # To the microsecond: clock times have no more digits.
         seconds = [round((turn.ended or 0.0) - (turn.started or 0.0), 6) for turn in trace.turns]
         rows = [TurnSeconds(turn=number, seconds=taken) for number, taken in enumerate(seconds, 1)]
         if (limit := self.max_turn_seconds) is not None:

@@ -90,7 +90,7 @@ class Panel(EvaluatorTraits):
         *,
         rubrics: Sequence[Entry] = (),
     ) -> Self:
-        """Make one of options as plain data that stand at ``path``; raises InputError."""
+        """Create an evaluator from plain-data options found at ``path``. Raises InputError."""
         made = cls.__new__(cls)
         made._set(name, options, rubrics, path)
         return made
@@ -121,7 +121,7 @@ class Panel(EvaluatorTraits):
 
     @property
     def checks(self) -> frozenset[str]:
-        """What a case may state that this looks at."""
+        """The statements of a case that this checks."""
         return self._first.checks
 
     @property
@@ -163,7 +163,7 @@ class Panel(EvaluatorTraits):
         return refused_options(PanelOptions, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
-        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
         given = {**msgspec.structs.asdict(self.options), **override}

@@ -131,7 +131,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         return Rules(stated, self.reading)
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Tell whether a turn states an answer; an empty list of texts is met by any."""
+        """Return whether a turn states an answer; an empty list of texts is met by any."""
         texts = turn.response_contains or turn.response_not_contains
         return bool(texts) or turn.response is not None
 
@@ -164,7 +164,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         return Row(pair.number, pair.turn, least.score, least.problem, fields)
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
-        """Give one score: the mean over the turns."""
+        """Return one score: the mean over the turns."""
         wrong = below(turns, self.threshold)
         details = answer_details(turns, self.threshold)
         names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])

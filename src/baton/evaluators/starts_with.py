@@ -16,5 +16,5 @@ class StartsWith(LastAnswerEvaluator, frozen=True, kw_only=True):
     unlike = "does not start with"
 
     def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether the answer starts with the text."""
+        """Return whether the answer starts with the text."""
         return text.startswith(wanted)

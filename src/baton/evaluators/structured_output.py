@@ -60,7 +60,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
         return reading.fold(text)
 
     def numbers(self, expected: float, actual: float) -> bool:
-        """Tell whether two numbers are the same; 1 is 1.0."""
+        """Return whether two numbers are the same; 1 is 1.0."""
         if expected == actual:
             return True
         try:
@@ -71,7 +71,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Iterator[str]:
-    """Say where a value is not the expected one.
+    """Return where a value is not the expected one.
 
     Strings are compared as they are; ``true`` is not a number, and ``"1"`` none either. A field
     that is expected to be null may be missing; in a list null is a value. Lists have to be of
@@ -89,7 +89,7 @@ def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Itera
 
 
 def is_same(expected: Any, actual: Any, same: Same) -> bool:
-    """Tell whether a value is the expected one, by the rules of :func:`differences`."""
+    """Return whether a value is the expected one, by the rules of :func:`differences`."""
     if isinstance(expected, dict):
         return isinstance(actual, dict) and next(_of_fields(expected, actual, same), None) is None
     if isinstance(expected, list):
@@ -229,11 +229,11 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
         )
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Tell whether a turn states a field."""
+        """Return whether a turn states a field."""
         return bool(stated_object(turn))
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
-        """Give one score: the mean over the turns."""
+        """Return one score: the mean over the turns."""
         wrong = below(turns, self.threshold)
         details = answer_details(turns, self.threshold)
         total = sum(len(row.fields["fields"]) for row in turns)

@@ -90,7 +90,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
         used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
         used = sorted((pair for pair in used if pair[0]), key=lambda pair: -pair[0])
         evidence = [Evidence(ids=[run.id], quote=f"{count:,} tokens") for count, run in used]
-        if not evidence:  # no run tells
+        if not evidence:  # no run records a cost
             evidence = [Evidence(ids=[turn.id for turn in trace.turns])]
         return weigh(self, figures, doubt, details, evidence)
 
@@ -98,7 +98,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
 def _unknown(
     usage: Usage | None, counts: dict[str, int | None], asked: list[str]
 ) -> Unscored | None:
-    """Say which of the counts asked for is unknown in full."""
+    """Return which of the counts asked for is unknown in full."""
     if usage is None or counts["total"] is None:
         supply = "record the usage of the model requests"
         return Unscored("skipped", f"the trace records no tokens: {supply}")

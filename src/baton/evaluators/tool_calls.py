@@ -379,7 +379,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         return below._replace(calls=calls, unknown=unknown)
 
     def _may_have_called(self, trace: Trace, run: AgentRun, names: Collection[str]) -> bool:
-        """Tell whether a run has one of some tools, as far as its definition says."""
+        """Return whether a run has one of some tools, as far as its definition says."""
         card = trace.agents.get(run.agent)
         for tools in (run.tools_offered, card.tools if card else None):
             if isinstance(tools, list):
@@ -428,7 +428,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         )
 
     def verdict(self, turns: Sequence[TurnCalls]) -> list[Score]:
-        """Give one score: the mean over the turns."""
+        """Return one score: the mean over the turns."""
         value = sum(turn.score for turn in turns) / len(turns)
         bad = [turn for turn in turns if not passes(turn.score, 1)]
         fix: str | msgspec.UnsetType = msgspec.UNSET

@@ -38,7 +38,7 @@ class PythonEquality:
         self.ignore_args = ignore_args
 
     def name(self, expected: str, actual: str) -> bool:
-        """Tell whether the names are equal."""
+        """Return whether the names are equal."""
         return expected == actual
 
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:

@@ -48,7 +48,7 @@ class OwnEvaluator(EvaluatorTraits):
     def __init__(
         self, name: str, type_: str, source: Callable[..., Any], options: Mapping[str, Any]
     ) -> None:
-        """Take options as plain data; raises InputError for each that is wrong."""
+        """Take options as plain data. Raises InputError for each wrong option."""
         self.name, self.type, self._source = name, type_, source
         self.options = dict(options)
         value = self.options.get("threshold", 1.0)
@@ -71,7 +71,7 @@ class OwnEvaluator(EvaluatorTraits):
             self._call = functools.partial(source, **own)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
-        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
         options = {**self.options, **override}
@@ -148,7 +148,7 @@ class StatedTraits(EvaluatorTraits):
 
     @property
     def judge_options(self) -> Sequence[Mapping[str, Any]]:
-        """The settings of a judge that it has of its own."""
+        """The evaluator's own judge settings."""
         return tuple(getattr(self._source, "judge_options", ()))
 
     @property

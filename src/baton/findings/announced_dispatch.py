@@ -221,7 +221,7 @@ def _announced(
 
 
 def _is_open(rest: str) -> bool:
-    """Tell whether what follows leaves it open; ", who can see your invoices" is of the agent."""
+    """Return whether what follows leaves it open; ", who can see your invoices" is of the agent."""
     first, _, more = rest.partition(",")
     more = re.sub(r"^\s*(?:who|which|so|to)\b[^,]*", "", more)
     return _OPEN.search(first) is not None or _OPEN.search(more) is not None
@@ -272,7 +272,7 @@ def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) 
 
 
 def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
-    """Tell whether a plain word is the agent of that name, as in "Transferring you to billing".
+    """Return whether a plain word is the agent of that name, as in "Transferring you to billing".
 
     With an article it may be a person, whom a tool may have written to: "I'll ask the editor".
     """
@@ -284,7 +284,7 @@ def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
 
 
 def _is_made(trace: Trace, turn: Turn, run: AgentRun, key: str, past: bool) -> bool:
-    """Tell whether an agent got work in this turn; for the past tense, in any turn so far."""
+    """Return whether an agent got work in this turn; for the past tense, in any turn so far."""
     turns = [turn]
     if past:
         at = next(i for i, each in enumerate(trace.turns) if each.id == turn.id)

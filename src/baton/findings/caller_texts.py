@@ -170,6 +170,6 @@ def _passed_on(
 
 
 def all_recorded(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
-    """Tell whether all that the caller gave out was recorded."""
+    """Return whether all that the caller gave out was recorded."""
     run = sender_of(trace, dispatch)
     return run is not None and known(trace, run, "steps") and known(trace, turn, "output")

@@ -101,7 +101,7 @@ _AROUND_GAP = 3
 
 
 def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
-    """Tell whether a prompt copies the words around a fact and leaves out the fact between them.
+    """Return whether a prompt copies the words around a fact and leaves out the fact between them.
 
     "Find where is defined" for "Find where retry() is defined".
     """

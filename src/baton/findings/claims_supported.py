@@ -312,7 +312,7 @@ def _may_be_meant_otherwise(at: _At, claim: Claim, scope: _Scope) -> bool:
 
 
 def _is_of_other_file(path: str, calls: list[ToolCall], scope: _Scope) -> bool:
-    """Tell whether calls name files, and none of them is this one."""
+    """Return whether calls name files, and none of them is this one."""
     name = re.split(r"[/\\]", path)[-1].casefold()
     texts = [plain_text(call.arguments).casefold() for call in calls]
     if not all(re.search(r"\w\.[a-z]{1,5}\b", text) for text in texts):
@@ -542,7 +542,7 @@ def _below(trace: Trace, turn: Turn, run: AgentRun) -> tuple[list[AgentRun], boo
 
 
 def _is_seen_through(trace: Trace, dispatch: Dispatch) -> bool:
-    """Tell whether a dispatch certainly started no agent."""
+    """Return whether a dispatch certainly started no agent."""
     return known(trace, dispatch, "runs") and dispatch.status in ("refused", "failed")
 
 
@@ -579,7 +579,7 @@ def _name_words(name: str) -> tuple[str, ...]:
 
 
 def _only_looks(call: ToolCall) -> bool:
-    """Tell whether a tool only reads, by its name."""
+    """Return whether a tool only reads, by its name."""
     words = _name_words(call.name)
     if not words or {"and", "or"} & set(words) or words[:2] == ("check", "out"):
         return False
@@ -589,7 +589,7 @@ def _only_looks(call: ToolCall) -> bool:
 
 
 def _may_do(call: ToolCall, what: str) -> bool:
-    """Tell whether a call may have done something, by what its tool is called and was given."""
+    """Return whether a call may have done something, by what its tool is called and was given."""
     # Any tool may look something up; one that fails, too: `grep` that finds nothing.
     if what == "looked up":
         return True
@@ -709,7 +709,7 @@ def _texts(contents: Iterable[Any]) -> Iterator[str]:
 
 
 def _was_told(at: _At, what: str) -> bool:
-    """Tell whether somebody else may have said that it is done, or that it is done by itself."""
+    """Return whether somebody else may have said that it is done, or that it is done by itself."""
     told = BY_NAME[what].told
     return any(told.search(text) for text in at.heard)
 
@@ -721,7 +721,7 @@ def _speaks_for_another(at: _At) -> bool:
 
 
 def _asks_for(at: _At, what: str) -> bool:
-    """Tell whether a run was asked to do this, so that a passive tells that it is done."""
+    """Return whether a run was asked to do this, so that a passive tells that it is done."""
     texts = list(_texts((at.run.input or at.turn.input,)))
     return any(
         BY_NAME[what].tools & {word.casefold() for word in re.findall(r"[A-Za-z]+", part)}

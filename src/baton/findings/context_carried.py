@@ -232,7 +232,7 @@ def _went_along(fact: Fact, given: Reading) -> bool:
 
 
 def _is_retold(request: Reading, prompt: Reading, given: Reading) -> bool:
-    """Tell whether a prompt repeats most of a request, and little else.
+    """Return whether a prompt repeats most of a request, and little else.
 
     A planner that hands on a part of the work leaves out what the part does not need, and adds
     what it thought of itself: "You are a hotel scout. ... Another agent looks after restaurants."
@@ -394,7 +394,7 @@ def _is_missing(
     sent: _Sent,
     limits: Limits,
 ) -> bool:
-    """Tell whether a prompt that leaves a fact out can't do without it."""
+    """Return whether a prompt that leaves a fact out can't do without it."""
     # "Convert the amounts of the other agent's table", "your part is the hotel": what such a prompt
     # leaves out is with others.
     if refers_to_others(sent.prompt):
@@ -450,7 +450,7 @@ _MAY_BE_A_DATE = re.compile(r"\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\.\d\d")
 
 
 def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
-    """Tell whether something new in a prompt may be the fact, in another notation.
+    """Return whether something new in a prompt may be the fact, in another notation.
 
     What a prompt has in place of "14:00 UTC" may be "9 am EST"; where it has nothing new that
     could be a value, the fact is missing.
@@ -527,7 +527,7 @@ def _needed(
     sent: _Sent,
     limits: Limits,
 ) -> bool:
-    """Tell whether a fact belongs to what the prompt is about.
+    """Return whether a fact belongs to what the prompt is about.
 
     Its own clause decides: of "Order 1,500 screws and 6 hinges" a prompt may hand on the
     screws. Numbers that went along count as shared words, or a short prompt ("Was A-17 paid
@@ -557,7 +557,7 @@ def _is_lost(fact: Fact, sent: _Sent) -> bool:
 
 
 def _reworded(fact: Fact, sent: _Sent) -> bool:
-    """Tell whether a number of the prompt may stand for this one: two others make three."""
+    """Return whether a number of the prompt may stand for this one: two others make three."""
     if fact.kind != "number":
         return False
     if _is_day(fact):
@@ -619,13 +619,13 @@ def _follows(value: float, old: float, by: float) -> bool:
 
 
 def _concerns(words: list[Fact], given: Reading, share: float) -> bool:
-    """Tell whether a sentence is what the prompt is about, by the words they share."""
+    """Return whether a sentence is what the prompt is about, by the words they share."""
     shared = sum(given.holds(word) for word in words)
     return bool(words) and shared / len(words) > share
 
 
 def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
-    """Tell whether the prompt speaks of what the fact belongs to: ``order`` of ``order 88``.
+    """Return whether the prompt speaks of what the fact belongs to: ``order`` of ``order 88``.
 
     A prompt that says which one it means speaks of that one.
     """
@@ -651,7 +651,7 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
 
 
 def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:
-    """Tell whether a limit is gone: the prompt repeats the request, and limits nothing."""
+    """Return whether a limit is gone: the prompt repeats the request, and limits nothing."""
     # A limit in words has no number to look for, so it takes more: the caller made no other
     # dispatch that the limit could be meant for, none of its words went along, the prompt repeats
     # the rest of the request, and nothing in it limits anything.
@@ -778,7 +778,7 @@ _EXCLUSIONS = 20
 
 
 def _excluded_lost(sentence: str, sent: _Sent) -> bool:
-    """Tell whether what a request excludes is not spoken of, and nothing else is excluded.
+    """Return whether what a request excludes is not spoken of, and nothing else is excluded.
 
     Only in a prompt of the same language that repeats most of the request, and is no data:
     `{"pets": false}` excludes as well.
@@ -1069,7 +1069,7 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
 def _of_output(
     trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading
 ) -> Finding | Clear | None:
-    """Tell whether the output of one agent reached the next in any part; ``None`` = untold."""
+    """Return whether the output of one agent reached the next in any part; ``None`` = untold."""
     run = sender_of(trace, dispatch)
     # In a sequence a program decides what the next agent gets, for example by the name of a key of
     # the state, which may be wrong. After a transfer the receiver usually has the whole history.

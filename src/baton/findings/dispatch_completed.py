@@ -116,7 +116,7 @@ _STOPPED = ("the agent was stopped", "was stopped", "was cancelled", "was cancel
 def completed(
     trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer:
-    """Tell whether a dispatch was completed.
+    """Return whether a dispatch was completed.
 
     Findings are ``failed``, ``killed``, ``refused``, ``unanswered``, ``empty_answer`` and
     ``error_answer``, and ``receiver_failed`` for control that passed to an agent which failed.
@@ -269,5 +269,5 @@ _PATTERN = re.compile(rf"(?<!\w)(?:{_WORDS})(?!\w)", re.IGNORECASE)
 
 
 def reports_failure(text: str) -> bool:
-    """Tell whether a text mentions a failure at all, in English, German, French or Spanish."""
+    """Return whether a text mentions a failure at all, in English, German, French or Spanish."""
     return _PATTERN.search(text) is not None

@@ -34,7 +34,7 @@ _SAME = {"task": "agent"}
 
 
 def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bool | None:
-    """Tell whether one of the patterns matches a call; ``None`` if unknown arguments decide.
+    """Return whether one of the patterns matches a call; ``None`` if unknown arguments decide.
 
     A pattern is a name (``Read``), with wildcards (``mcp__github__*``), a server (``mcp__github``),
     or a name with what it is limited to: ``Bash(git:*)`` are commands that start with ``git``,
@@ -148,7 +148,7 @@ def scope(
     *,
     attempts_are_faults: bool = True,
 ) -> Answer:
-    """Tell whether the receiver called only tools that the dispatch allows.
+    """Return whether the receiver called only tools that the dispatch allows.
 
     Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or nothing tells that it
     ran), one for each tool, with the agent it belongs to if that is another; and ``unknown_tool``:
@@ -181,7 +181,7 @@ def scope(
 
 
 def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
-    """Say why the scope of a dispatch is unknown, and what would supply it."""
+    """Return why the scope of a dispatch is unknown, and what would supply it."""
     if dispatch.to_kind != "agent":
         return f"{name} is a {dispatch.to_kind}: it has no tools of its own"
     if not dispatch.runs:
@@ -205,7 +205,7 @@ def _supply(trace: Trace, dispatch: Dispatch) -> str:
 def _unseen(
     trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str, attempts: bool
 ) -> str | None:
-    """Say which calls may be missing; with ``attempts`` those that were refused count too."""
+    """Return which calls may be missing; with ``attempts`` those that were refused count too."""
     if not all(known(trace, run, "steps.tool_call") for run in runs):
         return f"what `{name}` called is not recorded: record the calls of its tools"
     if attempts and not all(known(trace, run, "steps.refused") for run in runs):

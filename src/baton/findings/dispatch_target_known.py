@@ -81,7 +81,7 @@ _MEMBERS = re.compile(r"""<member id=["']([^"']+)["']""")
 
 
 def says_unknown(text: str) -> bool:
-    """Tell whether a text says that there is no such agent, or no such hand-off tool."""
+    """Return whether a text says that there is no such agent, or no such hand-off tool."""
     return any(pattern.search(text) for pattern in _UNKNOWN)
 
 
@@ -135,7 +135,7 @@ def target_known(
     dispatch: Dispatch,
     renames: Mapping[str, str] = NO_NAMES,
 ) -> Answer:
-    """Tell whether the target of a dispatch is known, if nothing was started.
+    """Return whether the target of a dispatch is known, if nothing was started.
 
     Findings are ``unknown_target`` and ``misspelt_target`` (a known name is much like it):
     the system said so, the sender was not offered the tool it used, or definitions name the
@@ -269,7 +269,7 @@ def _texts(dispatch: Dispatch, call: ToolCall | None) -> list[str]:
 
 
 def _denies(text: str, call: ToolCall | None, named_after: bool) -> bool:
-    """Tell whether a text says that the target is unknown, and not the tool that hands over."""
+    """Return whether a text says that the target is unknown, and not the tool that hands over."""
     about = unknown_name(text)
     if call is not None and not named_after and about is not None:
         return says_unknown(text) and name_key(about) != name_key(agent_of(call.name))
@@ -286,7 +286,7 @@ def _listed(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> lis
 
 
 def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bool | None:
-    """Tell whether the sender was offered the tool it used; ``None`` when that is unknown."""
+    """Return whether the sender was offered the tool it used; ``None`` when that is unknown."""
     if sender is None or call is None or not known(trace, sender, "tools_offered"):
         return None
     tools = sender.tools_offered
@@ -319,7 +319,7 @@ def _reachable(sender: AgentRun | None) -> list[str]:
 
 
 def _defined(trace: Trace) -> bool:
-    """Tell whether definitions name the agents, also those that had nothing to do.
+    """Return whether definitions name the agents, also those that had nothing to do.
 
     Those that a user gave do. What a recording says of its agents does if one of them never ran.
     """

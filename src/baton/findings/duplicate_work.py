@@ -113,7 +113,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
 
 
 def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
-    """Tell whether two dispatches set two agents to work, by themselves and to an end."""
+    """Return whether two dispatches set two agents to work, by themselves and to an end."""
     if other.kind not in ("delegate", "transfer") or other.to_agent == dispatch.to_agent:
         return False
     # An agent that was called below the other one does a part of its work.
@@ -254,7 +254,7 @@ def _content_of(call: ToolCall) -> int:
 
 
 def _answers_cover(first: _Work, second: _Work) -> bool:
-    """Tell whether the later answer has mostly what the earlier one has."""
+    """Return whether the later answer has mostly what the earlier one has."""
     new = read(second.answer).without(read(first.asked, second.asked))
     return weight(_shared(new, read(first.answer))) >= _ALIKE * weight(new)
 
@@ -315,14 +315,14 @@ def _parts(asked: str) -> set[str]:
 
 
 def _failed(work: _Work) -> bool:
-    """Tell whether an answer only reports a failure: then another agent has to try."""
+    """Return whether an answer only reports a failure: then another agent has to try."""
     # "2 of 5 tests fail: test_login, test_refund" speaks of failure, and is a result.
     found = read(work.answer).without(read(work.asked))
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
 
 
 def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
-    """Tell whether two prompts ask for the same, in about the same words."""
+    """Return whether two prompts ask for the same, in about the same words."""
     one, two = read(first.asked), read(second.asked)
     hard = [fact for fact in one.facts if fact.kind in HARD]
     if not one.facts or not all(two.holds(fact) for fact in hard):
@@ -386,7 +386,7 @@ def _shared(facts: list[Fact], other: Reading) -> list[Fact]:
 
 
 def _asks_for_more(first: _Work, second: _Work) -> bool:
-    """Tell whether the later prompt has a number or name of its own: it is about something else."""
+    """Return whether the later prompt adds a number or name, and so is about something else."""
     before = read(first.asked, first.answer)
     return any(
         f.kind in HARD and not before.holds(f) and not _is_compound(f, before)

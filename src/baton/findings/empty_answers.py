@@ -155,7 +155,7 @@ _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 
 
 def postpones(answer: str) -> bool:
-    """Tell whether an answer announces work whose result exists."""
+    """Return whether an answer announces work whose result exists."""
     if _PASSES_ON.search(answer) or _NEEDS_FIRST.search(answer):
         return True
     if _PROMISES.search(answer) is not None and _WAITING.search(answer) is not None:
@@ -181,7 +181,7 @@ def speaks_of_some(answer: str) -> bool:
 
 
 def only_asks(answer: str) -> bool:
-    """Tell whether an answer only asks what is wanted."""
+    """Return whether an answer only asks what is wanted."""
     parts = _parts(answer)
     return bool(parts) and all(
         part.endswith("?")
@@ -192,7 +192,7 @@ def only_asks(answer: str) -> bool:
 
 
 def denies_data(answer: str) -> bool:
-    """Tell whether an answer only says that there is no data or access."""
+    """Return whether an answer only says that there is no data or access."""
     parts = _parts(answer)
     return len(parts) == 1 and _DENIES.search(answer) is not None
 

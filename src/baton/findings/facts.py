@@ -318,7 +318,7 @@ class Reading:
         return language(self.start)
 
     def holds(self, fact: Fact, *, loosely: bool = False) -> bool:
-        """Tell whether the text has this fact, an identifier also as words.
+        """Return whether the text has this fact, an identifier also as words.
 
         ``loosely``: a number also when it is rounded, an identifier also by its only word;
         otherwise a number also when it stands within a name, or is the hour of a full hour.
@@ -712,7 +712,7 @@ def _path(written: str) -> Fact:
 
 
 def is_spelled_in(name: str, text: str) -> bool:
-    """Tell whether an identifier or address stands in a text, with other marks or in part.
+    """Return whether an identifier or address stands in a text, with other marks or in part.
 
     `LX1634` as `LX 1634`, `INV-2024-118` as `INV 2024 118`, `https://www.example.org/pay` as
     `example.org/pay`, a commit by its first seven characters or more.
@@ -791,7 +791,7 @@ def _name(written: str) -> Iterator[Fact]:
 
 
 def _is_identifier(written: str) -> bool:
-    """Tell whether it is an identifier: letters with digits, snake_case, camelCase, dotted."""
+    """Return whether it is an identifier: letters with digits, snake_case, camelCase, dotted."""
     # `m2` is a unit.
     if re.fullmatch(r"[ckm]?m[23²³]", written):
         return False

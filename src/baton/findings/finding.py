@@ -86,7 +86,7 @@ def call_key(call: ToolCall) -> bytes:
 
 
 def same_result(first: ToolCall, second: ToolCall) -> bool:
-    """Tell whether two equal calls worked and had the same result, as far as both are recorded."""
+    """Return whether two equal calls succeeded with the same result, as far as recorded."""
     if not {first.status, second.status} <= {"ok", "unknown"}:
         return False
     if first.result is None or second.result is None:
@@ -121,6 +121,6 @@ def name_key(name: str) -> str:
 
 
 def has_run(trace: Trace, agent: str) -> bool:
-    """Tell whether an agent, by any of its names, ran anywhere in a trace."""
+    """Return whether an agent, by any of its names, ran anywhere in a trace."""
     index = index_of(trace)
     return name_key(agent) in index.once("has_run", lambda: frozenset(map(name_key, index.names)))

@@ -43,7 +43,7 @@ def telling_words(content: Content | None) -> tuple[str, ...]:
 
 
 def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Tell whether two texts share at least 3 of 5 of their words."""
+    """Return whether two texts share at least 3 of 5 of their words."""
     # For two answers to the same request. Models word an answer again each time ("Maps 1 and 3 are
     # fine", "Maps 1 and 3 look fine"), so equality would miss most real loops. Three of five words
     # in common is well below a reworded answer, and above answers that only share a form: "Storms
@@ -120,7 +120,7 @@ def period_of(cycle: Sequence[Dispatch]) -> int:
 
 
 def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
-    """Tell whether nobody did or said anything new after the first round; ``None`` if untold.
+    """Return whether nobody did or said anything new after the first round; ``None`` if untold.
 
     What the last dispatch started is left out: it may be what gets out of the cycle.
     """
@@ -232,7 +232,7 @@ def same_calls(
 
 
 def _too_many(row: Sequence[ToolCall], least: int) -> bool:
-    """Tell whether calls are a loop: of what may pass with time, twice as many are."""
+    """Return whether calls are a loop: of what may pass with time, twice as many are."""
     if len(row) < least or not row:
         return False
     passing = _PASSES.search(" ".join(outcome(row[-1])[3:]))
@@ -276,7 +276,7 @@ def _marks(turn: Turn, agent: str) -> _Marks:
 
 
 def _between(marks: _Marks, one: Dispatch, other: Dispatch) -> bool:
-    """Tell whether the sender did anything else between two of its dispatches."""
+    """Return whether the sender did anything else between two of its dispatches."""
     if one.id not in marks.last or other.id not in marks.first:
         return True
     row = range(marks.last[one.id], marks.first[other.id])

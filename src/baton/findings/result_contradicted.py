@@ -530,7 +530,7 @@ def _limit(before: str) -> Literal["most", "least"] | None:
 
 
 def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
-    """Tell whether a value is on the wrong side of a bound; ``None`` if it is no bound."""
+    """Return whether a value is on the wrong side of a bound; ``None`` if it is no bound."""
     limit = _limit(before)
     mine, theirs = [*_moments(value.fact)], [*_moments(bound.fact)]
     if not mine or not theirs:
@@ -672,7 +672,7 @@ def _part_about(other: Value, name: str) -> str | None:
 
 
 def _breaks(value: Value, other: Value, part: str) -> bool:
-    """Tell whether a value is beyond what a part says: on the wrong side, or another one."""
+    """Return whether a value is beyond what a part says: on the wrong side, or another one."""
     beyond = _is_beyond(value, other, _before(part, other))
     return _STAYS.search(part) is not None if beyond is None else beyond
 

@@ -58,7 +58,7 @@ _ROUNDED_BY = 2
 
 
 def _rounds(answer: str, result: str) -> bool:
-    """Tell whether an answer gives a rounded amount that a number of the result comes to."""
+    """Return whether an answer gives a rounded amount that a number of the result comes to."""
     rounded = {
         key for m in _ROUNDED.finditer(in_digits(answer)) for key in number_keys(m["number"])
     }
@@ -214,7 +214,7 @@ class _Case(NamedTuple):
 def result_used(
     trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
 ) -> Answer:
-    """Tell whether a caller made anything of what came back.
+    """Return whether a caller made anything of what came back.
 
     ``ignored`` and ``regenerated`` are faults, ``contradicted`` is a warning. A failure that is
     reported was used. ``NotRecorded``: nothing came back, fewer facts than ``limits.facts``, the
@@ -433,13 +433,13 @@ _CUT = "what the caller did in later turns is not recorded"
 
 
 def _later_is_cut(trace: Trace, turn: Turn) -> bool:
-    """Tell whether later turns hold the words alone, as those far from a dispatch in its case."""
+    """Return whether later turns hold the words alone, as those far from a dispatch in its case."""
     later = trace.turns[len(turns_to(trace, turn)) :]
     return not all(known(trace, each, "runs") for each in later)
 
 
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
-    """Say why a result may have been used although little of it shows."""
+    """Return why a result may have been used although little of it shows."""
     # From here on: each reason why little may show of a result that was used. Any one is enough to
     # stay silent, as an evaluator that is on by default must hardly ever be wrong.
     if not all_recorded(trace, turn, case.trip.dispatch):
@@ -522,7 +522,7 @@ def _is_general(turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
-    """Tell whether a part of a word, an adjective or a difference of two numbers comes up."""
+    """Return whether a part of a word, an adjective or a difference of two numbers comes up."""
     said = " ".join(words).casefold()
     if {word.casefold() for word in _SAYS_HOW.findall(said)} & {
         word.casefold() for word in _SAYS_HOW.findall(result)

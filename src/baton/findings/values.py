@@ -173,7 +173,7 @@ _REACH = 80
 
 
 def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
-    """Tell whether two numbers stand between the same words; with ``slip`` fewer are enough."""
+    """Return whether two numbers stand between the same words; with ``slip`` fewer are enough."""
     count, telling = 0, False
     for some, others in zip(_around(value), _around(other), strict=True):
         # A word on one side only is not a frame: "a price of" begins many sentences.
@@ -194,7 +194,7 @@ _COPIED = 2
 
 
 def is_copied_around(value: Value, other: Value) -> bool:
-    """Tell whether the words on both sides of two numbers are the same, marks apart.
+    """Return whether the words on both sides of two numbers are the same, marks apart.
 
     The nearest word of each side has to be the same one, or the text has to begin or end there.
     """

@@ -405,12 +405,12 @@ def refers_to_others(prompt: str) -> bool:
 
 
 def sets_limit(text: str) -> bool:
-    """Tell whether a text may limit what is to be done."""
+    """Return whether a text may limit what is to be done."""
     return _LIMIT.search(text) is not None
 
 
 def forbids(text: str) -> bool:
-    """Tell whether a sentence surely limits what is to be done."""
+    """Return whether a sentence surely limits what is to be done."""
     return _STRICT.search(text) is not None
 
 
@@ -468,7 +468,7 @@ _NEGATIVE = re.compile(
 
 
 def is_negative(text: str) -> bool:
-    """Tell whether a text may say that something is not so, or could not be done."""
+    """Return whether a text may say that something is not so, or could not be done."""
     return _NEGATIVE.search(text) is not None
 
 
@@ -504,7 +504,7 @@ _ASKED_TO_ACT = frozenset({"you", "du", "ihr", "sie"})
 
 
 def wants_verdict(text: str) -> bool:
-    """Tell whether a message asks whether something is so; ``can you ...?`` asks for a deed."""
+    """Return whether a message asks whether something is so; ``can you ...?`` asks for a deed."""
     for question in _QUESTION.findall(text):
         words = [word.casefold() for word in _WORDS.findall(question)][:3]
         if words and words[0] in _OPENERS and not _ASKED_TO_ACT.intersection(words[1:]):
@@ -513,5 +513,5 @@ def wants_verdict(text: str) -> bool:
 
 
 def gives_verdict(text: str) -> bool:
-    """Tell whether an answer opens by saying that something is so, or is not."""
+    """Return whether an answer opens by saying that something is so, or is not."""
     return _VERDICT.match(text) is not None

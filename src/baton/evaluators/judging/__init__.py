@@ -1,1 +1,1 @@
-"""Runs rubrics: their shape, the material for a judge, and the reading of its answers."""
+"""Runs rubrics: their structure, the material for a judge, and reading the judge's answers."""

@@ -1,4 +1,4 @@
-"""Inputs of dispatches: what the caller saw, said, got and did; what the receiver got and did."""
+"""Inputs about dispatches: what the caller saw, wrote, got and did, and the receiver's part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STEPS = "record the steps of agents: what they say, and their calls with the re
 
 
 def before(subject: Subject) -> Given | Missing:
-    """Return what the caller was given itself, and its steps up to the dispatch."""
+    """Return what the caller itself was given, and its steps up to the dispatch."""
     dispatch = _the(subject)
     sender = subject.sender
     if sender is None:
@@ -54,7 +54,7 @@ def call(subject: Subject) -> Given | Missing:
 
 
 def received(subject: Subject) -> Given | Missing:
-    """Return what the receiver was really given: its input and instructions."""
+    """Return what the receiver actually got: its input and instructions."""
     dispatch = _the(subject)
     if not dispatch.runs:
         return Missing(f"`{subject.agent}` was not started")
@@ -71,7 +71,7 @@ def received(subject: Subject) -> Given | Missing:
 
 
 def transcript(subject: Subject) -> Given | Missing:
-    """Return all that the receiver did."""
+    """Return everything the receiver did."""
     dispatch = _the(subject)
     if not known(subject.trace, dispatch, "runs"):
         return Missing(f"what `{subject.agent}` did is not recorded: {_STEPS}")
@@ -84,7 +84,7 @@ def transcript(subject: Subject) -> Given | Missing:
 
 
 def result(subject: Subject) -> Given | Missing:
-    """Return what came back, or how it failed."""
+    """Return the result of the dispatch, or how it failed."""
     dispatch = _the(subject)
     back = round_trip(subject.trace, dispatch).result
     if back:
@@ -98,7 +98,7 @@ def result(subject: Subject) -> Given | Missing:
 
 
 def after(subject: Subject) -> Given | Missing:
-    """Return what the caller did once the answer was there, and the answer to the user."""
+    """Return what the caller did after it got the answer, and the answer to the user."""
     trip = round_trip(subject.trace, _the(subject))
     sender = subject.sender
     if sender is None:
@@ -113,7 +113,7 @@ def after(subject: Subject) -> Given | Missing:
 
 
 def siblings(subject: Subject) -> Given | Missing:
-    """Return what else was handed out together with it, or by the same agent in this turn."""
+    """Return other work dispatched along with it, or by the same agent in this turn."""
     dispatch = _the(subject)
     together = {d.id for d in group_of(subject.trace, dispatch)}
     others = [
@@ -127,7 +127,7 @@ def siblings(subject: Subject) -> Given | Missing:
 
 
 def own_tools(subject: Subject) -> Given | Missing:
-    """Return the tools with which the caller could have done the work itself."""
+    """Return the tools the caller could have used to do the work itself."""
     sender = subject.sender
     if sender is None:
         return Given([])
@@ -170,6 +170,6 @@ def _input_of(subject: Subject, run: AgentRun) -> list[Piece]:
 
 
 def _says(call: ToolCall, dispatch: Dispatch) -> bool:
-    """Tell whether the arguments of a call hold the prompt as it is."""
+    """Return whether a call's arguments contain the prompt verbatim."""
     values = call.arguments.values() if isinstance(call.arguments, dict) else ()
     return dispatch.prompt is None or plain(dispatch.prompt) in values

@@ -1,15 +1,14 @@
-"""A small classifier that stands before a judge: what it reads, what it says, and how sure it is.
+"""A small classifier that runs before a judge: its input, its output, and how sure it is.
 
-`baton distill` trains it on the verdicts of a judge. It is a linear model over the words of the
-material, the overlap between its sections and what findings say, and small decision trees over the
-latter two. It is kept as plain JSON: words, weights, trees and the verdicts it was tried on, never
-code. Nothing but this module is needed to use it.
+`baton distill` trains it on the verdicts of a judge. It combines a linear model and small decision
+trees. The linear model uses the words of the material, the overlap between its sections, and the
+findings. The trees use the overlap and the findings. The model is stored as plain JSON: words,
+weights, trees and trial verdicts, never code. Using it takes nothing but this module.
 
-It answers only where it was tried often enough. For each label it was asked about texts that it was
-not trained on, and with several frameworks about frameworks that it was not trained on; of these
-trials, the most certain ones are taken, as many as there are with an error below the limit. So the
-limit holds for other texts of the kinds it was trained on, and what is unlike them is left to the
-judge.
+It answers only if it had enough trials. For each label, it was tested on texts that it was not
+trained on and, given several frameworks, on frameworks that it was not trained on. Its certainty
+limit admits as many of the most certain trials as keep the error below the limit. So the error
+limit holds for other texts of the kinds it was trained on. Anything unlike them goes to the judge.
 """
 
 from __future__ import annotations
@@ -38,34 +37,33 @@ from .material import Section
 from .rubric import DistilledOptions, Rubric
 
 MOST_MIB = 32
-"""Of a file: 20,000 words with 20 labels take about 10 MiB."""
+"""The largest model file. 20,000 words with 20 labels take about 10 MiB."""
 MOST_WORDS = 20_000
 _VERSION = 3
-"""Of the file. The trials of older ones knew the texts that they were tried on."""
+"""The file version. Models in older versions were tried on texts they had been trained on."""
 _MOST_LABELS = 50
 _MOST_TRIALS = 100_000
 _MOST_NODES = 400_000
-"""Nodes of all trees together: 20 labels with 200 trees of depth 4 have 124,000."""
+"""The most nodes in all trees together. 20 labels with 200 trees of depth 4 have 124,000."""
 _READ = 40_000
-"""Characters of a section that are read: it bounds the time for hostile input, and what decides is
-said earlier."""
+"""The number of characters read of a section. It bounds the time for hostile input, and the
+deciding text comes earlier."""
 _OF_ITS_OWN = 20
-"""Characters of a section from which on it is a text of its own: `Done.` is in many of them."""
+"""The fewest characters that make a section a distinct text. `Done.` occurs in many sections."""
 ALPHA = 0.05
-"""The chance that a label's error is above the limit although the trials say otherwise."""
+"""The chance that a label's error is above the limit although the trials show otherwise."""
 _BY_CHANCE = 0.001
-"""The chance that trials of a label come out as well for a model that knows only how often that
-label is given. Where 95 % of all verdicts are `correct`, always saying `correct` keeps to a limit
-of 5 %, and is no judgement. The numbers of trials that are looked at share it."""
+"""The chance that a model that knows only a label's frequency does as well in the trials. If 95 %
+of all verdicts are `correct`, always answering `correct` keeps to a limit of 5 %, but is no
+judgement. The chance is shared among the numbers of trials that are examined."""
 _FEWEST = 20
-"""The fewest trials that are looked at. An error of 10 % takes about 50 right ones to show."""
+"""The fewest trials that are examined. It takes about 50 right ones to prove an error of 10 %."""
 _STEP = 1.3
-"""Each number of trials that is looked at is a third larger than the one before: some 24 looks up
-to 10,000 trials."""
+"""The growth factor between the numbers of trials examined: about 24 steps up to 10,000 trials."""
 
 
 class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A verdict that the model was tried on: what it said, how sure, and whether it was right."""
+    """A trial of the model: which label it gave, how sure it was, and whether it was right."""
 
     label: int
     sure: float
@@ -75,9 +73,10 @@ class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 class Trained(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a model was trained on.
 
-    ``judge`` is the model of the judge whose verdicts they are, ``conversations`` and
-    ``frameworks`` what they are of. ``apart`` is what was kept apart in the trials. ``cost_usd`` is
-    what a verdict of the judge cost on average, ``at`` when it was trained (RFC 3339).
+    ``judge`` is the model of the judge that gave the verdicts. ``conversations`` and
+    ``frameworks`` are where they come from. ``apart`` is what the trials kept separate.
+    ``cost_usd`` is the mean cost of one verdict of the judge. ``at`` is the time of training
+    (RFC 3339).
     """
 
     judge: str
@@ -92,9 +91,9 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Tree(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A decision tree, as a list of nodes.
 
-    At the node ``n`` the number ``number[n]`` is looked at: the tree goes on at ``left[n]`` if that
-    is at most ``limit[n]``, else at ``right[n]``. A node whose ``number`` is -1 ends it, and adds
-    ``limit[n]`` to the sum of a label. Children come after their parents.
+    Node ``n`` tests the feature ``number[n]``. If its value is at most ``limit[n]``, the tree
+    continues at ``left[n]``, else at ``right[n]``. A node whose ``number`` is -1 is a leaf, which
+    adds ``limit[n]`` to the sum of a label. Children come after their parents.
     """
 
     number: list[int]
@@ -103,7 +102,7 @@ class Tree(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     right: list[int]
 
     def of(self, values: Sequence[float]) -> float:
-        """Return what the tree adds, for the values of all numbers."""
+        """Return what the tree adds, given the values of all numeric features."""
         at = 0
         while (number := self.number[at]) >= 0:
             at = self.left[at] if values[number] <= self.limit[at] else self.right[at]
@@ -111,12 +110,11 @@ class Tree(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file of a model. ``weights`` has a row for each label: of the words, then of the numbers.
+    """The file of a model. ``weights`` has a row for each label: first words, then numbers.
 
-    ``means`` and ``scales`` are those of the numbers (:func:`numbers_of`), by their names.
-    ``trees`` are those of each label, which look at the numbers as they are; there may be none.
-    ``familiar`` is the share of its words that a text has to have in common with the words here,
-    ``shares`` how often the judge gave each label.
+    ``means`` and ``scales`` belong to the numbers (:func:`numbers_of`), by name. ``trees`` are
+    the trees of each label, if any. They use the unscaled numbers. ``familiar`` is the share of a
+    text's words that the model has to know. ``shares`` is how often the judge gave each label.
     """
 
     format: Literal["baton distilled judge"]
@@ -139,10 +137,10 @@ class DistilledModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Guess(NamedTuple):
-    """What a classifier says of a thing: ``sure`` from 0 to 1, and whether that is enough.
+    """A classifier's answer about a subject: ``sure`` from 0 to 1, and whether that is enough.
 
-    ``error`` is the share of wrong answers among the trials that were as sure, ``limit`` the
-    highest one that is allowed; ``audited`` says that the judge is asked as well.
+    ``error`` is the share of wrong answers among trials that were at least as sure. ``limit`` is
+    the highest share allowed. ``audited`` means that the judge is called too.
     """
 
     label: str
@@ -155,9 +153,9 @@ class Guess(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A thing as a classifier sees it: its words, its numbers by name, and its hash.
+    """A subject as a classifier sees it: its words, its numbers by name, and its hash.
 
-    ``texts`` are hashes of its sections, by name: things that share one are of the same text.
+    ``texts`` are hashes of its sections, by name. Subjects that share a hash share a text.
     """
 
     words: list[str]
@@ -167,7 +165,7 @@ class Reading(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """From which certainty on a label is answered, and the share of wrong trials there."""
+    """The lowest certainty at which a label is answered, and the share of wrong trials there."""
 
     sure: float
     error: float
@@ -175,10 +173,10 @@ class Limit(NamedTuple):
 
 
 class Distilled:
-    """A model that is ready to be asked.
+    """A model that is ready for use.
 
     Args:
-        model: what was trained.
+        model: the trained model.
         options: when it may answer.
         version: a hash of the file.
     """
@@ -191,11 +189,11 @@ class Distilled:
         self.limits = limits_of(model.trials, model.shares, options.max_error)
 
     def guess(self, sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> Guess:
-        """Say what the judge would say of a thing, and whether that may stand for its verdict."""
+        """Predict the judge's verdict on a subject, and whether it can replace that verdict."""
         return self.guess_of(read(sections, answers))
 
     def guess_of(self, reading: Reading) -> Guess:
-        """Say the same of a thing that was read before."""
+        """Predict the verdict from a reading made earlier."""
         chances, familiar = predict(self.model, self._tfidf, reading)
         place = max(range(len(chances)), key=chances.__getitem__)
         label, sure = self.model.labels[place], certainty(chances[place])
@@ -205,7 +203,7 @@ class Distilled:
         )
         if limit is None or not answers_:
             return Guess(label, sure, familiar, answers=False)
-        # By the material: the same thing is audited in every run, whoever scores it.
+        # The material decides, so every run audits the same subjects, on any machine.
         drawn = int(reading.material[:8], 16) / 16**8
         return Guess(
             label,
@@ -219,7 +217,7 @@ class Distilled:
 
 
 def read(sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> Reading:
-    """Read the material of a question and what findings say, as features."""
+    """Turn the material of a question and the findings into features."""
     shown = [each for each in sections if each.name != "findings" and not each.is_list]
     by_section = {each.name: words(each.text[:_READ]) for each in shown}
     every = [term for terms in by_section.values() for term in terms]
@@ -240,15 +238,18 @@ def numbers_of(
     by_section: Mapping[str, Sequence[str]],
     answers: Mapping[str, FindingAnswer],
 ) -> dict[str, float]:
-    """Return the features that are no words.
+    """Return the features that are not words.
 
-    Of each section: whether it is missing. Its length is left out on purpose: it tells where a text
-    is from, and so what the judge mostly said there, but not what it says of another text. Of each
-    two sections: the share of what the one holds that the other holds as well, as a judgement is
-    often about just that (is the result in the answer, is the request in the prompt); for words,
-    long words, numbers and names, and rows of three words; and what only these two share. Of each
-    finding: whether it was made, cleared or can't be
-    told, and how much of what was asked for it found.
+    For each section: whether it is missing. Its length is left out on purpose. The length reveals
+    where a text comes from, and so the judge's usual verdict there, but not its verdict on another
+    text.
+
+    For each two sections: the share of the one's content that the other contains too, because that
+    is often the question (is the result in the answer, is the request in the prompt). This covers
+    words, long words, numbers and names, and sequences of three words, and what only these two
+    sections share.
+
+    For each finding: whether it was made, cleared or unknown, and the share that it found.
     """
     found: dict[str, float] = {}
     sets = {each.name: _parts_of(each.text[:_READ], by_section[each.name]) for each in sections}
@@ -262,7 +263,7 @@ def numbers_of(
                 parts = own[kind]
                 share = len(parts & theirs[kind]) / len(parts) if parts else -1.0
                 name = f"{kind}:{one}>{other}"
-                # A line is too stiff: nothing in common says more than twice as much says.
+                # A linear term is too rigid: no overlap at all means more than half the overlap.
                 found[name] = math.sqrt(max(share, 0.0))
                 found[f"{name}=0"] = float(share == 0.0)
                 found[f"{name}>1/2"] = float(share > 0.5)
@@ -284,11 +285,11 @@ def numbers_of(
 
 
 def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[str, float]:
-    """Return what two sections share that no other section holds.
+    """Return what two sections share that no other section contains.
 
-    An answer repeats words of the request, whatever came back. What it has of the result alone
-    shows that the result was read: `Friday` after `when is it free?`. Shares are of what no third
-    section holds, -1 where there is nothing of the kind.
+    An answer repeats words of the request whatever the result was. Words that it shares with the
+    result alone show that the result was read: `Friday` after `when is it free?`. Shares cover
+    only content that no third section has. They are -1 if there is no such content.
     """
     found: dict[str, float] = {}
     names = list(sets)
@@ -314,20 +315,20 @@ def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[s
 _PARTS = ("words", "long", "facts", "rows")
 """What is compared between two sections."""
 _ALONE = ("words", "long", "facts", "stems", "digits", "pairs")
-"""What is compared between two sections apart from all others."""
+"""What is compared between two sections after excluding the content of all others."""
 _DIGITS = re.compile(r"\d+")
 _FACT = re.compile(r"\d[\d.,:/-]*\d|\d|\b[A-Z][\w-]+")
 """Numbers, dates and names: `1,250.75`, `2026-03-01`, `Lisbon`."""
 
 
 def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
-    """Return what a section holds, by kind."""
+    """Return the content of a section, by kind."""
     return {
         "words": frozenset(terms),
         "long": frozenset(term for term in terms if len(term) > 6),
         "facts": frozenset(_FACT.findall(text)),
         "rows": frozenset(zip(terms, terms[1:], terms[2:], strict=False)),
-        # `delivery` and `delivers`, `Zuschuss` and `Zuschüsse` begin alike.
+        # `delivery` and `delivers` start alike, as do `Zuschuss` and `Zuschüsse`.
         "stems": frozenset(term[:5] for term in terms if len(term) > 3),
         "digits": frozenset(_DIGITS.findall(text)),
         "pairs": frozenset(pairwise(terms)),
@@ -335,7 +336,7 @@ def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
 
 
 def predict(model: DistilledModel, tfidf: TfIdf, reading: Reading) -> tuple[list[float], float]:
-    """Return the chance of each label (they sum to 1), and the share of words that are known."""
+    """Return the chance of each label (they sum to 1), and the share of known words."""
     sums = sums_of(
         model.weights, model.bias, model.means, model.scales, model.numbers, tfidf, reading
     )
@@ -354,7 +355,7 @@ def sums_of(
     tfidf: TfIdf,
     reading: Reading,
 ) -> list[float]:
-    """Return the sum of each label: its weights times the words and numbers of a thing."""
+    """Return the sum of each label: its weights times the words and numbers of a subject."""
     vector = tfidf.vector(reading.words)
     values = [
         (reading.numbers.get(name, 0.0) - mean) / scale
@@ -372,13 +373,13 @@ def sums_of(
 def added_by(
     trees: Sequence[Sequence[Tree]], numbers: Sequence[str], reading: Reading
 ) -> list[float]:
-    """Return what the trees of each label add to its sum."""
+    """Return what each label's trees add to its sum."""
     values = [reading.numbers.get(name, 0.0) for name in numbers]
     return [math.fsum(tree.of(values) for tree in own) for own in trees]
 
 
 def certainty(chance: float) -> float:
-    """Return a chance as trials hold it: they are compared."""
+    """Return a chance rounded as in trials, because the two are compared."""
     return round(chance, 6)
 
 
@@ -391,7 +392,7 @@ def softmax(sums: Sequence[float]) -> list[float]:
 
 
 def familiarity(tfidf: TfIdf, terms: Iterable[str]) -> float:
-    """Return the share of the different words of a text that a model knows; 1 for no words."""
+    """Return the share of a text's distinct words that a model knows, or 1 for no words."""
     different = set(terms)
     return sum(term in tfidf.number for term in different) / len(different) if different else 1.0
 
@@ -399,12 +400,12 @@ def familiarity(tfidf: TfIdf, terms: Iterable[str]) -> float:
 def limits_of(
     trials: Sequence[Trial], shares: Sequence[float], max_error: float
 ) -> dict[int, Limit]:
-    """Return, for each label that may be answered, from which certainty on.
+    """Return the lowest certainty at which each label may be answered.
 
-    Of the trials of a label the most certain ones are taken, as many as possible, so that the upper
-    bound of their error (Clopper and Pearson, Biometrika 26 (1934), one-sided) is at most
-    ``max_error``. The labels share ``ALPHA``, and so do the numbers that are tried of each. Trials
-    that would come out as well by chance answer nothing.
+    For each label, this takes as many of the most certain trials as possible while the upper bound
+    of their error (Clopper and Pearson, Biometrika 26 (1934), one-sided) is at most ``max_error``.
+    ``ALPHA`` is shared among the labels, and among the numbers of trials examined for each. A
+    label whose trials could come out as well by chance is never answered.
     """
     by_label: dict[int, list[Trial]] = {}
     for trial in trials:
@@ -420,31 +421,31 @@ def limits_of(
 
 def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float) -> Limit | None:
     best: Limit | None = None
-    # The same numbers for every limit: what a low limit allows, a higher one allows as well.
+    # Every limit uses the same numbers, so a higher limit allows all that a lower one allows.
     sizes = [_FEWEST]
     while sizes[-1] < len(ranked):
         sizes.append(min(len(ranked), math.ceil(sizes[-1] * _STEP)))
     for size in sizes:
         if size > len(ranked):
             break
-        # Trials that are as sure as the last one belong to it: a limit cannot tell them apart.
+        # Include trials that are as sure as the last one: a limit cannot tell them apart.
         end = size
         while end < len(ranked) and ranked[end].sure == ranked[size - 1].sure:
             end += 1
         wrong = sum(not each.right for each in ranked[:end])
         if binomial_at_most(wrong, end, max_error) > alpha / len(sizes):
             continue
-        # As many right ones or more, each right by the chance `share`: no more wrong ones.
+        # The chance of at least as many right ones if each is right with probability `share`.
         if binomial_at_most(wrong, end, 1 - share) <= _BY_CHANCE / len(sizes):
             best = Limit(ranked[end - 1].sure, wrong / end, end)
     return best
 
 
 def distilled_in(options: DistilledOptions, rubric: Rubric) -> Distilled:
-    """Return the classifier of the file that options name.
+    """Return the classifier from the file that the options name.
 
     Raises:
-        InputError: it cannot be read, or is of another rubric or another version of it.
+        InputError: the file is unreadable, or belongs to another rubric or rubric version.
     """
     path = Path(options.file)
     try:
@@ -492,7 +493,7 @@ def _load(path: Path, _time: int, size: int) -> tuple[DistilledModel, str]:
 
 
 def _faults(model: DistilledModel) -> Iterator[str]:
-    """Yield what does not fit together; every number has to be finite."""
+    """Yield the inconsistencies of a model. Every number has to be finite."""
     labels, features = len(model.labels), len(model.words) + len(model.numbers)
     sizes = {
         "idf": (len(model.idf), len(model.words)),

@@ -1,4 +1,4 @@
-"""Findings of a dispatch: evidence for a judge, and where they settle the question, the answer."""
+"""Findings about a dispatch: evidence for a judge, or the answer if they settle the question."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .subject import Subject
 
 Find = Callable[[Trace, Turn, Dispatch, Mapping[str, str]], Answer]
 
-# Each finding is imported when it is asked for: they compile hundreds of patterns, which would take
-# a third of the time that `baton eval` needs to start.
+# Each finding is imported on first use. They compile hundreds of patterns, which would take a third
+# of the startup time of `baton eval`.
 
 
 def _target_known(trace: Trace, turn: Turn, made: Dispatch, names: Mapping[str, str]) -> Answer:
@@ -79,11 +79,11 @@ FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
     ),
     "claims": (_claims, frozenset({"unsupported_claim", "contradicted_claim"})),
 }  # fmt: skip
-"""What can be asked of the record by name, and the kinds of findings each may give."""
+"""The questions to a record by name, and the kinds of findings that each can give."""
 
 
 class Settled(NamedTuple):
-    """A finding that answers the question, and the label that it stands for."""
+    """A finding that answers the question, and the label it stands for."""
 
     label: str
     source: str
@@ -91,7 +91,7 @@ class Settled(NamedTuple):
 
 
 def answers_of(rubric: Rubric, subject: Subject) -> dict[str, Answer]:
-    """Ask the record what a rubric wants to know of a dispatch, by the names of the findings."""
+    """Return what the record answers to a rubric's questions about a dispatch, by finding name."""
     if subject.dispatch is None or subject.turn is None:
         return {}
     place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
@@ -99,7 +99,7 @@ def answers_of(rubric: Rubric, subject: Subject) -> dict[str, Answer]:
 
 
 def settled_by(rubric: Rubric, answers: Mapping[str, Answer]) -> Settled | None:
-    """Return the finding that settles the question, the worst of several; a warning never does."""
+    """Return the finding that settles the question, or the worst one. Warnings never settle it."""
     found = [
         Settled(labels[finding.kind], name, finding)
         for name, labels in rubric.findings.items()
@@ -111,7 +111,7 @@ def settled_by(rubric: Rubric, answers: Mapping[str, Answer]) -> Settled | None:
 
 
 def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:
-    """Say what the record proves, and what it clears."""
+    """Write what the record proves, and what it clears."""
     pieces = []
     for name, answer in answers.items():
         if isinstance(answer, Clear):

@@ -1,4 +1,4 @@
-"""The examples of a rubric: what it should say of them, and what it does say."""
+"""The examples of a rubric: the expected and the actual verdicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEAR = 0.01
 
 
 class Checked(NamedTuple):
-    """An example, what came out (``None`` without a verdict), and what is wrong with it."""
+    """An example, its actual result (``None`` without a verdict), and what is wrong with it."""
 
     example: Example
     score: Score | None
@@ -40,9 +40,9 @@ class Checked(NamedTuple):
 async def check_example(
     rubric: Rubric, example: Example, judge: Judge, read: ReadTraces, folder: Path
 ) -> Checked:
-    """Hold a rubric against one of its examples.
+    """Check a rubric against one of its examples.
 
-    ``read`` gives the traces of a file, as it is seen from ``folder``.
+    ``read`` returns the traces of a file, whose path is relative to ``folder``.
 
     Raises:
         InputError: the options of the example are wrong, or its trace can't be read.

@@ -1,4 +1,4 @@
-"""All inputs that a rubric may ask for, by name."""
+"""All inputs that a rubric can request, by name."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
         Input("What the user was to do", _ALL, turn.scenario, "the scenario of the case"),
     ),
 }
-"""Each name with one input for some units, or several for different ones."""
+"""Each name has one input for some units, or several inputs for different units."""
 
 
 FOREIGN_INPUTS = {
@@ -223,14 +223,14 @@ FOREIGN_INPUTS = {
     "task_tool_return_value": "result",
     "supervisor_post_dispatch_turn": "after",
 }
-"""What ai-evaluation's ``input_mapping`` calls our inputs; all are about a dispatch."""
+"""The names of our inputs in ai-evaluation's ``input_mapping``. All are about a dispatch."""
 
 
 def input_of(name: str, unit: Unit) -> Input | None:
-    """Find an input of a unit; ``None`` if the unit has none of this name."""
+    """Return the input of a unit by name, or ``None`` if the unit has no such input."""
     return next((each for each in INPUTS.get(name, ()) if unit in each.units), None)
 
 
 def names_for(unit: Unit) -> list[str]:
-    """Return the names of the inputs that a unit has."""
+    """Return the names of a unit's inputs."""
     return [name for name in INPUTS if input_of(name, unit) is not None]

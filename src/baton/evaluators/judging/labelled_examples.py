@@ -1,8 +1,8 @@
-"""Earlier cases with the verdict of people, the nearest of which go into a question.
+"""Earlier cases with verdicts by people. The most similar ones go into a question.
 
-A label against the judge shows what a rubric means better than another sentence in it. Such cases
-are kept in a file beside the rubric, one JSON object a line. All of their text is from records, so
-it is fenced and redacted like any material.
+A label that corrects the judge shows what a rubric means better than another sentence in it. Such
+cases are stored in a file next to the rubric, one JSON object per line. All their text comes from
+records, so it is fenced and redacted like any material.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .rubric import Answer, ExampleOptions
 Origin = Literal["label", "proven fix"]
 
 MOST = 5_000
-"""Lines of a file that are read: their vectors take some 50 MB."""
+"""The most lines that are read of a file. Their vectors take about 50 MB."""
 LONGEST = 8_000
-"""Characters that are kept of the text of an example: more is never shown."""
+"""The number of characters kept of an example's text. More are never shown."""
 _COMPARED = 20_000
-"""Characters by which texts are compared: what a case is about is said early, and 60,000 characters
-would take ten times as long as the rest of a question."""
+"""The number of characters by which texts are compared. The start shows what a case is about, and
+60,000 characters would take ten times as long as the rest of a question."""
 _ALIKE = 0.05
-"""The cosine from which on an example is near. Texts about other matters, that share only words
-such as `agent` and `result`, have less; they would cost tokens and say nothing."""
+"""The lowest cosine at which an example is similar. Texts on other topics share only words such as
+`agent` and `result` and stay below it. They would cost tokens and add nothing."""
 _LEAST_ROOM = 200
-"""Bytes below which an example says nothing: half of that are its title and its marks."""
+"""The fewest bytes for a useful example: its title and its marks take half of them."""
 _BYTES_PER_TOKEN = 4
 _HEAD = 160
-"""Bytes of the lines around an example: the fence, its title, and the head of its note."""
+"""The bytes for the lines around an example: the fence, its title, and the head of its note."""
 
 GUIDE = (
     "Blocks whose title starts with `Example` hold earlier cases of other conversations, and their "
@@ -52,11 +52,12 @@ GUIDE = (
 class LabelledExample(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A case, and what people decided on it.
+    """A case, and what people decided about it.
 
-    ``label`` or ``score`` is what people say, ``judged`` what the judge had said. ``conversation``
-    and ``subject`` are the ids of the trace and of the thing. ``material`` is a hash of all that
-    was shown of it, ``text`` its start and its end. ``at`` is when it was labelled (RFC 3339).
+    ``label`` or ``score`` is the people's verdict, and ``judged`` the judge's earlier verdict.
+    ``conversation`` and ``subject`` are the ids of the trace and of the judged subject.
+    ``material`` is a hash of all the material shown, and ``text`` is its start and end. ``at`` is
+    the time of labelling (RFC 3339).
     """
 
     rubric: str
@@ -74,31 +75,31 @@ class LabelledExample(
 
     @property
     def key(self) -> tuple[str | None, str, str, str]:
-        """What it is an example of: a later one of the same takes its place."""
+        """The key of the example. A later example with the same key replaces it."""
         return self.project, self.rubric, self.conversation, self.subject
 
     @property
     def said(self) -> str:
-        """What people say, as text."""
+        """The people's verdict, as text."""
         return f"{self.score:g}" if self.score is not None else str(self.label)
 
 
 class Shown(NamedTuple):
-    """An example as it goes into a question: a title of ours, and a text that is fenced."""
+    """An example as it appears in a question: a title by Baton, and a fenced text."""
 
     title: str
     text: str
 
 
 class Examples:
-    """Examples of one rubric and one project, to be searched.
+    """Searchable examples of one rubric and one project.
 
     Args:
-        items: all there are; what is of another rubric or project is left out.
+        items: all examples. Those of another rubric or project are ignored.
         rubric: every name of the rubric.
-        answer: what the rubric may answer; an example with another label is left out, as an
-            earlier version of the rubric may have had it.
-        options: how many are shown.
+        answer: the possible answers of the rubric. An example with another label is ignored, as
+            it may come from an earlier version of the rubric.
+        options: how many examples are shown.
     """
 
     def __init__(
@@ -124,16 +125,16 @@ class Examples:
 
     @property
     def version(self) -> str:
-        """A short hash of the examples and of how many are shown."""
+        """A short hash of the examples and of the number shown."""
         options = [self.options.count, self.options.max_tokens]
         return digest([options, [[i.key, i.said, i.note, i.text] for i in self.items]])[:8]
 
     def nearest(self, sections: Sequence[Section], conversation: str) -> list[Shown]:
-        """Return the examples that are most like some material, the nearest first.
+        """Return the examples that are most similar to the material, the most similar first.
 
-        Those of the same conversation are never among them (:func:`is_same_conversation`), nor the
-        same material under any id, as an export has it: it would tell the judge the answer. All
-        together they keep to the limit of tokens, at four bytes a token.
+        Examples from the same conversation are excluded (:func:`is_same_conversation`). So is the
+        same material under another id, as in an export. Both would give the judge the answer. All
+        examples together keep to the token limit, at four bytes per token.
         """
         if not self.items:
             return []
@@ -159,14 +160,14 @@ class Examples:
 
 _MARKS = "/:#|@"
 _LONG = 8
-"""Letters from which on an id is taken to be one of its own: `c7f21b90`, and not `12`."""
+"""The fewest characters that make an id unique by itself: `c7f21b90`, but not `12`."""
 
 
 def is_same_conversation(one: str, other: str) -> bool:
-    """Tell whether two ids are of one conversation; exports and servers put something before them.
+    """Return whether two ids name one conversation, as exports and servers add prefixes.
 
-    `desk:42`, `https://host/traces/42` and `42` are; so are `prod-c7f21b90` and `a:c7f21b90`, but
-    not `a:42` and `b:42`, which two sources may have counted. In doubt an example is left out.
+    `desk:42`, `https://host/traces/42` and `42` do. So do `prod-c7f21b90` and `a:c7f21b90`, but not
+    `a:42` and `b:42`, which may be counters of two sources. In doubt, an example is left out.
     """
     if one == other:
         return True
@@ -179,13 +180,13 @@ def is_same_conversation(one: str, other: str) -> bool:
 
 
 def text_of(sections: Iterable[Section]) -> str:
-    """Return what a judge is shown of a thing as one text, title by title; no list of its parts."""
+    """Return the material about a subject as one text, title by title, without the parts list."""
     shown = (section for section in sections if not section.is_list)
     return "\n".join(f"{section.title}:\n{section.text}" for section in shown)
 
 
 def material_hash(text: str) -> str:
-    """Return a short hash of what is shown of a thing."""
+    """Return a short hash of the material about a subject."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -202,7 +203,7 @@ def example_of(
     origin: Origin = "label",
     at: str | None = None,
 ) -> LabelledExample:
-    """Make an example of what a judge is shown of a thing; text and note are redacted."""
+    """Create an example from the material about a subject, with text and note redacted."""
     text = text_of(sections)
     return LabelledExample(
         rubric=rubric,
@@ -224,7 +225,7 @@ def read_examples(path: Path) -> tuple[LabelledExample, ...]:
     """Read a file of examples.
 
     Raises:
-        InputError: it does not exist, or lines of it are no examples; all of them.
+        InputError: the file does not exist, or has invalid lines. The error lists them all.
     """
     try:
         stat = path.stat()
@@ -234,7 +235,7 @@ def read_examples(path: Path) -> tuple[LabelledExample, ...]:
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-# Every case with options of its own makes its evaluators again.
+# Every case with its own options creates its evaluators again.
 @lru_cache(maxsize=8)
 def _read(path: Path, _time: int, _size: int) -> tuple[LabelledExample, ...]:
     newest: dict[tuple[str | None, ...], LabelledExample] = {}
@@ -257,7 +258,7 @@ def _read(path: Path, _time: int, _size: int) -> tuple[LabelledExample, ...]:
         newest[found.key] = found
     if problems:
         raise InputError(problems)
-    # Somebody may have written or changed the file by hand.
+    # A user may have written or edited the file by hand.
     return tuple(
         msgspec.structs.replace(
             item,
@@ -279,7 +280,7 @@ def _searchable(
 
 
 def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) -> Examples | None:
-    """Return the examples of the file that options name; ``None`` if they name none.
+    """Return the examples from the file that the options name, or ``None`` if they name none.
 
     Raises:
         InputError: the file cannot be read, or has no example of the rubric and project.
@@ -302,7 +303,7 @@ def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) 
 
 
 def _fits(item: LabelledExample, answer: Answer) -> bool:
-    """Tell whether people said of an example what a rubric can answer."""
+    """Return whether the people's verdict on an example is an answer the rubric allows."""
     if item.label is None:
         return item.score is not None
     whole = answer.each is None and answer.claims is None
@@ -310,9 +311,9 @@ def _fits(item: LabelledExample, answer: Answer) -> bool:
 
 
 def _checked(item: LabelledExample, answer: Answer) -> LabelledExample:
-    """Return an example without what the judge had said, if that is not an answer of the rubric.
+    """Return an example without the judge's verdict, if the rubric does not allow that answer.
 
-    It stands in a title, outside the fence.
+    The verdict would appear in a title, outside the fence.
     """
     said = item.judged
     if said is None or said in ("passed", "failed") or said in (answer.labels or {}):
@@ -325,7 +326,7 @@ def _checked(item: LabelledExample, answer: Answer) -> LabelledExample:
 
 
 def _shown(item: LabelledExample, number: int, room: int) -> Shown:
-    """Write an example in at most ``room`` bytes, or somewhat more for what is always there."""
+    """Write an example in at most ``room`` bytes, or slightly more for its fixed parts."""
     title = f"Example {number}: people decided `{line(item.said)}`"
     if item.origin == "proven fix":
         title += ", and a fix of it was proven"
@@ -339,7 +340,7 @@ def _shown(item: LabelledExample, number: int, room: int) -> Shown:
 
 
 def _within(text: str, room: int) -> str:
-    """Shorten a text to so many bytes, the mark of what is left out apart."""
+    """Shorten a text to ``room`` bytes, not counting the mark for the omitted part."""
     size = len(text.encode())
     if size <= room:
         return text

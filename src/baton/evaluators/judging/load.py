@@ -1,4 +1,4 @@
-"""Reading rubrics strictly, with file and line, and replacing parts of them by options."""
+"""Reads rubrics strictly, reporting file and line, and replaces parts of them by options."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def rubric_in(document: Document) -> Rubric:
 
 
 def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
-    """Read the rubrics of some folders (or files), each with where it is.
+    """Read the rubrics in folders (or files), each with its path.
 
     Raises:
-        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
+        InputError: a folder is missing or has no rubric, or a rubric is faulty or its name taken.
     """
     found: dict[str, tuple[Rubric, Path]] = {}
     problems: list[Problem] = []
@@ -84,7 +84,7 @@ def shipped() -> dict[str, Rubric]:
 
 
 def names_of(rubric: Rubric) -> list[str]:
-    """Return every name a rubric may be asked for under."""
+    """Return every name by which a rubric can be requested."""
     names = [rubric.name]
     for alias in rubric.aliases:
         names += [alias] if isinstance(alias, str) else [alias.name, alias.class_name or alias.name]
@@ -92,7 +92,7 @@ def names_of(rubric: Rubric) -> list[str]:
 
 
 def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong with a rubric beside its shape and its examples, and where."""
+    """Yield each fault of a rubric, and where it is. Structure and examples are not checked."""
     yield from _input_faults(rubric)
     yield from _finding_faults(rubric)
     low, high = rubric.answer.bounds
@@ -104,7 +104,7 @@ def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
 
 
 def checked_rubric(rubric: Rubric, path: Place) -> Rubric:
-    """Return a rubric that was combined from options; raises InputError if it is faulty."""
+    """Return a rubric that was combined from options. Raises InputError if it is faulty."""
     problems = [
         Problem(path=path_text((*path, *place)), message=message)
         for place, message in faults(rubric)
@@ -151,7 +151,7 @@ def _example_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
                 f"no label `{test.label}`; {suggestion(test.label, labels)}",
             )
         if test.config.keys() & {"inputs", "input_mapping"}:
-            continue  # it replaces them: the example tells when it is tried
+            continue  # the option replaces them: running the example shows any fault
         for name in test.inputs:
             if name not in wanted:
                 hint = suggestion(name, wanted)
@@ -201,10 +201,10 @@ _CHECKS = {
 
 
 def revised(rubric: Rubric, options: RubricOptions) -> Rubric:
-    """Return the rubric that options make of it; another question has another version.
+    """Return the rubric with options applied. A different question gets a different version.
 
     Raises:
-        InputError: parts that do not go together, a text that has no place or is missing.
+        InputError: parts contradict each other, or a text is missing or has no place.
     """
     parts = {**options.parts, **_mapped(rubric, options)}
     changes: dict[str, Any] = dict(parts)
@@ -224,19 +224,18 @@ def revised(rubric: Rubric, options: RubricOptions) -> Rubric:
 
 
 _UNITS: tuple[Unit, ...] = ("dispatch", "tool_call", "turn", "run", "trace")
-"""Where inputs are of several units, the first is meant that has them all."""
+"""The units in order of preference: the first unit that has all the inputs is used."""
 
 
 def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
     """Return the inputs that ``input_mapping`` names, the unit that has them, and the prompt.
 
-    A rubric about dispatches judges dispatches: an input that only they have says so, and so does
-    one of ai-evaluation's names, which are made for them. The prompt says which name of the
-    user's text is which block of the material.
+    A rubric judges dispatches if it has an input that only dispatches have, or uses one of
+    ai-evaluation's names, which are meant for dispatches. The prompt states which name in the
+    user's text stands for which block of the material.
 
     Raises:
-        InputError: a name that is no input, inputs that no unit has together, or ``inputs`` as
-            well.
+        InputError: a name is not an input, no unit has all the inputs, or ``inputs`` is also set.
     """
     mapping = options.input_mapping
     if not mapping:
@@ -279,7 +278,7 @@ def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
 
 
 def rubric_text(options: RubricOptions, subject: Subject) -> str | Missing | None:
-    """Return the text for ``{rubric}``: the one there is, or that of the agent in question."""
+    """Return the text for ``{rubric}``: the only one, or the one for the agent in question."""
     if not isinstance(options.rubric, dict):
         return options.rubric
     for name in sorted(subject.names):
@@ -289,7 +288,7 @@ def rubric_text(options: RubricOptions, subject: Subject) -> str | Missing | Non
 
 
 def checks_of(rubric: Rubric) -> frozenset[str]:
-    """Return what a case may state that a rubric looks at."""
+    """Return the statements of a case that a rubric checks."""
     found = {_CHECKS[name] for name, _ in rubric.wanted if name in _CHECKS}
     each = rubric.answer.each
     return frozenset(found | ({"rubrics"} if each is not None and not each.items else set()))

@@ -1,4 +1,4 @@
-"""Parts of the record as text for a judge: written, put into sections, and cut to size."""
+"""Turns parts of the record into text for a judge, in sections that are cut to size."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from baton.model import (
 )
 
 Kind = Literal["texts", "arguments", "results"]
-"""What a body holds: what is passed to a tool or another agent, what a tool gave back, or the rest.
+"""What a body contains: arguments for a tool or another agent, a tool's result, or other text.
 
-What an agent gives back is among the rest: words of an agent, which may tell of what it did.
+The result of an agent counts as other text: the agent's words may report what it did.
 """
 
 INDENT = "    "
-# Line ends that JSON may hold as they are: escaped, so that no key or value starts a line.
+# Line ends that JSON can contain unescaped. They are escaped, so no key or value starts a line.
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 _ODD_LINE_END = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # A description with such a line could pass for another field of its agent, for example
@@ -42,7 +42,7 @@ _LIKE_A_FIELD = re.compile(rf"{_LINE_END}(?:(?!{_LINE_END})\s)*(?:tools|denied|w
 
 
 class Body(NamedTuple):
-    """What may be shortened: a text, or JSON of which long texts may be."""
+    """Content that can be shortened: a text, or JSON whose long texts can be."""
 
     content: Any
     kind: Kind
@@ -50,7 +50,7 @@ class Body(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All of it, as it is shown where there is room."""
+        """The full text, as shown if there is room."""
         text = value(self.content)
         if text.endswith("\n") or _ODD_LINE_END.search(text) is not None:
             return textwrap.indent(text, self.indent, lambda _: True)
@@ -58,11 +58,11 @@ class Body(NamedTuple):
 
 
 Part = str | Body
-"""A line of ours, which is always shown, or what stands below it."""
+"""A line by Baton, which is always shown, or the content below it."""
 
 
 class Piece(NamedTuple):
-    """A text, the ids of what holds it, and what it is made of; made by :func:`piece`."""
+    """A text, the ids of its holders, and its parts. Created by :func:`piece`."""
 
     ids: tuple[str, ...]
     text: str
@@ -70,18 +70,18 @@ class Piece(NamedTuple):
 
 
 def piece(ids: tuple[str, ...], *parts: Part) -> Piece:
-    """Put parts below one another."""
+    """Join parts, one below the other."""
     text = "\n".join([part if isinstance(part, str) else part.text for part in parts])
     return Piece(ids, text, parts)
 
 
 def raw(ids: tuple[str, ...], text: str, kind: Kind = "texts") -> Piece:
-    """Return a text that has no line of ours above it; it has to be alone in what is shown."""
+    """Return a text without a line by Baton above it. It has to be the only text shown."""
     return Piece(ids, text, (Body(text, kind, ""),))
 
 
 def plain(content: Content | None) -> str:
-    """Return content as text, attachments by their names."""
+    """Return content as text, with attachments replaced by their names."""
     if content is None:
         return ""
     texts = [content.plain()]
@@ -90,7 +90,7 @@ def plain(content: Content | None) -> str:
 
 
 def value(data: Any) -> str:
-    """Return plain data as JSON, a text as it is."""
+    """Return plain data as JSON, and a text unchanged."""
     if isinstance(data, str):
         return data
     text = msgspec.json.format(msgspec.json.encode(data), indent=1).decode()
@@ -98,17 +98,17 @@ def value(data: Any) -> str:
 
 
 def line(text: str) -> str:
-    """Put a text that names something of the record on one line."""
+    """Return a name from the record on one line."""
     return " ".join(text.split())
 
 
 def block(head: str, body: Any, kind: Kind = "texts") -> tuple[Part, ...]:
-    """Set a text (or JSON) below a heading, which is one line."""
+    """Put a text (or JSON) below a one-line heading."""
     return (line(head),) if body == "" else (line(head), Body(body, kind))
 
 
 def step_pieces(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
-    """Write steps, each with what came back; thoughts are left out."""
+    """Write steps, each with its results. Thoughts are left out."""
     made = {d.id: d for turn in trace.turns for d in turn.dispatches}
     steps = list(steps)
     shown = {step.dispatch for step in steps if isinstance(step, HandedOff)}
@@ -116,7 +116,7 @@ def step_pieces(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
 
 
 def run_pieces(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Write a run: whose it is, its steps, and its answer where no step says it."""
+    """Write a run: its agent, its steps, and its answer unless a step contains it."""
     pieces = [piece((run.id,), line(f"agent {run.agent} at work ({run.status})"))]
     pieces += step_pieces(trace, run.steps)
     said = {plain(step.content) for step in run.steps if isinstance(step, Said)}
@@ -128,7 +128,7 @@ def run_pieces(trace: Trace, run: AgentRun) -> list[Piece]:
 
 
 def call_parts(call: ToolCall, *, result: bool = True, by: str = "") -> tuple[Part, ...]:
-    """Write a tool call, with what came back and, if it is not clear, ``by`` whom."""
+    """Write a tool call with its result and, if that is not clear, the caller (``by``)."""
     given = "(no arguments)" if call.arguments is None else call.arguments
     parts = block(f"{by} called the tool {call.name} with:", given, "arguments")
     if not result:
@@ -138,7 +138,7 @@ def call_parts(call: ToolCall, *, result: bool = True, by: str = "") -> tuple[Pa
 
 
 def dispatch_parts(dispatch: Dispatch, *, bare: bool = False) -> tuple[Part, ...]:
-    """Write who was handed what, or with ``bare`` only who."""
+    """Write which agent was given what work, or with ``bare`` only which agent."""
     about = [dispatch.kind, dispatch.id]
     about += ["in the background"] if dispatch.mode == "background" else []
     about += [f"to the agent that did {dispatch.continues}"] if dispatch.continues else []
@@ -155,13 +155,13 @@ def dispatch_parts(dispatch: Dispatch, *, bare: bool = False) -> tuple[Part, ...
 
 
 def result_parts(dispatch: Dispatch) -> tuple[Part, ...]:
-    """Write what came back from a dispatch."""
+    """Write the result of a dispatch."""
     text = plain(dispatch.result) or dispatch.error or "(nothing)"
     return block(f"got back from {dispatch.to_agent} ({dispatch.status}):", text)
 
 
 def card_parts(name: str, card: AgentCard) -> tuple[Part, ...]:
-    """Write what is known of an agent."""
+    """Write what is known about an agent."""
     says = card.description or "(not told)"
     if _LIKE_A_FIELD.search(says):
         says = textwrap.indent(says, INDENT, lambda _: True).strip()
@@ -180,7 +180,7 @@ def tools_text(names: list[str] | str | None) -> str:
 
 
 def _step(made: Mapping[str, Dispatch], shown: Collection[str], step: Step) -> Iterator[Piece]:
-    """Write one step; a call that hands work on stands if that is ``shown``, else itself."""
+    """Write one step. If a call's dispatch is in ``shown``, only that is written for the call."""
     if isinstance(step, Said):
         if not step.thought:
             yield piece((step.id,), *block("said:", plain(step.content)))
@@ -196,13 +196,13 @@ def _step(made: Mapping[str, Dispatch], shown: Collection[str], step: Step) -> I
 
 
 class Given(NamedTuple):
-    """What is known, piece by piece; none says that there is nothing."""
+    """The known content, piece by piece. No pieces mean that there is nothing."""
 
     pieces: Sequence[Piece]
 
 
 class Missing(NamedTuple):
-    """Why it is unknown, and what would supply it; ``unstated``: a case may leave it out."""
+    """Why an input is unknown, and what would supply it. ``unstated``: a case can omit it."""
 
     says: str
     unstated: bool = False
@@ -211,8 +211,8 @@ class Missing(NamedTuple):
 class Input(NamedTuple):
     """An input: its heading for the judge, the units that have it, and where it comes from.
 
-    ``none`` is what the judge gets if there is nothing; without it such a subject cannot
-    be judged.
+    ``none`` is what the judge gets if the input is empty. Without it, a subject with an empty
+    input cannot be judged.
     """
 
     title: str
@@ -223,14 +223,14 @@ class Input(NamedTuple):
 
 
 def given(*pieces: Piece) -> Given:
-    """Give the pieces that hold a text."""
+    """Return the pieces that have a text."""
     return Given([piece for piece in pieces if piece.text.strip()])
 
 
 class Section(NamedTuple):
-    """One input as the judge sees it: its name, heading and text; or why it is unknown.
+    """One input as the judge sees it: its name, heading and text, or why it is unknown.
 
-    A ``list`` has the things to label one by one, and room of its own.
+    A ``list`` has the items to label one by one, and its own room.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Section(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What of a section a judge was not shown: of which step, of what kind, how many characters."""
+    """The part of a section that a judge was not shown: its step, kind and character count."""
 
     section: str
     ids: tuple[str, ...]
@@ -251,7 +251,7 @@ class LeftOut(NamedTuple):
 
 
 def said_of(left_out: Sequence[LeftOut]) -> str:
-    """Say how many characters of which inputs are left out, and of which steps the most."""
+    """Describe how many characters of which inputs are left out, and which steps lose the most."""
     inputs = ", ".join(f"`{name}`" for name in dict.fromkeys(one.section for one in left_out))
     steps = sorted((one for one in left_out if one.ids), key=lambda one: -one.chars)[:3]
     most = ", ".join(f"{one.chars:,} of the {one.kind} of `{one.ids[0]}`" for one in steps)
@@ -260,20 +260,20 @@ def said_of(left_out: Sequence[LeftOut]) -> str:
 
 
 LONGEST = 4000
-"""Characters of each of several things to label that are shown at least: a long paragraph."""
+"""The characters always shown of each item to label: a long paragraph."""
 _FREE = 5
-"""The part of the limit (a fifth) that is kept for what can't change the verdict: the judge should
-see what kind of results there were, also where calls and words alone fill the room."""
+"""The part of the limit (a fifth) reserved for content that can't change the verdict. The judge
+should see what kind of results there were, even if calls and texts alone fill the room."""
 
 _LINE = len("said:\n")
-"""The shortest line of ours with its end: so many lines take at least so much room."""
+"""The shortest line by Baton, with its line end. It gives the least room that all lines take."""
 
 Matters = Callable[[str, Kind | None], bool]
-"""Tells whether what is left out of a section (and kind of body) could change the verdict."""
+"""Returns whether omitted content of a section (and kind of body) could change the verdict."""
 
 
 class TooLongError(ValueError):
-    """Material that can't be shown to a judge so that the verdict counts."""
+    """Raised if material can't be shown to a judge in a way that makes the verdict count."""
 
 
 class FittedMaterial(NamedTuple):
@@ -284,7 +284,7 @@ class FittedMaterial(NamedTuple):
 
 
 class _Leaf:
-    """A text that may be shortened: ``keep`` characters of it stay."""
+    """A text that can be shortened to ``keep`` characters."""
 
     __slots__ = ("ids", "indent", "keep", "kind", "matters", "section", "text")
 
@@ -297,16 +297,16 @@ class _Leaf:
 
     @property
     def least(self) -> int:
-        """How much room it takes at least: a note, or itself if it is no longer."""
+        """The least room it takes: that of a note, or of the full text if that is no longer."""
         return min(len(self.text), NOTE)
 
     @property
     def more(self) -> int:
-        """How much more room it takes in full."""
+        """How much more room the full text takes."""
         return len(self.text) - self.least
 
     def allow(self, more: int) -> None:
-        """Let it have so much room beyond the least."""
+        """Grant it ``more`` room beyond the least."""
         self.keep = len(self.text) if more >= self.more else more
 
     @property
@@ -319,7 +319,7 @@ class _Leaf:
 
 
 class _Json(NamedTuple):
-    """JSON of which the long texts are leaves."""
+    """JSON whose long texts are leaves."""
 
     data: Any
     indent: str
@@ -336,8 +336,8 @@ class _Json(NamedTuple):
     def frame(self) -> int:
         """How many characters it takes without its leaves.
 
-        Escapes of the leaves do not count: at most every character of one is escaped, as in a text
-        of quotes only, and then it is twice as long.
+        Escapes in the leaves do not count. In the worst case, a text made only of quotes, every
+        character is escaped and the text is twice as long.
         """
         return len(Body(_filled(self.data, lambda _: ""), "arguments", self.indent).text)
 
@@ -355,11 +355,11 @@ def fit_material(
 
     ``more`` are further blocks, titles and neutral texts, which do not count.
 
-    Lists of things to label do not count: all of them together may be as long as the limit, and
-    each may be ``LONGEST``.
+    Lists of items to label do not count: all of them together can be as long as the limit, and
+    each item can be as long as ``LONGEST``.
 
     Raises:
-        TooLongError: what is always shown, as the names of calls, is longer than the limit.
+        TooLongError: the parts always shown, such as call names, are longer than the limit.
     """
     lines = sum(
         isinstance(part, str)
@@ -395,7 +395,7 @@ def fit_material(
 
 
 def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None:
-    """Say of each leaf how much of it is shown."""
+    """Set how much of each leaf is shown."""
     room = limit - sum(_frame(token) for tokens in laid.values() for token in tokens)
     free = [leaf for leaf in leaves if not leaf.matters]
     rest = [leaf for leaf in leaves if leaf.matters]
@@ -418,7 +418,7 @@ def _names_alone(chars: int, limit: int) -> TooLongError:
 
 
 def _share(leaves: list[_Leaf], room: int) -> None:
-    """Share room by sections first: many steps of a transcript leave the request its own."""
+    """Share room among sections first, so a transcript with many steps leaves the request room."""
     sections: dict[str, list[_Leaf]] = {}
     for leaf in leaves:
         sections.setdefault(leaf.section, []).append(leaf)
@@ -429,7 +429,7 @@ def _share(leaves: list[_Leaf], room: int) -> None:
 
 
 def _tokens(section: Section, matters: Matters) -> list[_Token]:
-    """Take a section apart: what is always shown, and what may be shortened."""
+    """Split a section into parts that are always shown and parts that can be shortened."""
     if not section.pieces or section.missing:
         return [neutral(section.text)]
     if not matters(section.name, None):
@@ -453,12 +453,12 @@ def _tokens(section: Section, matters: Matters) -> list[_Token]:
 
 
 def _planted(data: Any, section: str, ids: tuple[str, ...], kind: Kind, matters: bool) -> Any:
-    """Return JSON in which each long text is a leaf; keys and short values are always shown."""
+    """Return JSON in which each long text is a leaf. Keys and short values are always shown."""
     if isinstance(data, dict):
         planted: dict[str, Any] = {}
         for key, each in data.items():
             name = neutral(str(key))
-            while name in planted:  # `a\r` and `a\n` are one name when they are harmless
+            while name in planted:  # `a\r` and `a\n` become one name when made harmless
                 name += "'"
             planted[name] = _planted(each, section, ids, kind, matters)
         return planted
@@ -495,7 +495,7 @@ def _all_leaves(tokens: Iterable[_Token]) -> Iterator[_Leaf]:
 
 
 def _frame(token: _Token) -> int:
-    """Return what a token takes apart from its leaves, with the line end behind it."""
+    """Return the length of a token without its leaves, including the line end after it."""
     if isinstance(token, _Leaf):
         return 1
     return 1 + (len(token) if isinstance(token, str) else token.frame)

@@ -1,4 +1,4 @@
-"""The request to a judge: our own words, and the fenced material of the record."""
+"""The request to a judge: Baton's own words, and the fenced material from the record."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _STATEMENTS = "The statements are listed in the last block of the material."
 
 
 class Question(NamedTuple):
-    """A request, what it shows, the things to label one by one, and what it leaves out.
+    """A request, what it shows, the items to label one by one, and what it leaves out.
 
-    ``guess`` is what a distilled judge would say, if there is one.
+    ``guess`` is the answer of a distilled judge, if there is one.
     """
 
     request: JudgeRequest
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
 
 def inputs_of(rubric: Rubric, subject: Subject) -> dict[str, Given | Missing]:
-    """Find the inputs of a rubric; where one that may not be empty is, that it is missing."""
+    """Return the inputs of a rubric. An empty input that may not be empty counts as missing."""
     found: dict[str, Given | Missing] = {}
     for name, _ in rubric.wanted:
         input_ = input_of(name, rubric.unit)
@@ -61,7 +61,7 @@ def sections_of(
 ) -> list[Section]:
     """Write each input of a rubric, and what the record proves.
 
-    What a case may state and does not is left out.
+    Inputs that a case can state but does not are left out.
     """
     found = []
     for name, _ in rubric.wanted:
@@ -91,14 +91,14 @@ def question_of(
     limit: int,
     examples: Sequence[Shown] = (),
 ) -> Question:
-    """Put the request together.
+    """Assemble the request.
 
-    ``text`` stands for ``{rubric}`` in the prompt, ``limit`` is how many characters of material
-    are shown at most. Statements of a case are material, those of a rubric or a config are ours.
-    ``examples`` are shown after the material; which they are is part of the version.
+    ``text`` replaces ``{rubric}`` in the prompt. ``limit`` is the most characters of material
+    shown. Statements from a case count as material, those from a rubric or config as our own
+    words. ``examples`` are shown after the material. The choice of examples is part of the version.
 
     Raises:
-        TooLongError: it can't be shown so that a verdict counts.
+        TooLongError: the material can't be shown in a way that makes a verdict count.
     """
     claims = rubric.answer.claims if items is not None else None
     ours = items is not None and claims is None and all(item.ours for item in items)
@@ -139,10 +139,10 @@ def question_of(
 
 
 def cant_tell(rubric: Rubric, question: Question, *, passes: bool) -> bool:
-    """Tell whether what is left out could turn a verdict over.
+    """Return whether omitted material could reverse a verdict.
 
-    A fault that is in sight is one, whatever else there is; that nothing is wrong is only known of
-    what was shown. What a rubric ``hides`` says where it is otherwise.
+    A visible fault stays a fault, whatever else the record contains. That nothing is wrong is only
+    known of the material shown. A rubric's ``hides`` states the exceptions.
     """
     return _may_hide(rubric, question.left_out, "fault" if passes else "excuse")
 

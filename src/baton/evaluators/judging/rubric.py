@@ -1,4 +1,4 @@
-"""A rubric as data, the options of every rubric, and what makes an evaluator of the two."""
+"""A rubric as data, and the options that every rubric has."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Samples = Annotated[int, msgspec.Meta(ge=1, le=99)]
 
 
 LISTED = "listed"
-"""The name of the section that lists what is labelled one by one."""
+"""The name of the section that lists the items to label one by one."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a rubric: an unknown key is a fault."""
+    """Base class of the parts of a rubric. An unknown key is a fault."""
 
 
 class Label(Strict, frozen=True, kw_only=True):
-    """What a label scores, and when it applies; a score of ``None`` gives no verdict."""
+    """A label's score, and when the label applies. A score of ``None`` gives no verdict."""
 
     score: float | None
     means: str = ""
@@ -37,10 +37,10 @@ Labels = dict[str, Label | float | None]
 
 
 class Scale(Strict, frozen=True, kw_only=True):
-    """Numbers from ``min`` to ``max``, or named ``levels`` with the number of each.
+    """Numbers from ``min`` to ``max``, or named ``levels`` with a number each.
 
-    The score is put between 0 and 1, unless ``normalise`` is false. ``guide`` says what numbers
-    mean.
+    The score is mapped to 0 to 1, unless ``normalise`` is false. ``guide`` explains what the
+    numbers mean.
     """
 
     min: float | None = None
@@ -58,23 +58,24 @@ class Scale(Strict, frozen=True, kw_only=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest number."""
+        """The lowest and the highest number."""
         numbers = [score for label in self.levels.values() if (score := _score(label)) is not None]
         low = min(numbers, default=0.0) if self.min is None else self.min
         high = max(numbers, default=1.0) if self.max is None else self.max
         return low, high
 
     def normal(self, number: float) -> float:
-        """Put a number of this scale between 0 and 1, if that is asked for."""
+        """Map a number on this scale to 0 to 1, if ``normalise`` is true."""
         low, high = self.bounds
         return (number - low) / (high - low) if self.normalise else number
 
 
 class Each(Strict, frozen=True, kw_only=True):
-    """Several statements, each with a label, in one answer; the score is their mean.
+    """Several statements, each with a label, in one answer. The score is their mean.
 
-    ``items`` stand in the rubric. Without them they are those of the config, the case and the turn;
-    of the latter two only those of this ``type`` and those without one (all, if it is ``None``).
+    ``items`` are the statements of the rubric. Without them, the config, the case and the turn
+    supply the statements. From the case and the turn, only statements with this ``type`` or
+    without a type count (all, if ``type`` is ``None``).
     """
 
     choices: Labels
@@ -83,7 +84,7 @@ class Each(Strict, frozen=True, kw_only=True):
 
 
 class Claims(Strict, frozen=True, kw_only=True):
-    """A label for each sentence of an input (or for each of its pieces); the score is their mean.
+    """A label for each sentence of an input (or for each of its pieces). The score is their mean.
 
     ``of`` is the name of the input. Labels without a score do not count.
     """
@@ -94,7 +95,7 @@ class Claims(Strict, frozen=True, kw_only=True):
 
 
 class Answer(Strict, frozen=True, kw_only=True):
-    """What a judge is to answer: one of the four."""
+    """The form of a judge's answer: one of the four."""
 
     choices: Labels | None = None
     scale: Scale | None = None
@@ -115,7 +116,7 @@ class Answer(Strict, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> dict[str, Label] | None:
-        """The labels there are, ``None`` for a scale of numbers."""
+        """The possible labels, or ``None`` for a scale of numbers."""
         if self.scale is not None:
             return full(self.scale.levels) if self.scale.levels else None
         kind = self.each or self.claims
@@ -123,7 +124,7 @@ class Answer(Strict, frozen=True, kw_only=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest score there may be."""
+        """The lowest and the highest possible score."""
         if self.scale is not None:
             low, high = self.scale.bounds
             return self.scale.normal(low), self.scale.normal(high)
@@ -131,13 +132,13 @@ class Answer(Strict, frozen=True, kw_only=True):
         return min(scores), max(scores)
 
     def score_of(self, label: str) -> float | None:
-        """Return what a label scores; raises KeyError when there is no such label."""
+        """Return the score of a label. Raises KeyError if there is no such label."""
         score = (self.labels or {})[label].score
         return score if self.scale is None or score is None else self.scale.normal(score)
 
 
 class Alias(Strict, frozen=True, kw_only=True):
-    """Another tool's name for a rubric; as :class:`baton.plugins.Alias`, as data."""
+    """Another tool's name for a rubric: :class:`baton.plugins.Alias` as data."""
 
     name: str
     class_name: str | None = None
@@ -148,9 +149,9 @@ class Alias(Strict, frozen=True, kw_only=True):
 
 
 class Example(Strict, frozen=True, kw_only=True):
-    """What a rubric should say of something: of texts given as inputs, or of a trace.
+    """The expected verdict of a rubric, on texts given as inputs or on a trace.
 
-    ``trace`` is a file, seen from that of the rubric, ``subject`` the id of what in it is meant.
+    ``trace`` is a file, relative to the rubric's file. ``subject`` is the id of the judged part.
     ``label`` or ``score`` is expected.
     """
 
@@ -172,9 +173,9 @@ class Example(Strict, frozen=True, kw_only=True):
 class ExampleOptions(Strict, frozen=True, kw_only=True):
     """Whether earlier cases are shown to the judge, and how many.
 
-    ``file`` is what `baton rubrics examples` wrote; a server takes the labels of the project
-    instead. ``max_tokens`` is for all examples of a question together. Only those of ``project``
-    are shown (without one, those that name none).
+    ``file`` was written by `baton rubrics examples`. A server uses the labels of the project
+    instead. ``max_tokens`` limits all examples of a question together. Only examples of
+    ``project`` are shown (if it is unset, only those that name no project).
     """
 
     file: str | None = None
@@ -186,9 +187,9 @@ class ExampleOptions(Strict, frozen=True, kw_only=True):
 class DistilledOptions(Strict, frozen=True, kw_only=True):
     """The classifier that answers before the judge.
 
-    ``file`` is what `baton distill` wrote. It answers where its error is at most ``max_error``.
-    The judge is asked as well about a share ``audit`` of what it answers, to see whether it still
-    agrees; there the verdict of the judge counts.
+    ``file`` was written by `baton distill`. The classifier answers if its error is at most
+    ``max_error``. For a share ``audit`` of its answers, the judge is called too, to check whether
+    it still agrees. The judge's verdict then counts.
     """
 
     file: str
@@ -197,13 +198,13 @@ class DistilledOptions(Strict, frozen=True, kw_only=True):
 
 
 class Rubric(Strict, frozen=True, kw_only=True):
-    """A question to a judge, and what is made of the answer.
+    """A question to a judge, and how its answer is scored.
 
-    ``inputs`` name what the judge is shown; one that ends in ``?`` may be unknown. ``findings``
-    are given as evidence, and settle the question by the labels that stand at their kinds.
-    ``kinds`` are those of the dispatches that it is about. ``hides`` says what may be in the part
-    of an input (or ``INPUT.KIND``) that is too long to be shown: a ``fault`` (then a pass does not
-    count), an ``excuse`` (then a failure does not), ``either`` or ``nothing`` that matters.
+    ``inputs`` name what the judge is shown. An input that ends in ``?`` may be unknown.
+    ``findings`` are given as evidence. A finding whose kind has a label settles the question with
+    that label. ``kinds`` are the kinds of dispatches the rubric is about. ``hides`` states what
+    the omitted part of a long input (or ``INPUT.KIND``) can contain: a ``fault`` (then a pass does
+    not count), an ``excuse`` (then a failure does not count), ``either``, or ``nothing`` relevant.
     """
 
     name: str
@@ -225,19 +226,19 @@ class Rubric(Strict, frozen=True, kw_only=True):
     tests: list[Example] = msgspec.field(default_factory=list)
 
     def hidden(self, name: str, kind: str) -> Hidden:
-        """Say what a part of an input that is not shown may hide; a fault, unless it is stated."""
+        """Return what an omitted part of an input may hide: by default, a fault."""
         if self.answer.claims is not None and name == LISTED:
             name = self.answer.claims.of
         return self.hides.get(f"{name}.{kind}") or self.hides.get(name, "fault")
 
     @property
     def wanted(self) -> list[tuple[str, bool]]:
-        """The inputs, each with whether it has to be known."""
+        """The inputs, each with a flag for whether it has to be known."""
         return [(name.removesuffix("?"), not name.endswith("?")) for name in self.inputs]
 
 
 def full(labels: Mapping[str, Label | float | None]) -> dict[str, Label]:
-    """Return labels with all that may be said of them."""
+    """Return labels in their full form."""
     return {
         name: label if isinstance(label, Label) else Label(score=label)
         for name, label in labels.items()
@@ -257,19 +258,19 @@ class StatedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; what is ``None`` is as the rubric has it.
+    """Options of a rubric. An option that is ``None`` leaves the rubric's setting unchanged.
 
-    ``judge`` overrides settings of the judge. ``rubric`` is the text that stands for ``{rubric}``
-    in a prompt: one, or one for each agent. ``rubrics`` are statements to check. ``cascade``: where
-    a finding settles the question, no judge is asked. ``order``: judge also dispatches known only
-    from the order of runs; ``kinds``: judge dispatches of these kinds; ``agents``: judge only
-    dispatches to these (runs and tool calls: of these). ``input_mapping``: names that the user's
-    text uses, and the input that each stands for; the judge is shown these inputs alone, of the
-    unit that has them. ``max_chars``: how much material a judge is shown, the rest is cut from the
-    middle of what is longest. ``examples``: show the judge earlier cases on which people decided,
-    the nearest ones. ``distilled``: a small classifier answers before the judge if it is sure
-    enough. The others replace parts of the rubric. The marks say what files of data may set: see
-    :mod:`baton.plugins.data_limits`.
+    ``judge`` overrides settings of the judge. ``rubric`` is the text that replaces ``{rubric}`` in
+    a prompt: one text, or one for each agent. ``rubrics`` are statements to check. ``cascade``: if
+    a finding settles the question, no judge is called. ``order``: also judge dispatches known only
+    from the order of runs. ``kinds``: judge dispatches of these kinds. ``agents``: judge only
+    dispatches to these agents (or runs and tool calls of these agents). ``input_mapping``: names
+    in the user's text, and the input that each stands for. The judge is shown only these inputs,
+    of the unit that has them. ``max_chars``: how much material a judge is shown. The rest is cut
+    from the middle of the longest parts. ``examples``: show the judge the most similar earlier
+    cases that people decided. ``distilled``: a small classifier answers before the judge if it is
+    sure enough. The other options replace parts of the rubric. The marks state what data files may
+    set: see :mod:`baton.plugins.data_limits`.
     """
 
     judge: Annotated[dict[str, Any], JUDGE_FROM_FILES] = msgspec.field(default_factory=dict)
@@ -304,6 +305,6 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What replaces parts of the rubric that make it another question."""
+        """The options that replace parts of the rubric and so change its question."""
         parts = {name: getattr(self, name) for name in ("unit", "inputs", "prompt", "answer")}
         return {name: part for name, part in parts.items() if part is not None}

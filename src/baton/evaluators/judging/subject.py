@@ -1,4 +1,4 @@
-"""What a rubric may be about: a dispatch, turn, run, tool call or the whole trace."""
+"""What a rubric can judge: a dispatch, turn, run, tool call or the whole trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from baton.model.views import broken, child_runs, placed_calls
 
 
 class Subject(NamedTuple):
-    """One thing to judge, and where it is; what does not apply is ``None``.
+    """One subject to judge, and where it is. Fields that do not apply are ``None``.
 
     ``renames`` are the agent names of the config.
     """
@@ -35,21 +35,21 @@ class Subject(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id of what is judged."""
+        """The id of the judged part."""
         of = {"dispatch": self.dispatch, "run": self.run, "turn": self.turn, "tool_call": self.call}
         thing = of.get(self.unit)
         return self.trace.id if thing is None else thing.id
 
     @property
     def agent(self) -> str | None:
-        """The agent that is judged, by the name of the config; ``None`` for turns and traces."""
+        """The judged agent, by its name in the config, or ``None`` for turns and traces."""
         if self.dispatch is not None:
             return self.renames.get(self.dispatch.to_agent, self.dispatch.to_agent)
         return None if self.run is None else self.renames.get(self.run.agent, self.run.agent)
 
     @property
     def names(self) -> set[str]:
-        """Every name under which options may mean the agent that is judged."""
+        """Every name by which options can refer to the judged agent."""
         found = {self.agent}
         if self.dispatch is not None:
             found.add(self.dispatch.to_agent)
@@ -59,29 +59,29 @@ class Subject(NamedTuple):
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns in question: all of a trace, else the one."""
+        """The turns in question: all turns of a trace, else the single turn."""
         return list(self.trace.turns) if self.turn is None else [self.turn]
 
     @property
     def number(self) -> int | None:
-        """Which turn it is, from 1."""
+        """The number of the turn, counted from 1."""
         ids = [turn.id for turn in self.trace.turns]
         return None if self.turn is None else ids.index(self.turn.id) + 1
 
     @property
     def earlier(self) -> list[Turn]:
-        """The turns before."""
+        """The turns before this one."""
         return self.trace.turns[: (self.number or 1) - 1]
 
     @property
     def expected(self) -> list[ExpectedTurn]:
-        """The turns of the case that go with :attr:`turns`; none without a case."""
+        """The turns of the case that correspond to :attr:`turns`, or none without a case."""
         planned = self.case.turns if self.case is not None else []
         return list(planned) if self.number is None else planned[self.number - 1 : self.number]
 
     @property
     def runs(self) -> list[AgentRun]:
-        """The runs that are judged: of a dispatch those that it started."""
+        """The judged runs. For a dispatch, the runs that it started."""
         if self.dispatch is not None:
             return child_runs(self.trace, self.dispatch)
         if self.run is not None:
@@ -97,7 +97,7 @@ class Subject(NamedTuple):
         return next((run for run in runs if run.id == self.dispatch.from_run), None)
 
     def broken(self) -> str | None:
-        """Say which turn broke, where answers are judged; others are judged as far as they came."""
+        """Return which turn broke, if answers are judged. Other units use the recorded part."""
         if self.unit not in ("turn", "trace"):
             return None
         for number, turn in enumerate(self.turns, self.number or 1):
@@ -116,11 +116,12 @@ def subjects(
     kinds: Collection[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> Iterator[Subject]:
-    """Yield what a rubric of this unit judges, in order.
+    """Yield the subjects that a rubric of this unit judges, in order.
 
-    Dispatches of some ``kinds`` (all but returns), those known only from the order of runs with
-    ``order``; with ``agents`` only those to them (runs and tool calls: of them). Tool calls that
-    hand work on are dispatches, and not among tool calls.
+    Dispatches are of the given ``kinds`` (by default, all but returns). With ``order``, they
+    include dispatches known only from the order of runs. With ``agents``, only dispatches to these
+    agents (or runs and tool calls of these agents) count. Tool calls that dispatch work are
+    dispatches and do not count as tool calls.
     """
     for subject in _all(unit, trace, case, renames):
         dispatch = subject.dispatch

@@ -1,4 +1,4 @@
-"""Inputs of turns, runs, tool calls and whole traces, and those that a case states."""
+"""Inputs about turns, runs, tool calls and whole traces, and inputs that a case states."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFINITIONS = "give the agents' definitions as `agents:`"
 
 
 def request(subject: Subject) -> Given | Missing:
-    """Return the user's message; of a whole trace the first one."""
+    """Return the user's message. For a whole trace, return the first one."""
     turn = subject.turns[0] if subject.turns else None
     if turn is None:
         return Missing("no turn was played")
@@ -46,17 +46,17 @@ def request(subject: Subject) -> Given | Missing:
 
 
 def history(subject: Subject) -> Given | Missing:
-    """Return the turns before this one: what the user said, and what was answered."""
+    """Return the turns before this one: the user's messages and the answers."""
     return _talk(subject, subject.earlier)
 
 
 def conversation(subject: Subject) -> Given | Missing:
-    """Return what user and agents said to each other, up to and including what is judged."""
+    """Return the messages of user and agents, up to and including the judged part."""
     return _talk(subject, [*subject.earlier, *subject.turns])
 
 
 def answer(subject: Subject) -> Given | Missing:
-    """Return the answer: of the run, else of the turn; of a trace the last turn's."""
+    """Return the answer of the run, else of the turn. For a trace, return the last answer."""
     if subject.run is not None:
         run = subject.run
         if not known(subject.trace, run, "output"):
@@ -71,7 +71,7 @@ def answer(subject: Subject) -> Given | Missing:
 
 
 def answers(subject: Subject) -> Given | Missing:
-    """Return all that the agents said on the way, and the answer."""
+    """Return all intermediate texts of the agents, and the answer."""
     unseen = _unseen(subject, "steps.said")
     if unseen is not None:
         return unseen
@@ -89,7 +89,7 @@ def answers(subject: Subject) -> Given | Missing:
 
 
 def transcript(subject: Subject) -> Given | Missing:
-    """Return all that the agents did."""
+    """Return everything the agents did."""
     unseen = _unseen(subject, "steps")
     if unseen is not None:
         return unseen
@@ -113,7 +113,7 @@ def tool_calls(subject: Subject) -> Given | Missing:
 
 
 def sources(subject: Subject) -> Given | Missing:
-    """Return what was looked up: results of tools and of dispatches, and what was cited."""
+    """Return the sources: results of tools and of dispatches, and citations."""
     unseen = _unseen(subject, "steps")
     if unseen is not None:
         return unseen
@@ -151,7 +151,7 @@ def received(subject: Subject) -> Given | Missing:
 
 
 def others(subject: Subject) -> Given | Missing:
-    """Return what the agents that started before this one in its turn did."""
+    """Return the actions of agents that started earlier in the same turn."""
     run, turn = _run(subject), subject.turn
     runs = turn.runs if turn is not None else []
     pieces: list[Piece] = []
@@ -173,7 +173,7 @@ def before(subject: Subject) -> Given | Missing:
 
 
 def call(subject: Subject) -> Given | Missing:
-    """Return a tool call without what came back."""
+    """Return a tool call without its result."""
     _, made = _placed(subject)
     if not known(subject.trace, made, "arguments"):
         return Missing("what the tool was called with is not recorded: record arguments of calls")
@@ -181,7 +181,7 @@ def call(subject: Subject) -> Given | Missing:
 
 
 def result(subject: Subject) -> Given | Missing:
-    """Return what came back from a tool call."""
+    """Return the result of a tool call."""
     _, made = _placed(subject)
     if not known(subject.trace, made, "result"):
         return Missing("what the tool answered is not recorded: record results of calls")
@@ -203,7 +203,7 @@ def tools(subject: Subject) -> Given | Missing:
 
 
 def catalogue(subject: Subject) -> Given | Missing:
-    """Return the agents there are: what each is for, and its tools."""
+    """Return the available agents, each with its purpose and its tools."""
     cards = subject.trace.agents
     if not cards:
         return Missing(f"which agents there are is not recorded: {_DEFINITIONS}")
@@ -225,7 +225,7 @@ def instructions(subject: Subject) -> Given | Missing:
 
 
 def state(subject: Subject) -> Given | Missing:
-    """Return the state of the session: after the turn, or at the end."""
+    """Return the session state after the turn, or at the end."""
     holder = subject.trace if subject.turn is None else subject.turn
     if not known(subject.trace, holder, "state"):
         return Missing("the state of the session is not recorded")
@@ -281,7 +281,7 @@ def reference(subject: Subject) -> Given | Missing:
 
 
 def assertion(subject: Subject) -> Given | Missing:
-    """Return what the case says has to be true in the end: its rubrics of type ``assertion``."""
+    """Return what has to be true in the end: the case's rubrics of type ``assertion``."""
     rubrics = [rubric for turn in subject.expected for rubric in turn.rubrics or ()]
     rubrics += subject.case.rubrics if subject.case is not None else []
     texts = [rubric.text for rubric in rubrics if rubric.type == "assertion"]
@@ -304,7 +304,7 @@ def expected_dispatches(subject: Subject) -> Given | Missing:
 
 
 def expected_visits(subject: Subject) -> Given | Missing:
-    """Return which agents should have their say; of a run those that are its own."""
+    """Return the visits of agents that should happen. For a run, return its own visits."""
     visits = [visit for turn in subject.expected for visit in turn.interactions or ()]
     if subject.run is not None:
         visits = [visit for visit in visits if visit.agent in subject.names]
@@ -312,13 +312,13 @@ def expected_visits(subject: Subject) -> Given | Missing:
 
 
 def expected_state(subject: Subject) -> Given | Missing:
-    """Return the state in which the session should end."""
+    """Return the expected final state of the session."""
     state = subject.case.final_state if subject.case is not None else None
     return _stated(subject, [] if state is None else [value(state)], "final_state")
 
 
 def scenario(subject: Subject) -> Given | Missing:
-    """Return what a simulated user was to do: how to start, and the plan."""
+    """Return the task of a simulated user: how to start, and the plan."""
     found = subject.case.scenario if subject.case is not None else None
     if found is None:
         return Missing("the case has no scenario: state how the user starts, and the plan", True)

@@ -1,4 +1,4 @@
-"""What a judge may answer, how it is read, what several samples come to, and the scores of that."""
+"""The possible answers of a judge, reading them, combining several samples, and scoring them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .material import Piece, block, piece
 from .rubric import Answer, Claims, Direction, Each, Rubric, RubricOptions
 from .subject import Subject
 
-# Behind a stop, unless small letters continue (`e.g. this`); CJK stops need no space.
+# After a full stop, unless a lower-case letter follows (`e.g. this`). CJK stops need no space.
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]*]))\s+(?![a-z])|(?<=[。！？])|\n+")
 MOST = 100
-"""How many parts of a text one answer labels: about four pages, and 15,000 tokens of reasons."""
+"""The most parts of a text that one answer labels: about four pages, and 15,000 reason tokens."""
 _WORD = re.compile(r"\w")
 
 
 class Item(NamedTuple):
-    """One of several things to label: its name, what it says, the ids of what holds it.
+    """One of several items to label: its name, its text, and the ids of its holders.
 
-    ``ours`` says that it is from a rubric or a config, and not from a case or a trace.
+    ``ours`` means that it comes from a rubric or a config, not from a case or a trace.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Item(NamedTuple):
 def items_of(
     rubric: Rubric, options: RubricOptions, subject: Subject, inputs: dict[str, Given | Missing]
 ) -> list[Item] | Missing | None:
-    """Return what is labelled one by one; ``None`` for an answer in one piece.
+    """Return the items to label one by one, or ``None`` for a single answer.
 
     Raises:
-        ValueError: two statements have one id.
-        TooLongError: a text has more parts than one answer labels.
+        ValueError: two statements have the same id.
+        TooLongError: a text has more parts than one answer can label.
     """
     if rubric.answer.each is not None:
         return _statements(rubric.answer.each, options, subject)
@@ -58,7 +58,7 @@ def items_of(
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text at line ends and behind full stops; rules and bullets alone are none."""
+    """Split a text at line ends and after full stops. A lone rule or bullet is not a sentence."""
     parts = (part.strip() for part in _END.split(text) if part)
     return [part for part in parts if _WORD.search(part)]
 
@@ -100,7 +100,7 @@ def _claims(claims: Claims, inputs: dict[str, Given | Missing]) -> list[Item] | 
         for text in (sentences(piece.text) if claims.by == "sentence" else [piece.text])
     ]
     if len(texts) > MOST:
-        # An error, as for all that is too long: what is skipped would escape by adding sentences.
+        # An error, as for any overlong text. If it were skipped, padding would be a way out.
         raise TooLongError(
             f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}"
         )
@@ -116,7 +116,7 @@ _QUOTE = {
 
 
 class Ballot(NamedTuple):
-    """One verdict of one sample: a label or a number, why, and the words that decide."""
+    """One verdict of one sample: a label or a number, the reason, and the deciding words."""
 
     label: str | None
     number: float | None
@@ -125,7 +125,7 @@ class Ballot(NamedTuple):
 
 
 def answer_schema(answer: Answer, items: Sequence[Item] | None) -> dict[str, Any]:
-    """Return the JSON Schema of an answer: an object, all of whose properties are required."""
+    """Return the JSON Schema of an answer: an object with only required properties."""
     if items is None:
         return _object({"reason": _REASON, "quote": _QUOTE, **_verdict(answer)})
     one = _object({"reason": _REASON, **_verdict(answer)})
@@ -133,7 +133,7 @@ def answer_schema(answer: Answer, items: Sequence[Item] | None) -> dict[str, Any
 
 
 def answer_guide(answer: Answer, items: Sequence[Item] | None, *, statements: bool) -> str:
-    """Say what may be answered, and when; with ``statements`` also what they are."""
+    """Describe the possible answers and when each applies. ``statements`` adds the statements."""
     lines = []
     if statements and items is not None:
         lines.append("The statements:")
@@ -155,7 +155,7 @@ def answer_guide(answer: Answer, items: Sequence[Item] | None, *, statements: bo
 def read_answer(
     answer: Answer, items: Sequence[Item] | None, value: Mapping[str, Any]
 ) -> list[Ballot]:
-    """Read an answer that keeps to its schema: one ballot, or one for each item."""
+    """Read an answer that conforms to its schema: one ballot, or one for each item."""
     if items is None:
         return [_ballot(answer, value)]
     return [_ballot(answer, value[_key(number)]) for number in range(1, len(items) + 1)]
@@ -197,7 +197,7 @@ def _key(number: int) -> str:
 
 
 class Decision(NamedTuple):
-    """What was decided of one thing; ``number`` is ``None`` for a label without a score."""
+    """The decision on one item. ``number`` is ``None`` for a label without a score."""
 
     label: str | None
     number: float | None
@@ -207,7 +207,7 @@ class Decision(NamedTuple):
 
 
 def reader(answer: Answer, items: Sequence[Item] | None) -> Read:
-    """Return what reads the votes of a sample: labels, or numbers where there is a scale."""
+    """Return a function that reads a sample's votes: labels, or numbers if there is a scale."""
 
     def read(value: Mapping[str, Any]) -> dict[str, Vote]:
         ballots = enumerate(read_answer(answer, items, value))
@@ -217,7 +217,7 @@ def reader(answer: Answer, items: Sequence[Item] | None) -> Read:
 
 
 def worst_first(answer: Answer, direction: Direction) -> list[str]:
-    """Return the labels, that with the worst score first; one without a score comes last."""
+    """Return the labels, worst score first. Labels without a score come last."""
     labels = answer.labels or {}
     scores = {label: answer.score_of(label) for label in labels}
     sign = 1 if direction == "higher" else -1
@@ -247,7 +247,7 @@ def _vote(answer: Answer, ballot: Ballot) -> Vote:
 def _decision(
     answer: Answer, ballots: Sequence[Ballot], tally: Tally, order: Sequence[str]
 ) -> Decision:
-    """Take the words of the first sample that is for the verdict, or next to it on a scale."""
+    """Use the words of the first sample that gave the verdict, or came closest on a scale."""
     if isinstance(tally.value, str):
         chosen = next(ballot for ballot in ballots if ballot.label == tally.value)
         number = answer.score_of(tally.value)
@@ -261,18 +261,18 @@ def _decision(
 
 
 class Settlement(Details, kw_only=True):
-    """The finding that answered instead of a judge."""
+    """The finding that gave the verdict instead of a judge."""
 
     finding: str = ""
     kind: str = ""
 
 
 class DistilledDetails(Details, kw_only=True):
-    """What a distilled judge said.
+    """The answer of a distilled judge.
 
-    ``sure``, its ``error`` in trials and the ``limit`` of that are from 0 to 1.
+    ``sure``, its ``error`` in trials and the ``limit`` of that error are from 0 to 1.
 
-    ``agreed`` is set where the judge was asked as well, and tells whether it said the same.
+    ``agreed`` is set if the judge was called too, and states whether it gave the same answer.
     """
 
     label: str = ""
@@ -283,13 +283,13 @@ class DistilledDetails(Details, kw_only=True):
 
     @classmethod
     def of(cls, guess: Guess, *, agreed: bool | UnsetType = UNSET) -> DistilledDetails:
-        """Return what a guess says."""
+        """Return the details of a guess."""
         sure, error = round(guess.sure, 4), round(guess.error or 0.0, 4)
         return cls(label=guess.label, sure=sure, error=error, limit=guess.limit, agreed=agreed)
 
 
 class HiddenStep(Details, kw_only=True):
-    """A step that a judge was not shown all of, and how many characters were left out."""
+    """A step that a judge was shown only in part, and how many characters were left out."""
 
     input: str
     ids: list[str]
@@ -298,9 +298,9 @@ class HiddenStep(Details, kw_only=True):
 
 
 class Ballots(Details, kw_only=True):
-    """What was decided of one thing, and by which votes where there were several samples.
+    """The decision on one item, with the votes if there were several samples.
 
-    ``score`` is the number that a label or a scale stands for. ``spread`` and ``tie`` are those of
+    ``score`` is the number for a label or a place on the scale. ``spread`` and ``tie`` come from
     :class:`baton.judges.votes.Tally`.
     """
 
@@ -320,7 +320,7 @@ class ItemDetails(Ballots, kw_only=True):
 
 
 class UnitDetails(Ballots, kw_only=True):
-    """One of several scores that are summed up, in short."""
+    """One of several combined scores, in short."""
 
     subject: list[str] | UnsetType = UNSET
     agent: str | UnsetType = UNSET
@@ -335,13 +335,14 @@ class UnitDetails(Ballots, kw_only=True):
 
 
 class JudgedDetails(Ballots, kw_only=True):
-    """What a judged score says beside its verdict; ``UNSET`` if it does not apply.
+    """What a judged score states besides its verdict. Fields that do not apply are ``UNSET``.
 
-    ``agent``, or of a dispatch ``from``, ``to`` and ``kind``, say who is judged. ``items`` are the
-    statements that were judged, of which ``counted`` have a score; ``units`` the scores that this
-    one sums up. ``unknown`` names inputs that were not recorded, ``cut`` the characters of each
-    input that the judge was not shown, ``not_shown`` the steps these belong to, ``unanswered`` the
-    errors of samples. ``of_the_rest`` is the verdict on what was shown, if it does not count.
+    ``agent``, or ``from``, ``to`` and ``kind`` for a dispatch, state who is judged. ``items`` are
+    the judged statements, of which ``counted`` have a score. ``units`` are the scores that this
+    score combines. ``unknown`` names inputs that were not recorded. ``cut`` counts the characters
+    of each input that the judge was not shown, and ``not_shown`` names the steps they belong to.
+    ``unanswered`` lists the errors of samples. ``of_the_rest`` is the verdict on the part shown, if
+    it does not count.
     """
 
     agent: str | UnsetType = UNSET
@@ -363,7 +364,7 @@ class JudgedDetails(Ballots, kw_only=True):
 
 
 class Verdict(NamedTuple):
-    """A value (``None``: nothing to score), why, what it rests on, how many things it counts."""
+    """A value (``None``: nothing to score), its reason, its evidence, and how many items count."""
 
     value: float | None
     reason: str
@@ -375,7 +376,7 @@ class Verdict(NamedTuple):
 def verdict_of(
     decisions: Sequence[Decision], items: Sequence[Item] | None, sections: Sequence[Section]
 ) -> Verdict:
-    """Sum up what was decided: of one thing, or the mean over several."""
+    """Combine the decisions: that on one item, or the mean over several."""
     if items is None:
         return _single(decisions[0], sections)
     counted = [d.number for d in decisions if d.number is not None]
@@ -404,7 +405,7 @@ def verdict_of(
 
 
 def summed(uses: Sequence[JudgeUse]) -> JudgeUse | None:
-    """Add up what several scores cost."""
+    """Add up the cost of several scores."""
     if not uses:
         return None
     tokens = [use.tokens for use in uses if use.tokens is not None]
@@ -434,7 +435,7 @@ def _single(decision: Decision, sections: Sequence[Section]) -> Verdict:
 
 
 def _holders(quote: str, sections: Sequence[Section]) -> list[str] | None:
-    """Find what holds a quote, white space apart; ``None`` when nothing does."""
+    """Return the holders of a quote, ignoring white space, or ``None`` if there are none."""
     wanted = " ".join(quote.split())
     for section in sections:
         for held in section.pieces:
@@ -458,11 +459,11 @@ def _said(pair: tuple[Item, Decision]) -> str:
     return f"`{item.name}`{label}: {decision.reason}"
 
 
-_MOST = 10  # steps that a score names, those first of which the most is left out
+_MOST = 10  # the steps that a score names, those with the most omitted characters first
 
 
 class Scorer(NamedTuple):
-    """Makes scores of a rubric that was asked for under a name."""
+    """Creates scores for a rubric under the name by which it was requested."""
 
     name: str
     rubric: Rubric
@@ -473,7 +474,7 @@ class Scorer(NamedTuple):
         return "trace" if self.rubric.report != "each" else self.rubric.unit
 
     def passes(self, value: float) -> bool:
-        """Tell whether a value reaches the threshold, or keeps below it where lower is better."""
+        """Return whether a value reaches the threshold, or stays within it if lower is better."""
         return passes(value, self.rubric.threshold, higher=self.rubric.direction == "higher")
 
     def scored(
@@ -484,7 +485,7 @@ class Scorer(NamedTuple):
         evidence: Sequence[Evidence] = (),
         use: JudgeUse | None = None,
     ) -> Score:
-        """Give a verdict: passed from the threshold on, or up to it where lower is better."""
+        """Return a verdict: passed from the threshold on, or up to it if lower is better."""
         status: Status = "passed" if self.passes(value) else "failed"
         score = self.unscored(status, reason, details, use, value)
         score.evidence = list(evidence)
@@ -498,7 +499,7 @@ class Scorer(NamedTuple):
         use: JudgeUse | None = None,
         value: float | None = None,
     ) -> Score:
-        """Say why there is no verdict: ``skipped`` or ``error``."""
+        """Return why there is no verdict: ``skipped`` or ``error``."""
         return Score(
             evaluator=self.name,
             type=self.rubric.name,
@@ -521,9 +522,9 @@ class Scorer(NamedTuple):
         *,
         passes: bool,
     ) -> Score:
-        """Say that a verdict does not count, as what was not shown could turn it over.
+        """Report that a verdict does not count, as omitted material could reverse it.
 
-        It is an error, as for votes that are unknown: skipped, padding would be a way out.
+        It is an error, as for unknown votes. If it were skipped, padding would be a way out.
         """
         label = verdict.value if verdict.details.label is UNSET else verdict.details.label
         said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
@@ -541,7 +542,7 @@ class Scorer(NamedTuple):
         return self.unscored("error", reason, not_counted, use)
 
     def settled(self, settled: Settled) -> Score:
-        """Give the verdict of a finding, for which no judge was asked."""
+        """Return the verdict of a finding, without calling a judge."""
         finding = settled.finding
         settled_by = Settlement(finding=settled.source, kind=finding.kind)
         details = JudgedDetails(label=settled.label, settled_by=settled_by)
@@ -550,7 +551,7 @@ class Scorer(NamedTuple):
         return self.scored(value, reason, details, finding.evidence)
 
     def guessed(self, guess: Guess) -> Score:
-        """Give the verdict of a distilled judge, for which the judge was not asked."""
+        """Return the verdict of a distilled judge, without calling the judge."""
         details = JudgedDetails(label=guess.label, distilled=DistilledDetails.of(guess))
         reason = (
             f"a distilled judge says `{guess.label}`, and the judge was not asked: of trials that "
@@ -560,9 +561,9 @@ class Scorer(NamedTuple):
         return self.scored(value, reason, details)
 
     def mean(self, scores: Sequence[Score], agents: Mapping[str, str | None]) -> Score:
-        """Sum up: an error is an error of the whole, what was skipped does not count.
+        """Combine scores. One error makes the whole an error. Skipped scores do not count.
 
-        ``agents`` are those that were judged, by the ids of the subjects.
+        ``agents`` are the judged agents, by subject id.
         """
         error = next((score for score in scores if score.status == "error"), None)
         counted = [score for score in scores if score.value is not None]
@@ -586,7 +587,7 @@ class Scorer(NamedTuple):
 
 
 def note_not_shown(details: JudgedDetails, left_out: Sequence[LeftOut]) -> None:
-    """Put into details what a judge was not shown: by input, and by step."""
+    """Add to the details what a judge was not shown, by input and by step."""
     if not left_out:
         return
     details.cut = {}
@@ -600,7 +601,7 @@ def note_not_shown(details: JudgedDetails, left_out: Sequence[LeftOut]) -> None:
 
 
 def details_of(score: Score) -> JudgedDetails:
-    """Return the details of a judged score; raises ValidationError for those of another one."""
+    """Return the details of a judged score. Raises ValidationError for any other score."""
     return convert(score.details, JudgedDetails)
 
 

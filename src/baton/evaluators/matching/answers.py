@@ -1,4 +1,4 @@
-"""The answer of a turn: its text, its data, JSON in it, and what to show of it."""
+"""The answer of a turn: its text, its data, the JSON in it, and how to show it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baton.model.score import passes
 
 
 class Row(NamedTuple):
-    """The result of one turn; ``fields`` are further details, ``problem`` says what is wrong."""
+    """The result of one turn. ``fields`` are further details, ``problem`` is what is wrong."""
 
     number: int
     turn: Turn
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 def answer_text(turn: Turn) -> str:
-    """Return the answer of a turn as text, data as JSON; empty if there was none."""
+    """Return the answer of a turn as text, with data as JSON. Empty if there was none."""
     return "" if turn.output is None else turn.output.plain()
 
 
@@ -34,7 +34,7 @@ def quote(text: str, limit: int = 200) -> str:
 
 
 def no_answer(turn: Turn) -> str:
-    """Say that there was no answer, and how the turn ended if that explains it."""
+    """Report that there was no answer, and how the turn ended if that explains it."""
     return "no answer" + ("" if turn.status == "completed" else f", the turn is {turn.status}")
 
 
@@ -44,22 +44,22 @@ def mean(rows: Sequence[Row]) -> float:
 
 
 def below(rows: Iterable[Row], threshold: float) -> list[Row]:
-    """Return the turns that would not pass on their own."""
+    """Return the turns that would not pass by themselves."""
     return [row for row in rows if not passes(row.score, threshold)]
 
 
 class AnswerDetails(Details, kw_only=True):
-    """Of answers, turn by turn."""
+    """Details of answers, turn by turn."""
 
     turns: list[dict[str, Any]]
-    """Each with ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, if it is
-    below the threshold) and what the evaluator says of it."""
+    """Each has ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, if it is
+    below the threshold) and the evaluator's own fields."""
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """Which dispatch returned what an answer lacks."""
+    """Which dispatch returned a fact that is missing from an answer."""
 
 
 def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
-    """Return the turns as details; the answer is quoted if it is below the threshold."""
+    """Return the turns as details. An answer below the threshold is quoted."""
     turns = []
     for row in rows:
         turn = {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
@@ -70,14 +70,14 @@ def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
 
 
 def evidence(rows: Iterable[Row]) -> list[Evidence]:
-    """Return the answers of turns as what proves a verdict."""
+    """Return the answers of turns as evidence for a verdict."""
     return [
         Evidence(ids=[row.turn.id], quote=quote(answer_text(row.turn), 120) or None) for row in rows
     ]
 
 
 def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
-    """Name the first wrong turn and how many there are; ``right`` is used when there is none."""
+    """Name the first wrong turn and the number of wrong turns, or return ``right`` if none is."""
     if not wrong:
         return right if len(rows) == 1 else f"{right}, {len(rows)} turns"
     more = f"; {len(wrong)} of {len(rows)} turns fall short" if len(rows) > 1 else ""
@@ -85,7 +85,7 @@ def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
 
 
 def shown(value: Any, limit: int = 80) -> str:
-    """Write a value as JSON, cut if it is long."""
+    """Write a value as JSON, shortened if it is long."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
@@ -94,9 +94,9 @@ NOTHING: Any = msgspec.UNSET
 
 
 def data_of(answer: Content | None) -> Any:
-    """Return the data of an answer, or its text when all of it is one JSON object.
+    """Return the data of an answer, or its text if that is exactly one JSON object.
 
-    ``NOTHING`` where there is neither: JSON inside prose is no structured answer.
+    ``NOTHING`` if there is neither. JSON inside prose is not a structured answer.
     """
     if answer is None:
         return NOTHING
@@ -107,7 +107,7 @@ def data_of(answer: Content | None) -> Any:
 
 
 def json_of(text: str | None) -> Any:
-    """Return what a text is as JSON; ``NOTHING`` when it is not one."""
+    """Return a text parsed as JSON, or ``NOTHING`` if it is not JSON."""
     try:
         return NOTHING if text is None else decode_json(text)
     except msgspec.DecodeError:
@@ -115,7 +115,7 @@ def json_of(text: str | None) -> Any:
 
 
 def stated_object(expected: ExpectedTurn) -> dict[str, Any] | None:
-    """Return the fields that a turn states, also where its response is an object as text."""
+    """Return the fields that a turn states, even if its response is an object written as text."""
     if expected.structured is not None:
         return expected.structured
     found = data_of(expected.response)
@@ -123,7 +123,7 @@ def stated_object(expected: ExpectedTurn) -> dict[str, Any] | None:
 
 
 def tells_data(trace: Trace, turn: Turn) -> bool:
-    """Tell whether structured output would be there, had there been any."""
+    """Return whether structured output would have been recorded, had there been any."""
     return known(trace, turn, "output.data")
 
 
@@ -131,10 +131,10 @@ _FENCE = "```"
 
 
 def json_in(answer: Content | None) -> Any:
-    """Return the JSON of an answer, ``msgspec.UNSET`` when it has none.
+    """Return the JSON of an answer, or ``msgspec.UNSET`` if it has none.
 
-    That is its data; else its whole text; else the first of its fenced blocks (plain, or of
-    ``json``) that is JSON.
+    The JSON is the answer's data, else its whole text, else its first fenced block (without a
+    language, or marked ``json``) that is JSON.
     """
     if answer is None:
         return msgspec.UNSET
@@ -150,7 +150,7 @@ def json_in(answer: Content | None) -> Any:
 
 
 def _fenced(text: str) -> Iterator[str]:
-    """Yield what stands in fenced blocks that name no language, or ``json``.
+    """Yield the contents of fenced blocks that name no language, or ``json``.
 
     As in Markdown, a block that is never closed extends to the end.
     """
@@ -170,7 +170,7 @@ def _fenced(text: str) -> Iterator[str]:
 
 
 def json_differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Say where two JSON values differ; numbers are equal by value, true is not a number."""
+    """Yield where two JSON values differ. Numbers compare by value, and true is not a number."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in dict.fromkeys([*expected, *actual]):
             inside = f"{path}.{key}" if path else str(key)

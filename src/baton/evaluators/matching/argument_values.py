@@ -1,4 +1,4 @@
-"""When two argument values count as the same; values are JSON, or `ABSENT`."""
+"""When two argument values count as the same. Values are JSON, or `ABSENT`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from baton.formats.patterns import compiled
 from baton.model.score import passes
 
 Word = tuple[str, int]
-"""A word, and how often it stood before, counting itself."""
+"""A word, and how often it has occurred so far, including this occurrence."""
 
 ABSENT = msgspec.UNSET
 """Stands for an argument that a call does not have."""
 
-# `"42"` equals 42 when comparing tolerantly. `"007"` and `"+49"` are identifiers and telephone
-# numbers, so what JSON would not write as a number is none.
+# `"42"` equals 42 in a tolerant comparison. `"007"` and `"+49"` are identifiers and telephone
+# numbers, so a text that JSON would not write as a number is not a number.
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"\w+")
 _SHORT_TEXT = 400
-# Beyond these a number has no use as one, and Python refuses to convert it.
+# Beyond these limits a number has no use as a number, and Python refuses to convert it.
 _LONGEST_NUMBER = 300
 _LARGEST_FLOAT = 1e300
 
 
 def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
-    """Return what is equal for two JSON values exactly when they are equal.
+    """Return a key that is equal for two JSON values exactly if the values are equal.
 
     Whole numbers equal the same floats (``1 == 1.0``). ``flags_apart`` keeps true and false
-    apart from 1 and 0; without it values compare as Python does. Lists and flags carry a tag:
-    a bare tuple could be either.
+    distinct from 1 and 0. Without it, values compare as in Python. Lists and flags carry a tag,
+    because a bare tuple could be either.
     """
     if isinstance(value, dict):
         return frozenset(
@@ -55,7 +55,7 @@ def equal(expected: Any, actual: Any) -> bool:
 
 
 def _flags_agree(one: Any, other: Any) -> bool:
-    """Tell whether equal values have flags at the same places: Python takes true for 1."""
+    """Return whether equal values have flags in the same places, as true equals 1 in Python."""
     if isinstance(one, dict):
         for key, value in one.items():
             if type(value) is not str and not _flags_agree(value, other[key]):
@@ -67,11 +67,11 @@ def _flags_agree(one: Any, other: Any) -> bool:
 
 
 def tolerant(expected: Any, actual: Any) -> bool:
-    """Compare what is meant, not how it is written.
+    """Compare meaning, not notation.
 
-    Text without regard to case, white space and form of characters (NFKC); a number written
-    as text equals the number; numbers with a fraction to 1e-6 relative, whole ones exactly;
-    lists one by one; an absent key equals null.
+    Texts compare without regard to case, white space and character form (NFKC). A number written
+    as text equals the number. Numbers with a fraction compare to 1e-6 relative, whole numbers
+    exactly. Lists compare item by item. An absent key equals null.
     """
     expected, actual = _null_for_absent(expected), _null_for_absent(actual)
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -91,7 +91,7 @@ def tolerant(expected: Any, actual: Any) -> bool:
 
 
 def contains(part: Any, whole: Any) -> bool:
-    """Tell whether mappings of ``part`` are within those of ``whole``, nested ones as well."""
+    """Return whether ``whole`` contains the mappings of ``part``, including nested ones."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(key in whole and contains(each, whole[key]) for key, each in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -100,7 +100,7 @@ def contains(part: Any, whole: Any) -> bool:
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Find expected texts, as patterns, in actual texts; all else like :func:`contains`."""
+    """Search actual texts for expected texts as patterns. Compare the rest by :func:`contains`."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return all(key in actual and matches(each, actual[key]) for key, each in expected.items())
     if isinstance(expected, list) and isinstance(actual, list):
@@ -111,9 +111,9 @@ def matches(expected: Any, actual: Any) -> bool:
 
 
 def similar(expected: Any, actual: Any, least: float) -> bool:
-    """Compare texts by :func:`text_similarity`, from ``least`` on; all else tolerantly.
+    """Compare texts by :func:`text_similarity`, at least ``least``, and the rest tolerantly.
 
-    Of a mapping only the expected keys are examined.
+    In a mapping, only the expected keys are compared.
     """
     if isinstance(expected, str) and isinstance(actual, str):
         return passes(text_similarity(expected, actual), least)
@@ -126,9 +126,9 @@ def similar(expected: Any, actual: Any, least: float) -> bool:
 
 
 def text_similarity(one: str, other: str) -> float:
-    """Return the words two texts share: 2 * shared / (words of one + words of the other).
+    """Return the share of common words: 2 * shared / (words of one + words of the other).
 
-    The Dice coefficient over words with their repeats, texts folded; 0 to 1.
+    This is the Dice coefficient over the words of the folded texts, with repeats, from 0 to 1.
     """
     left, right = words(one), words(other)
     if not left and not right:
@@ -150,17 +150,17 @@ def _words(text: str) -> frozenset[Word]:
     return frozenset(found)
 
 
-# A text is compared with many others; long ones are not kept.
+# A text is compared with many others. Long texts are not cached.
 _words_once = lru_cache(maxsize=16384)(_words)
 
 
 def folded(text: str) -> str:
-    """Drop differences of case, white space and form of characters."""
+    """Remove differences in case, white space and character form."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def number(value: Any) -> int | float | None:
-    """Return a number, also one written as text the way JSON writes it; whole ones as int."""
+    """Return a value as a number, also if it is text in JSON notation. Whole numbers are int."""
     if isinstance(value, str):
         text = folded(value)
         if len(text) > _LONGEST_NUMBER or not _JSON_NUMBER.fullmatch(text):

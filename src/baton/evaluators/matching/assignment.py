@@ -1,4 +1,4 @@
-"""Pairs two lists: in any order, as many or as much as can be, or without changing their order."""
+"""Pairs two lists, in any order for the most pairs or the most gain, or in their given order."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ def assign(
     gain: Gain | None = None,
     likely: Mapping[int, int] | None = None,
 ) -> list[dict[int, int]]:
-    """Assign things on the left to things on the right so that the sum of gains is the largest.
+    """Assign items on the left to items on the right with the largest possible sum of gains.
 
-    Without ``gain`` every pair gains 1: as many as can be are assigned. It is a flow of least cost
-    by shortest augmenting paths with potentials: J. Edmonds and R. Karp, "Theoretical improvements
-    in algorithmic efficiency for network flow problems", 1972; of one and one this is the Hungarian
-    method (H. Kuhn 1955, J. Munkres 1957). Where every pair gains the same and all that fit are
-    ranges, those that end first choose first, and that is the most already (F. Glover, "Maximum
-    matching in a convex bipartite graph", 1967).
+    Without ``gain``, every pair gains 1, so as many as possible are assigned. The algorithm is a
+    minimum-cost flow by shortest augmenting paths with potentials: J. Edmonds and R. Karp,
+    "Theoretical improvements in algorithmic efficiency for network flow problems", 1972. With one
+    item of each kind, this is the Hungarian method (H. Kuhn 1955, J. Munkres 1957). If all pairs
+    gain the same and all fits are ranges, the ranges that end first choose first, and that is
+    already optimal (F. Glover, "Maximum matching in a convex bipartite graph", 1967).
 
-    The time is bounded: at most one search for each thing on the left, each O(edges * log things).
-    What a search in vain has seen is not looked at again where all gains are the same, as no later
-    path leads through it.
+    The time is bounded: at most one search for each item on the left, each O(edges * log items).
+    If all gains are the same, nodes seen by a failed search are not visited again, because no later
+    path leads through them.
 
     Args:
-        edges: for each kind on the left the kinds on the right that it fits, the best first. They
-            are read when they are needed, so that a lazy sequence may find them then.
-        room: how many there are of each kind on the right.
-        supply: how many there are of each kind on the left; one of each by default.
+        edges: for each kind on the left, the kinds on the right that it fits, the best first. They
+            are read on demand, so a lazy sequence can find them then.
+        room: the number of items of each kind on the right.
+        supply: the number of items of each kind on the left, by default one of each.
         gain: a whole number above 0 for a pair that fits. Several of one kind need equal gains.
-        likely: pairs to start with, of equal gains; nothing on the right has more than it has room
-            for.
+        likely: pairs to start with, of equal gains. They must not exceed the room on the right.
 
     Returns:
-        for each kind on the left how many of it go with which kind on the right.
+        for each kind on the left, how many of it go with which kind on the right.
     """
     count = len(edges)
     left_over = [1] * count if supply is None else list(supply)
@@ -56,8 +55,8 @@ def assign(
     elif likely is not None:
         order = [left for left in range(count) if left_over[left]]
     else:
-        # Each first takes what is free, those that fit the fewest before the others: mostly that
-        # is all there is to do.
+        # Each first takes free room, the ones with the fewest fits before the others. Usually this
+        # completes the assignment.
         in_ranges = all(isinstance(edges[left], range) for left in range(count))
         order = sorted(
             range(count),
@@ -74,10 +73,10 @@ def assign(
 
 
 class _Net:
-    """What goes where so far, and what may still change.
+    """The assignment so far, and the data for changing it.
 
-    ``of_left`` and ``of_right`` are the potentials: no pair gains more than the two together
-    allow, and a pair that is assigned gains exactly that (with signs turned: least cost).
+    ``of_left`` and ``of_right`` are the potentials. No pair gains more than the sum of its two
+    potentials, and an assigned pair gains exactly that (with signs reversed: least cost).
     """
 
     def __init__(
@@ -95,12 +94,12 @@ class _Net:
         self.of_left: dict[int, int] = {}
 
     def give(self, left: int, right: int, amount: int) -> None:
-        """Assign some of the room that is free."""
+        """Assign some of the free room."""
         self._move(left, right, amount)
         self.room[right] -= amount
 
     def take_free(self, left: int, amount: int) -> int:
-        """Give up to ``amount`` of one kind to the kinds that have room; return how many."""
+        """Assign up to ``amount`` of one kind to kinds with room, and return how many."""
         rest = amount
         for right in self._free(self.edges[left]):
             if not rest:
@@ -111,7 +110,7 @@ class _Net:
         return amount - rest
 
     def _free(self, fits: Sequence[int]) -> Iterator[int]:
-        """Yield those that have room; in a range, the full ones are passed over at once."""
+        """Yield the kinds that have room. In a range, full ones are skipped at once."""
         if not isinstance(fits, range):
             yield from (right for right in fits if self.room[right])
             return
@@ -130,7 +129,7 @@ class _Net:
         return first
 
     def augment(self, start: int) -> bool:
-        """Find a place for one more of ``start`` by moving others; tell whether there was any."""
+        """Find a place for one more of ``start`` by moving others. Return whether there was one."""
         return self._by_search(start) if self.gain is None else self._by_cost(start, self.gain)
 
     def _by_search(self, start: int) -> bool:
@@ -154,9 +153,9 @@ class _Net:
         return False
 
     def _by_cost(self, start: int, gain: Gain) -> bool:
-        """Find the cheapest path from ``start`` to room, or to one that rather stays alone."""
+        """Find the cheapest path from ``start`` to room, or to a kind that can stay unassigned."""
         of_left, of_right = self.of_left, self.of_right
-        # No pair of it gains more, and staying alone gains nothing.
+        # No pair of it gains more, and staying unassigned gains nothing.
         of_left[start] = -max((gain(start, right) for right in self.edges[start]), default=0)
         reached_from: dict[int, int] = {}
         gives_up: dict[int, int | None] = {start: None}
@@ -186,7 +185,7 @@ class _Net:
                     if owner not in settled and cost < to_left.get(owner, cheapest):
                         to_left[owner], gives_up[owner] = cost, right
                         heappush(queue, (cost, owner))
-        assert cheapest is not None  # noqa: S101 - staying alone is always possible
+        assert cheapest is not None  # noqa: S101 - staying unassigned is always possible
         for left in settled:
             of_left[left] += cheapest - to_left[left]
         for right, cost in to_right.items():
@@ -202,7 +201,7 @@ class _Net:
     def _shift(
         self, end: int, reached_from: dict[int, int], gives_up: dict[int, int | None]
     ) -> None:
-        """Move one along the path that ends at ``end``."""
+        """Move one item along the path that ends at ``end``."""
         right: int | None = end
         while right is not None:
             left = reached_from[right]
@@ -222,9 +221,9 @@ class _Net:
 
 
 def all_in_order(expected: int, actual: int, same: Callable[[int, int], bool]) -> list[Pair] | None:
-    """Pair everything on the left with something on the right, in order; ``None`` if it can't be.
+    """Pair everything on the left with something on the right, in order, or return ``None``.
 
-    Taking the first that fits is enough for this question, whatever ``same`` is.
+    Taking the first item that fits is enough here, for any ``same``.
     """
     pairs: list[Pair] = []
     for place in range(actual):
@@ -236,11 +235,11 @@ def all_in_order(expected: int, actual: int, same: Callable[[int, int], bool]) -
 
 
 def longest_common(expected: int, fitting: Sequence[int]) -> list[Pair]:
-    """Pair as many as can be paired without changing their order.
+    """Pair as many items as possible without changing their order.
 
-    ``fitting`` holds a number for each on the right, in which bit ``i`` is set when it fits ``i``
-    on the left. Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004):
-    one row of ``expected`` bits for each on the right.
+    ``fitting`` has a number for each item on the right. Its bit ``i`` is set if the item fits
+    ``i`` on the left. Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited",
+    2004): one row of ``expected`` bits for each item on the right.
     """
     every = (1 << expected) - 1
     row = every
@@ -249,7 +248,7 @@ def longest_common(expected: int, fitting: Sequence[int]) -> list[Pair]:
         hits = row & fits
         row = ((row + hits) | (row & ~fits)) & every
         rows.append(row)
-    # A bit that is 0 says that this one on the right made the common sequence longer.
+    # A 0 bit means that this item on the right made the common sequence longer.
     pairs: list[Pair] = []
     one, other = expected - 1, len(rows) - 1
     while one >= 0 and other >= 0:

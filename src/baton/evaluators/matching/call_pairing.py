@@ -1,4 +1,4 @@
-"""Which of many expected calls fit which of many actual ones, without trying every pair."""
+"""Finds which expected calls fit which actual calls, without trying every pair."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Reaches = dict[str, Reach]
 
 
 class Seekers(NamedTuple):
-    """Expected calls that differ in near numbers only; ``members`` by their positions.
+    """Expected calls that differ only in numbers that need to be near. ``members`` by position.
 
-    ``sample`` is one of them without these numbers.
+    ``sample`` is one of the calls without these numbers.
     """
 
     sample: ExpectedToolCall
@@ -31,24 +31,24 @@ class Seekers(NamedTuple):
 
     @property
     def keys(self) -> frozenset[str]:
-        """The arguments that hold the numbers."""
+        """The arguments that contain the numbers."""
         return frozenset(next(iter(self.members.values())))
 
 
 def as_range(places: list[int]) -> Sequence[int]:
-    """Return numbers that stand in order as a range where none is left out."""
+    """Return ascending numbers as a range if they have no gaps."""
     first = places[0] if places else 0
     whole = range(first, first + len(places))
     return whole if places == list(whole) else places
 
 
 class Line:
-    """Actual calls by position, in the order of the number that tells most of them apart."""
+    """Actual calls by position, sorted by the number that distinguishes most of them."""
 
     __slots__ = ("_main", "_ranks", "_steps", "places")
 
     def __init__(self, groups: Iterable[Mapping[int, Numbers]]) -> None:
-        """Take the numbers of each position, of the same arguments all."""
+        """Take the numbers of each position, all for the same arguments."""
         numbers = {place: each for group in groups for place, each in group.items()}
         keys = next(iter(numbers.values())).keys()
         self._steps = {key: sorted({each[key] for each in numbers.values()}) for key in keys}
@@ -64,7 +64,7 @@ class Line:
         }
 
     def within(self, reaches: Reaches) -> Sequence[int]:
-        """Return the positions of those of which every number is in reach."""
+        """Return the positions of the calls whose numbers are all in reach."""
         if self._main is None:
             return self.places
         spans = {key: self._span(key, reach) for key, reach in reaches.items()}
@@ -87,14 +87,14 @@ class Line:
 
 
 class Crew(NamedTuple):
-    """Actual calls that differ in near numbers only; ``sample`` is one without them."""
+    """Actual calls that differ only in numbers that need to be near. ``sample`` omits those."""
 
     sample: Made
     numbers: dict[int, Numbers]
 
     @property
     def keys(self) -> frozenset[str]:
-        """The arguments that hold the numbers."""
+        """The arguments that contain the numbers."""
         return frozenset(next(iter(self.numbers.values())))
 
 
@@ -120,7 +120,7 @@ def seekers(
 def crews(
     made: Sequence[Made], rights: Iterable[int], stated: frozenset[str], rules: CallRules
 ) -> list[Crew]:
-    """Group actual calls of one tool; ``stated`` are the arguments that expected calls have."""
+    """Group actual calls of one tool. ``stated`` are the arguments in expected calls."""
     groups: dict[Hashable, Crew] = {}
     for right in rights:
         call, exacts = made[right], Numbers()
@@ -129,7 +129,7 @@ def crews(
             numbers, rest = rules.parted(call.name, call.mapping)
             exacts = {key: exact(size) for key, (_, size) in numbers.items()}
             if numbers:
-                # What agrees with every expected call is left out, as none of them has it.
+                # Leave out an argument that agrees with every expected call, as none has it.
                 rest = {
                     key: value
                     for key, value in rest.items()
@@ -148,7 +148,7 @@ Group = list[Token]
 
 _AS_JSON = frozenset({"exact", "subset", "superset", "equal"})
 INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
-"""The ways to compare that tokens are known for."""
+"""The comparison methods that have tokens."""
 
 _BUCKET = 4e-6
 _LEAST = 1e-6
@@ -172,7 +172,7 @@ def held(way: str, argument: str, value: Any) -> Iterator[Token]:
 def needed(
     way: str, argument: str, value: Any, similarity: float, count: Callable[[Token], int]
 ) -> Iterator[Group]:
-    """Yield groups of tokens of an expected value; ``count`` says how many hold a token."""
+    """Yield groups of tokens of an expected value. ``count`` counts the calls with a token."""
     for path, leaf in _leaves(value, (argument,)):
         if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
             yield [(path, identity(leaf))]
@@ -180,7 +180,7 @@ def needed(
             for each in _trigrams(required_text(leaf)):
                 yield [(path, each)]
         elif way == "similar" and isinstance(leaf, str):
-            # From 0 on, texts that share no word are similar as well.
+            # With a least similarity of 0, texts that share no word are similar too.
             if similarity > _LEAST:
                 rare = _rare_words(path, leaf, similarity, count)
                 yield [*_meaning(path, leaf, spread=1), *rare]
@@ -189,10 +189,10 @@ def needed(
 
 
 def required_text(pattern: str) -> str:
-    """Return a text that all matches of a pattern hold, a long one; empty when unclear.
+    """Return a long text that all matches of a pattern contain, or an empty one if unclear.
 
-    Alternatives, flags and assertions make it unclear. What may be repeated no time at all is
-    left out, a group as a whole.
+    Alternatives, flags and assertions make it unclear. Parts that can be repeated zero times are
+    left out, including whole groups.
     """
     runs = [""]
     groups: list[int] = []
@@ -217,7 +217,7 @@ def required_text(pattern: str) -> str:
 def _rare_words(
     path: Path, text: str, least: float, count: Callable[[Token], int]
 ) -> Iterator[Token]:
-    """Yield, for each number of words, the rarest that a similar text has at least one of.
+    """Yield, for each word count, the rarest words, of which a similar text has at least one.
 
     Texts of m and n words whose Dice coefficient is at least s share s * (m + n) / 2 words
     (prefix filter of set-similarity joins: S. Chaudhuri et al., ICDE 2006).
@@ -245,7 +245,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _meaning(path: Path, leaf: Any, spread: int) -> Iterator[Token]:
-    """Yield tokens of a value compared tolerantly: numbers by nearby orders of magnitude."""
+    """Yield the tokens of a tolerantly compared value: numbers by nearby orders of magnitude."""
     size = number(leaf)
     if size is not None:
         bucket = math.floor(math.log(abs(size)) / _BUCKET) if size else 0
@@ -263,15 +263,15 @@ def _trigrams(text: str) -> Collection[str]:
 
 Key = TypeVar("Key", bound=Hashable)
 
-# So few candidates are tried one by one rather than narrowed down further.
-# Looking up a further group of tokens costs about as much as comparing a few calls.
+# Up to this many candidates are tried one by one and not narrowed down further.
+# Looking up another group of tokens costs about as much as comparing a few calls.
 _FEW = 4
 
 
 class Kinds(NamedTuple):
-    """Calls that cannot be told apart, by their positions, and which kinds fit which.
+    """Groups (kinds) of indistinguishable calls, by position, and which kinds fit which.
 
-    Where the kinds that fit one are next to each other, they are a range.
+    If the kinds that fit a kind are adjacent, they are a range.
     """
 
     wanted: list[list[int]]
@@ -282,7 +282,7 @@ class Kinds(NamedTuple):
 def fitting_kinds(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
 ) -> Kinds:
-    """Sort calls into kinds and find, for each expected kind, the actual ones that fit."""
+    """Sort calls into kinds and find, for each expected kind, the actual kinds that fit."""
     expected = _places(
         (call.name, call.agent, rules.looked_at(call.name, call.arguments, "expected"))
         for call in wanted
@@ -310,9 +310,9 @@ def fitting_kinds(
 def equal_pairs(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
 ) -> list[Pair]:
-    """Pair calls whose names and arguments are equal, where they fit.
+    """Pair calls whose names and arguments are equal, if they fit.
 
-    Not always as many as can be; but where one side is used up, they are.
+    This may find fewer pairs than possible. It finds the most if it uses up one side.
     """
     actual = _places((call.name, rules.looked_at(call.name, call.arguments)) for call in made)
     free = {key: iter(places) for key, places in actual.items()}
@@ -326,7 +326,7 @@ def equal_pairs(
 
 
 def best_pairs(kinds: Kinds) -> list[Pair]:
-    """Pair each expected call with at most one actual call, as many as can be."""
+    """Pair each expected call with at most one actual call, for the most pairs possible."""
     flow = assign(
         kinds.edges,
         [len(places) for places in kinds.made],
@@ -341,7 +341,7 @@ def best_pairs(kinds: Kinds) -> list[Pair]:
 
 
 def fitting_bits(kinds: Kinds, actual: int) -> list[int]:
-    """Return for each actual call a number whose bit ``i`` is set when it fits expected ``i``."""
+    """Return, for each actual call, a number whose bit ``i`` is set if it fits expected ``i``."""
     of_kind = [0] * len(kinds.made)
     turned = [0] * (len(kinds.made) + 1)
     for places, fits in zip(kinds.wanted, kinds.edges, strict=True):
@@ -361,7 +361,7 @@ def fitting_bits(kinds: Kinds, actual: int) -> list[int]:
 
 
 def _places(keys: Iterable[Key]) -> dict[Key, list[int]]:
-    """Return where each key stands."""
+    """Return the positions of each key."""
     places: dict[Key, list[int]] = {}
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)
@@ -371,7 +371,7 @@ def _places(keys: Iterable[Key]) -> dict[Key, list[int]]:
 def _lined_up(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
 ) -> tuple[list[int], dict[str, list[Crew]]]:
-    """Return an order in which calls that are near stand together, and the crews by tool."""
+    """Return an order that puts calls with near numbers together, and the crews by tool."""
     stated = frozenset(key for call in wanted for key in call.arguments or ())
     in_line: list[int] = []
     by_tool: dict[str, list[Crew]] = {}
@@ -393,7 +393,7 @@ def _joined(pieces: Sequence[Sequence[int]]) -> Sequence[int]:
 def _fits_of_tool(
     groups: Sequence[Seekers], made: Sequence[Crew], tool: str, rules: CallRules
 ) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yield for expected calls by position the actual ones that fit."""
+    """Yield, for expected calls by position, the actual calls that fit."""
     wanted, samples = [group.sample for group in groups], [crew.sample for crew in made]
     fitting: list[list[int]] = [[] for _ in groups]
     for one, other in _candidates(wanted, samples, tool, rules):
@@ -416,7 +416,7 @@ def _fits_of_tool(
 def _candidates(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], tool: str, rules: CallRules
 ) -> Iterator[Pair]:
-    """Yield the pairs that may fit. For ``superset`` the actual calls look for expected ones."""
+    """Yield the pairs that may fit. For ``superset``, the actual calls seek expected ones."""
     expected = {left: call.arguments for left, call in enumerate(wanted)}
     stated = {left: arguments for left, arguments in expected.items() if arguments is not None}
     actual = {right: call.mapping for right, call in enumerate(made)}
@@ -435,7 +435,7 @@ def _near(
     tool: str,
     rules: CallRules,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield for each of the ``seekers`` those ``holders`` that hold what it needs."""
+    """Yield, for each of the ``seekers``, the ``holders`` that have what it needs."""
     ways = _ways(
         {key for group in (seekers, holders) for each in group.values() for key in each},
         tool,
@@ -465,7 +465,7 @@ def _holding_all(
     index: Mapping[Token, set[int]],
     everyone: Mapping[int, Any],
 ) -> list[int]:
-    """Return who holds a token of every group, the smallest groups first."""
+    """Return the holders that have a token of every group. Starts with the smallest groups."""
     if not groups:
         return list(everyone)
     sized = sorted((sum(len(index.get(t, ())) for t in group), n) for n, group in enumerate(groups))
@@ -480,7 +480,7 @@ def _holding_all(
 
 
 def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, str]:
-    """Return how each argument is compared, of those that an index helps with."""
+    """Return how each argument is compared, for arguments that an index helps with."""
     ways = {key: rules.way(tool, key) for key in keys}
     return {key: way for key, way in ways.items() if way in INDEXED}
 
@@ -490,14 +490,14 @@ Mode = Literal[
 ]
 ORDERED = frozenset({"exact", "in_order", "partial"})
 _FEW_PAIRS = 256
-"""Up to so many pairs of calls each is compared: sorting 16 by 16 calls into kinds takes longer."""
+"""Up to this many pairs, every pair is compared: sorting 16 by 16 calls into kinds is slower."""
 
 
 def pair_calls(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], mode: Mode, rules: CallRules
 ) -> list[Pair]:
-    """Pair expected with actual calls: as many as can be, in order where the mode heeds it."""
-    # In most cases of a good agent the calls are the expected ones in the expected order.
+    """Pair expected with actual calls: as many as possible, in order if the mode requires it."""
+    # A good agent usually makes the expected calls in the expected order.
     if len(wanted) == len(made) and all(map(rules.same, wanted, made)):
         return [(place, place) for place in range(len(made))]  # the usual case
 
@@ -528,9 +528,10 @@ def turn_score(mode: Mode, paired: int, wanted: int, made: int) -> float:
     """Score a turn, 0 to 1, from how many calls were paired, expected and made.
 
     ``exact``: 1 if all were paired and there were no others. ``in_order``, ``any_order`` and
-    ``single_tool``: 1 if all expected ones were paired. ``partial`` and ``recall``: paired /
-    expected; ``precision``: paired / made; ``f1``: 2 * paired / (expected + made), which is
-    the harmonic mean of both. Where the divisor is 0, 1 if nothing was missed.
+    ``single_tool``: 1 if all expected calls were paired. ``partial`` and ``recall``: paired /
+    expected. ``precision``: paired / made. ``f1``: 2 * paired / (expected + made), which is the
+    harmonic mean of recall and precision. If the divisor is 0, the score is 1 if nothing was
+    missed.
     """
     if mode == "exact":
         return float(paired == wanted == made)

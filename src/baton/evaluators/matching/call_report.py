@@ -1,4 +1,4 @@
-"""What a turn's comparison showed: rows for reports, reasons and evidence for people."""
+"""The outcome of a turn's comparison: rows for reports, and reasons and evidence for people."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from baton.model import Evidence, ExpectedToolCall
 # A reason is one line in a terminal; the rest is in the details.
 _NAMED = 4
 _LONGEST_VALUE = 60
-# So many unpaired calls of a name are examined for the one nearest to a missing call.
+# The number of unpaired calls of a name that are examined for the one nearest to a missing call.
 _LOOKED_AT = 10
 
 
 class TurnCalls(NamedTuple):
-    """A scored turn; calls are named by their positions, from 0.
+    """A scored turn. Calls are given by their positions, from 0.
 
-    ``nearest`` pairs missing with extra calls of that name. ``extra_counts`` tells whether an
-    extra call is wrong at all. ``place`` are ids that stand for the turn itself, ``elsewhere``
-    agents that are not looked at and called a tool that was expected, by tool.
+    ``nearest`` pairs missing calls with extra calls of the same name. ``extra_counts`` states
+    whether an extra call is wrong at all. ``place`` has ids that stand for the turn itself.
+    ``elsewhere`` has agents outside the scope that called an expected tool, by tool.
     """
 
     number: int
@@ -54,7 +54,7 @@ def turn_calls(
     place: list[str],
     elsewhere: Mapping[str, str] | None = None,
 ) -> TurnCalls:
-    """Work out what is missing, what is extra, and which of them belong together."""
+    """Find the missing and the extra calls, and which of them belong together."""
     if len(pairs) == len(wanted) == len(made):  # the usual case: nothing is left over
         return TurnCalls(
             number, score, wanted, made, pairs, [], [], [], one_call, extra_counts, place, {}
@@ -91,7 +91,7 @@ def turn_calls(
 
 
 class TurnDetails(Details, kw_only=True):
-    """A turn whose calls were compared."""
+    """Details of a turn whose calls were compared."""
 
     turn: int
     score: float
@@ -103,21 +103,21 @@ class TurnDetails(Details, kw_only=True):
     """Pairs of positions in both lists, from 0."""
     missing: list[int]
     extra: list[int]
-    """Positions that are in no pair."""
+    """Positions that are not in a pair."""
     differences: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """For a missing call the nearest unpaired one of that name, with the arguments that differ
-    (none, when only the order does)."""
+    """For each missing call, the nearest unpaired call of that name, with the arguments that differ
+    (none if only the order differs)."""
     step_share: float | msgspec.UnsetType = msgspec.UNSET
-    """Of ADK's metric: the share of the expected calls that were made in order."""
+    """For ADK's metric: the share of the expected calls that were made in order."""
 
 
 class CallDetails(Details, kw_only=True):
-    """Of all turns whose calls were compared."""
+    """Details of all turns whose calls were compared."""
 
     step_average: float | msgspec.UnsetType = msgspec.UNSET
     turns: list[TurnDetails]
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """What to write in the case or the config, if that is plain."""
+    """What to write in the case or the config, if that is clear."""
 
 
 def turn_details(
@@ -138,7 +138,7 @@ def turn_details(
 
 
 def wrong(turn: TurnCalls) -> str:
-    """Say what was wrong with a turn, in part of a sentence."""
+    """Describe what was wrong with a turn, as part of a sentence."""
     if turn.wanted and not turn.made:
         names = _list([call.name for call in turn.wanted])
         return f"turn {turn.number}: nothing was called; expected {names}"
@@ -157,7 +157,7 @@ def wrong(turn: TurnCalls) -> str:
 
 
 def evidence(turn: TurnCalls) -> Evidence:
-    """Name the calls that prove a wrong turn; the runs in which a call is missing."""
+    """Name the calls that prove a turn wrong, or the runs in which a call is missing."""
     shown = {other for _, other in turn.nearest}
     if turn.extra_counts:
         shown |= set(turn.extra)
@@ -169,7 +169,7 @@ def evidence(turn: TurnCalls) -> Evidence:
 
 
 def only_more_arguments(turn: TurnCalls) -> bool:
-    """Tell whether all that is wrong is that calls have arguments that are not expected."""
+    """Return whether the only fault is that calls have unexpected arguments."""
     differing = [_differing(turn, pair) for pair in turn.nearest]
     return len(turn.nearest) == len(turn.missing) > 0 and all(
         found and not any(expected for expected, _ in found.values()) for found in differing
@@ -194,9 +194,9 @@ def _made_row(call: Made) -> dict[str, Any]:
 
 
 def _differing(turn: TurnCalls, pair: Pair) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return each differing argument with its values, empty if there is none.
+    """Return each differing argument with its values, or an empty result if there is none.
 
-    The name that is empty stands for the arguments as a whole.
+    An empty name stands for the arguments as a whole.
     """
     wanted, made = turn.wanted[pair[0]], turn.made[pair[1]]
     expected = {"": wanted.arguments, **(wanted.arguments or {})}

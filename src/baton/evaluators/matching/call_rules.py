@@ -17,14 +17,14 @@ from baton.model import ExpectedToolCall
 _SWITCHES = ("equal", "any", "tolerant")
 _NEAR = ("within", "within_percent")
 _KINDS = (*_SWITCHES, "regex", *_NEAR, "one_of")
-# `within: 0.1` has to accept 0.3 where 0.2 is expected, although 0.3 - 0.2 is a little more or less
+# `within: 0.1` has to accept 0.3 if 0.2 is expected, although 0.3 - 0.2 is slightly more or less
 # than 0.1 in binary. Fractions keep the comparison itself exact.
 _ROUNDING = Fraction(1, 10**9)
 Distance = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Reach(NamedTuple):
-    """The least and the largest number that are right."""
+    """The smallest and the largest number that are right."""
 
     least: Fraction
     most: Fraction
@@ -33,12 +33,12 @@ class Reach(NamedTuple):
 class Rule(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One rule, of exactly one kind; without ``tool`` or ``argument`` it holds for all.
+    """One rule, of exactly one kind. Without ``tool`` or ``argument``, it applies to all of them.
 
     ``equal``, ``any`` and ``tolerant`` are switched on with ``true``. ``regex`` is a pattern to
-    find in the actual text, or ``true`` where the expected text is the pattern. ``within`` is
-    the largest distance from the expected number, ``within_percent`` the same in percent of
-    it. ``one_of`` lists the actual values that are right.
+    find in the actual text, or ``true`` if the expected text is the pattern. ``within`` is the
+    largest distance from the expected number. ``within_percent`` is the same as a percentage of
+    that number. ``one_of`` lists the actual values that are right.
     """
 
     tool: str | None = None
@@ -65,21 +65,21 @@ class Rule(
 
     @property
     def kind(self) -> str:
-        """The name of the kind it is of."""
+        """The name of the rule's kind."""
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
     @property
     def decides_alone(self) -> bool:
-        """Whether an actual value is right or wrong whatever is expected."""
+        """Whether the rule accepts or rejects a value without regard to the expected one."""
         return self.kind == "one_of" or isinstance(self.regex, str)
 
     @property
     def is_near(self) -> bool:
-        """Whether it asks for a number near to the expected one."""
+        """Whether it requires a number near the expected one."""
         return self.kind in _NEAR
 
     def reach(self, expected: float) -> Reach:
-        """Return which numbers are near to the expected one, with 1e-9 to spare."""
+        """Return the range of numbers near the expected one, with 1e-9 to spare."""
         wanted = exact(expected)
         if self.within is not None:
             far = exact(self.within)
@@ -88,7 +88,7 @@ class Rule(
         return Reach(wanted - far - _ROUNDING, wanted + far + _ROUNDING)
 
     def in_words(self) -> str | None:
-        """Say what an actual value has to be, if that is not the expected one."""
+        """Describe what an actual value has to be, unless it is the expected value."""
         value = getattr(self, self.kind)
         match self.kind:
             case "regex" if isinstance(value, str):
@@ -100,7 +100,7 @@ class Rule(
         return None
 
     def accepts(self, expected: Any, actual: Any) -> bool:
-        """Tell whether an actual value is right; either may be ``ABSENT``, not both."""
+        """Return whether an actual value is right. Either value may be ``ABSENT``, but not both."""
         match self.kind:
             case "any":
                 return True
@@ -124,12 +124,12 @@ class Rule(
 
 
 def exact(number: float) -> Fraction:
-    """Return a number as it is written: decimal fractions are exact, and no size is too large."""
+    """Return a number exactly as written: decimal fractions are exact, and any size is allowed."""
     return Fraction(number if isinstance(number, int) else repr(number))
 
 
 def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:
-    """Return the first rule that speaks of this argument of this tool."""
+    """Return the first rule that applies to this argument of this tool."""
     for rule in rules:
         if rule.tool in (None, tool) and rule.argument in (None, argument):
             return rule
@@ -139,16 +139,16 @@ def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:
 NameMode = Literal["exact", "contains", "regex"]
 ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
 Same = Callable[[Any, Any], bool]
-# Ways that do not look at the value: an argument with one of these is left out when calls are
-# sorted into kinds.
+# Methods that ignore the value. Arguments compared this way are left out when calls are sorted into
+# kinds.
 _BLIND = frozenset({"ignore", "any"})
-# Ways that accept an argument which the expected call does not state: a superset holds it, and a
-# pattern or text that does not exist asks for nothing.
+# Methods that accept an argument which the expected call does not state: a superset contains it,
+# and an absent pattern or text requires nothing.
 _OPEN = frozenset({"subset", "regex", "similar"})
 
 
 class Made(NamedTuple):
-    """An actual call; ``agents`` are all names of the agent that made it."""
+    """An actual call. ``agents`` are all names of the agent that made it."""
 
     id: str
     name: str
@@ -158,7 +158,7 @@ class Made(NamedTuple):
 
     @property
     def mapping(self) -> Mapping[str, Any]:
-        """The arguments by name; none at all is an empty mapping, a bare value has no name."""
+        """The arguments by name. Without arguments it is empty, and a bare value has no name."""
         if self.arguments is None:
             return {}
         return self.arguments if isinstance(self.arguments, dict) else {"": self.arguments}
@@ -168,27 +168,27 @@ Side = Literal["expected", "actual", "either"]
 
 
 class OneCall(Protocol):
-    """What tells whether an actual call is an expected one."""
+    """Decides whether an actual call is an expected one."""
 
     def name(self, expected: str, actual: str) -> bool:
-        """Tell whether the names agree."""
+        """Return whether the names agree."""
 
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
-        """Yield the arguments that differ, as if the names agreed; empty means all of them."""
+        """Yield the arguments that differ, as if the names agreed. Empty stands for all of them."""
 
     def rule(self, tool: str, argument: str) -> Rule | None:
-        """Return the rule by which an argument is compared; ``None`` for the general way."""
+        """Return the rule by which an argument is compared, or ``None`` for the general method."""
 
 
 class CallRules:
-    """Compares calls the way the options of an evaluator say."""
+    """Compares calls according to the options of an evaluator."""
 
     __slots__ = ("_as_a_whole", "_same", "arguments", "names", "rules", "similarity")
 
     def __init__(
         self, names: NameMode, arguments: ArgumentMode, similarity: float, rules: Sequence[Rule]
     ) -> None:
-        """Take the general way to compare, and the rules that go before it."""
+        """Take the general comparison method, and the rules that take precedence over it."""
         self.names = names
         self.arguments = arguments
         self.similarity = similarity
@@ -211,17 +211,17 @@ class CallRules:
             ),
         }
         self._same = ways[arguments]
-        # The usual case: all arguments are compared alike and exactly, which needs no single one.
+        # The usual case: all arguments are compared exactly, so none needs a separate look.
         self._as_a_whole = arguments == "exact" and not self.rules
 
     def same(self, wanted: ExpectedToolCall, made: Made) -> bool:
-        """Tell whether an actual call is the expected one."""
+        """Return whether an actual call is the expected one."""
         if self.names == "exact":
             return wanted.name == made.name and self.same_but_name(wanted, made)
         return self.name(wanted.name, made.name) and self.same_but_name(wanted, made)
 
     def same_but_name(self, wanted: ExpectedToolCall, made: Made) -> bool:
-        """Tell whether calls whose names agree are the same."""
+        """Return whether calls whose names agree are the same."""
         if wanted.agent is not None and wanted.agent not in made.agents:
             return False
         if wanted.arguments is None:
@@ -231,7 +231,7 @@ class CallRules:
         return all(self._agreements(wanted.arguments, made))
 
     def name(self, expected: str, actual: str) -> bool:
-        """Tell whether the names agree."""
+        """Return whether the names agree."""
         if self.names == "regex":
             return compiled(expected).fullmatch(actual) is not None
         if self.names == "exact" or not (expected and actual):
@@ -240,7 +240,7 @@ class CallRules:
         return one in other or other in one
 
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
-        """Yield the arguments that differ; none where the expected call states none."""
+        """Yield the arguments that differ, or none if the expected call states none."""
         expected = wanted.arguments
         if expected is not None:
             keys = {**expected, **made.mapping}
@@ -248,7 +248,7 @@ class CallRules:
             yield from (key for key, agrees in agreements if not agrees)
 
     def _agreements(self, expected: Mapping[str, Any], made: Made) -> Iterator[bool]:
-        """Tell of each argument of either call whether it agrees."""
+        """Yield, for each argument of either call, whether it agrees."""
         actual = made.mapping
         same = self._same
         for key in {**expected, **actual}:
@@ -257,13 +257,13 @@ class CallRules:
             yield rule.accepts(one, other) if rule else same(one, other)
 
     def rule(self, tool: str, argument: str) -> Rule | None:
-        """Return the rule by which an argument is compared; ``None`` for the general way."""
+        """Return the rule by which an argument is compared, or ``None`` for the general method."""
         return rule_for(self.rules, tool, argument)
 
     def way(self, tool: str, argument: str) -> str:
         """Return the mode or the kind of rule by which an argument is compared.
 
-        A rule of kind ``regex`` has its own pattern and goes as ``pattern``.
+        A ``regex`` rule with its own pattern is returned as ``pattern``.
         """
         rule = self.rule(tool, argument)
         if rule is None:
@@ -271,13 +271,13 @@ class CallRules:
         return "pattern" if rule.kind == "regex" else rule.kind
 
     def looked_at(self, tool: str, arguments: Any, side: Side = "either") -> Hashable:
-        """Return what is equal for arguments that cannot be told apart.
+        """Return a key that is equal for indistinguishable arguments.
 
-        Knowing the ``side``, an argument that a rule decides alone is right or wrong and no more.
+        If the ``side`` is known, an argument decided by a rule alone is just right or wrong.
         """
         if not self.heeds_arguments:
             return None
-        # Which tool an expected call means, and so which rules hold, is sure for exact names only.
+        # Only exact names determine the tool of an expected call, and so which rules apply.
         sure = side == "actual" or self.names == "exact"
         if self.rules and sure and isinstance(arguments, dict):
             arguments = {
@@ -296,7 +296,7 @@ class CallRules:
     def parted(
         self, tool: str, arguments: Mapping[str, Any]
     ) -> tuple[dict[str, tuple[Rule, float]], dict[str, Any]]:
-        """Part arguments into numbers that only have to be near, with their rules, and the rest."""
+        """Split arguments into numbers that only need to be near (with rules) and the rest."""
         numbers: dict[str, tuple[Rule, float]] = {}
         rest: dict[str, Any] = {}
         for key, value in arguments.items():
@@ -309,12 +309,12 @@ class CallRules:
         return numbers, rest
 
     def takes_unstated(self, tool: str, argument: str) -> bool:
-        """Whether an actual argument agrees with every expected call that does not have it."""
+        """Return whether an actual argument agrees with every expected call that lacks it."""
         return self.way(tool, argument) in _OPEN and self.rule(tool, argument) is None
 
     @property
     def has_near(self) -> bool:
-        """Whether some rule asks for numbers that are near."""
+        """Whether any rule requires only near numbers."""
         return any(rule.is_near for rule in self.rules)
 
     @property

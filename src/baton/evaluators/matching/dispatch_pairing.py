@@ -181,7 +181,7 @@ def sent_in(
 
 
 def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
-    """Tell whether the source names the receiver, by itself or by the run that was started."""
+    """Return whether the source names the receiver, by itself or by the run that was started."""
     if not known(trace, dispatch, "to_agent"):
         return False
     started = [run for run in turn.runs if run.id in dispatch.runs]
@@ -308,7 +308,7 @@ def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:
 
 
 def goes_to(expected: ExpectedDispatch, sent: Sent) -> bool:
-    """Tell whether a dispatch went to the expected agent.
+    """Return whether a dispatch went to the expected agent.
 
     A return is one that control took by itself: the sources tell some transfers back as one.
     """

@@ -185,7 +185,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(Problem(path=path, message=f"{regex!r} {error.why}")) from None
 
     def found_in(self, wanted: str, text: str) -> bool:
-        """Tell whether a text holds another; an empty one is found in nothing but itself."""
+        """Return whether a text holds another; an empty one is found in nothing but itself."""
         wanted, text = self.fold(wanted), self.fold(text)
         return wanted in text if wanted else not text
 

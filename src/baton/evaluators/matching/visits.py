@@ -44,7 +44,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
     normalize_whitespace: NormalizeWhitespace = True
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Tell whether a turn states a visit; an empty list states none."""
+        """Return whether a turn states a visit; an empty list states none."""
         return bool(turn.interactions)
 
     @property
@@ -191,7 +191,7 @@ class Played:
         return Fit(agent, tuple(parts), tuple(found))
 
     def agent(self, visit: ExpectedVisit, run: AgentRun) -> Sure:
-        """Tell whether a run is that of the agent of a visit."""
+        """Return whether a run is that of the agent of a visit."""
         names = self.names(run)
         if not names:
             return Sure.MAYBE
