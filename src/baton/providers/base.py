@@ -34,7 +34,7 @@ class CaseCancelled(asyncio.CancelledError):
 
 
 class HookOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Functions of the user, as ``module:function``, sync or async.
+    """The user's functions, as ``module:function``, sync or async.
 
     ``before_case(case)`` may return a dict that is added to the session's state at the start;
     ``after_turn(case, turn)`` gets the turn that was just played.
@@ -47,11 +47,11 @@ class HookOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Options of any provider.
 
-    ``agent_id`` and ``agent_metadata`` describe the agent in the evaluation's folder. ``model``
-    is what runs are priced by when a source does not name theirs; ``custom_pricing`` gives USD
-    per million tokens by model, as ``input`` and ``output``. ``restart`` is a shell command that
-    restarts the agents' server, for turns that ask for it; ``restart_timeout`` the seconds it
-    and the server may take.
+    ``agent_id`` and ``agent_metadata`` describe the agent in the evaluation's folder. ``model`` is
+    the model used for the price of runs whose source does not name one. ``custom_pricing`` gives
+    USD per million tokens by model, as ``input`` and ``output``. ``restart`` is a shell command
+    that restarts the agents' server, for turns that request it. ``restart_timeout`` is the maximum
+    number of seconds for the command and the server.
     """
 
     type: str
@@ -65,11 +65,11 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PromptsOptions(ProviderOptions, kw_only=True):
-    """Options of a provider whose agents' texts may lie in files.
+    """Options of a provider whose agents' texts can be in files.
 
     ``prompts`` are these files by the name of the component (``agent:refunds``). ``prompts_to`` is
-    a function, as ``module:function``: it gets the texts that are changed, as a dict by name,
-    before anything is played. With ``environment`` a program reads them from BATON_PROMPTS.
+    a function, as ``module:function``. Before anything is played, it gets the changed texts as a
+    dict by name. With ``environment``, a program reads them from BATON_PROMPTS instead.
     """
 
     prompts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -79,10 +79,11 @@ class PromptsOptions(ProviderOptions, kw_only=True):
 class ServerOptions(PromptsOptions, kw_only=True):
     """Options of a provider that talks to a server.
 
-    ``timeout`` is how many seconds the server may be silent, ``retry_attempts`` how often a
-    request is sent in all, ``retry_delay`` the seconds before the second time (doubled from then
-    on). ``verify_ssl`` is true, false, or the file of a CA. One answer may be ``max_answer_mib``
-    long, take ``max_seconds``, and have ``max_events`` of up to ``max_event_mib`` each.
+    ``timeout`` is the number of seconds for which the server may send nothing. ``retry_attempts``
+    is the total number of times a request is sent. ``retry_delay`` is the number of seconds before
+    the second attempt, and doubles for each further one. ``verify_ssl`` is true, false, or the file
+    of a CA. One answer may have a size of ``max_answer_mib``, take ``max_seconds``, and have
+    ``max_events`` events of up to ``max_event_mib`` each.
     """
 
     timeout: Positive = 60
@@ -112,9 +113,9 @@ Options = TypeVar("Options", bound=ProviderOptions)
 class ConfiguredProvider(ABC, Generic[Options]):
     """A provider made from options of a config.
 
-    ``summary`` says in ``baton list`` what it is for; with it, a class is found by the name of its
-    module, and by ``aliases``, which are other tools' names for it. ``notice`` is shown with
-    every result; ``has_server`` allows ``restart``.
+    ``summary`` describes its purpose in ``baton list``. A class with a summary is found by the name
+    of its module, and by ``aliases``, which are other tools' names for it. ``notice`` is shown with
+    every result. ``has_server`` allows ``restart``.
     """
 
     summary: ClassVar[str]
@@ -141,7 +142,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
         """Play a case; raises ProviderError."""
 
     def lacks(self, need: Need) -> str | None:
-        """Say why cases with a need cannot be played here; ``None`` if they can."""
+        """Return why cases with a need cannot be played here; ``None`` if they can."""
         if need != "restart" or self.options.restart is not None:
             return None
         if not self.has_server:
@@ -149,31 +150,31 @@ class ConfiguredProvider(ABC, Generic[Options]):
         return "say how, by `restart: COMMAND` of the provider"
 
     async def components(self) -> dict[str, str]:
-        """Return the current texts that may be changed, by the name of the component.
+        """Return the current texts that can be changed, by the name of the component.
 
         The provider has to be entered.
 
         Raises:
-            ProviderError: it has none that Baton can change.
+            ProviderError: it has no texts that Baton can change.
         """
         raise ProviderError(f"`{self.options.type}` has no texts that can be replaced from here")
 
     def text_places(self, component: str) -> list[Path]:
-        """Return the files and folders in which the text of a component is written; none: unknown.
+        """Return the files and folders with the text of a component; empty if unknown.
 
-        This is for replacing a text by a better one; nothing is opened here.
+        They are used to replace a text with a better one. This method opens nothing.
         """
         if isinstance(self.options, PromptsOptions) and component in self.options.prompts:
             return [self.around.folder / self.options.prompts[component]]
         return []
 
     async def tools(self) -> set[str]:
-        """Return the names of the agents' tools, as far as they are known; entered, as above."""
+        """Return the known names of the agents' tools. The provider has to be entered."""
         listed = [card.tools for card in self.around.agents.values()]
         return {name for tools in listed if isinstance(tools, list) for name in tools}
 
     async def prepare(self) -> None:
-        """Prepare for the next call; this time does not count for the case."""
+        """Prepare for the next call. The time for this does not count for the case."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -185,11 +186,11 @@ class ConfiguredProvider(ABC, Generic[Options]):
 async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
     """Return the trace of a case that is played with stand-ins, with their answers marked in it.
 
-    For a decision it is made from the calls to stand-ins.
+    For a decision, the trace is made from the calls to stand-ins.
 
     Raises:
         ProviderError: a call had to be refused, or the case could not be played.
-        CaseCancelled: with what was seen until then.
+        CaseCancelled: with the record so far.
     """
     try:
         seen = await playing
@@ -205,8 +206,9 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
             raise
         return decision_trace(case, play, error.trace)
     except Exception:
-        # A program that was refused a tool may break for that very reason: the refusal says what
-        # to do, and an `IndexError` that follows from it does not. Without one, the error stands.
+        # A program can fail because a tool was refused. Then the refusal is reported, because it
+        # explains what to do, and a resulting `IndexError` does not. Without a refusal, the
+        # program's own error is reported.
         play.check()
         raise
     if play.stops:
@@ -218,7 +220,7 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
 
 
 Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
-"""Gets the record of a conversation after a turn; returns the next message, if any."""
+"""Receives the record of a conversation after a turn; returns the next message, if any."""
 Watch = Callable[[Callable[[], Trace]], None]
 """Called when a running turn has more data, with a function that makes the record."""
 _LOOK = 0.4
@@ -228,8 +230,8 @@ _LOOK = 0.4
 class Hooks:
     """The user's functions around a case, and the simulated user, if any.
 
-    ``talk`` is asked after each turn; with it, a case may begin as its first message. ``watch``
-    is told while a turn is played.
+    ``talk`` is called after each turn. With it, a case can begin with only its first message.
+    ``watch`` is called while a turn is played.
     """
 
     talk: Talk | None = None
@@ -241,7 +243,7 @@ class Hooks:
 
     @property
     def follows_turns(self) -> bool:
-        """Whether there is one to run after each turn."""
+        """Whether there is a function to run after each turn."""
         return self._after_turn is not None
 
     async def state(self, case: Case) -> dict[str, Any]:
@@ -260,9 +262,9 @@ class Hooks:
             await _run("after_turn", self._after_turn, case, turn)
 
     async def next_turn(self, case: Case, seen: Callable[[], Trace]) -> None:
-        """Get the next message of the simulated user: it becomes the last turn of the case.
+        """Get the next message of the simulated user and add it as the last turn of the case.
 
-        Providers ask after each turn, and go through the turns of a case as they are then.
+        Providers call this after each turn, and iterate over the turns that the case then has.
         """
         if self.talk is not None:
             said = await self.talk(seen())
@@ -270,13 +272,13 @@ class Hooks:
                 case.turns.append(said)
 
     def grew(self, seen: Callable[[], Trace]) -> None:
-        """Tell watchers that a turn has more data; ``seen`` makes the record so far."""
+        """Notify watchers that a turn has more data; ``seen`` makes the record so far."""
         if self.watch is not None:
             self.watch(seen)
 
     @asynccontextmanager
     async def watching(self, seen: Callable[[], Trace]) -> AsyncIterator[None]:
-        """Tell watchers several times a second while the block runs."""
+        """Notify watchers several times a second while the block runs."""
         if self.watch is None:
             yield
             return
@@ -301,7 +303,7 @@ def option_error(path: str, message: str) -> InputError:
 def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = False) -> None:
     """Raise ProviderError for a case that has no messages to send, or nothing to restart.
 
-    A case with stand-ins is played only where these can answer: its tools must not really run.
+    A case with stand-ins is played only if they can answer, because its tools must not really run.
     """
     if not stand_ins and (case.stand_ins is not None or case.dispatch is not None):
         what = "is a dispatch case" if case.dispatch is not None else "has stand-ins"

@@ -1,8 +1,8 @@
 """Records programs of the Claude Agent SDK from the messages of the SDK.
 
-``hear_claude`` listens at ``query`` and ``ClaudeSDKClient`` of the SDK, once a program imports it:
-for a case that is played (``heard_into``) and for a program that is recorded
-(``on_conversation``). Nothing of the SDK is imported here.
+Once a program imports the SDK, ``hear_claude`` listens to its ``query`` and ``ClaudeSDKClient``.
+It does so for a case that is played (``heard_into``) and for a program that is recorded
+(``on_conversation``). This module itself does not import the SDK.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from .instrument.instrumentors import after_import
 
 Messages = list[dict[str, Any]]
 _HEARD: ContextVar[Messages | None] = ContextVar("baton_claude", default=None)
-"""The messages while a case is played, by the program's context."""
+"""The messages of the case that is being played, in the context of the program."""
 _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
-"""Kinds of messages that repeat others, or say nothing about agents."""
+"""Kinds of messages that repeat others or contain nothing about agents."""
 
 
 def hear_claude() -> None:
-    """Listen from now on, where the SDK is installed."""
+    """Listen from now on, if the SDK is installed."""
     if is_installed(CLAUDE):
         after_import(CLAUDE, _listen)
 
 
 @contextmanager
 def heard_into(messages: Messages) -> Iterator[None]:
-    """Collect the messages of what runs in a ``with`` block, the user's among them."""
+    """Collect the messages of everything in a ``with`` block, including the user's messages."""
     before = _HEARD.set(messages)
     try:
         yield
@@ -53,7 +53,7 @@ def heard_into(messages: Messages) -> Iterator[None]:
 
 
 def told(text: str) -> None:
-    """Record what the user said of a session that continues without being told again."""
+    """Record the user's message of a session that continues without receiving it again."""
     heard = _HEARD.get()
     if heard is not None:
         message = {"role": "user", "content": text}
@@ -61,23 +61,24 @@ def told(text: str) -> None:
 
 
 Ended = Callable[[Messages, Catalog], None]
-"""Takes the messages of a conversation that has ended, and the sub-agents that it was given."""
+"""Receives the messages of a finished conversation, and the sub-agents that it was given."""
 _LISTENERS: list[Ended] = []
 _OTHERS = ("traceai_claude_agent_sdk", "langsmith.integrations.claude_agent_sdk")
-"""Modules that make spans of the SDK: a program that imports one has its own recording."""
+"""Modules that record spans of the SDK. A program that imports one has its own recording."""
 
 
 def on_conversation(ended: Ended) -> None:
     """Call a function at the end of each conversation of this program with Claude, from now on.
 
-    One by ``query`` ends with its messages, one of a client when that disconnects, or is gone.
+    A conversation by ``query`` ends with its messages. A client's conversation ends when the client
+    disconnects or is garbage-collected.
     """
     _LISTENERS.append(ended)
     hear_claude()
 
 
 def conversation_trace(messages: Messages, agents: Catalog) -> Trace:
-    """Read a conversation; its id is that of the session of Claude Code."""
+    """Read a conversation; its id is the id of the Claude Code session."""
     source = Source(format="claude-stream", framework="claude-agent-sdk")
     return read_stream(messages, id_=uuid4().hex, source=source, catalog=agents)
 
@@ -85,10 +86,11 @@ def conversation_trace(messages: Messages, agents: Catalog) -> Trace:
 def trace_of(
     messages: Messages, turns: int, id_: str, location: str, catalog: Catalog
 ) -> Trace | None:
-    """Read what was heard; ``None`` if that are not as many turns as there were messages.
+    """Convert the collected messages to a trace.
 
-    A program that asks Claude twice for one message of its user knows how the two belong together,
-    and the messages do not.
+    Return ``None`` if there are not as many turns as user messages. A program that calls Claude
+    twice for one user message knows how the two calls belong together, but the messages do not show
+    it.
     """
     if not messages:
         return None
@@ -105,7 +107,10 @@ class _Conversation:
         self._messages: Messages = []
 
     def asked(self, prompt: Any) -> Any:
-        """Note what the user says, which the SDK does not repeat; messages to come, as they do."""
+        """Record the user's message, which the SDK does not repeat.
+
+        Messages of a stream are recorded as they come.
+        """
         if isinstance(prompt, str):
             self._note({"type": "user", "message": {"role": "user", "content": prompt}})
         elif isinstance(prompt, AsyncIterable):
@@ -119,7 +124,7 @@ class _Conversation:
             yield prompt
 
     def take(self, message: Any) -> None:
-        """Record what Claude Code sent."""
+        """Record a message from Claude Code."""
         kind = type(message).__name__
         if kind not in _FOLDED:
             self._note(from_sdk({"_type": kind, **dataclasses.asdict(message)}))
@@ -143,11 +148,11 @@ class _Conversation:
 
 
 class _Client:
-    """The conversation of a client, which ends also where nobody disconnects it."""
+    """The conversation of a client. It also ends if the client is never disconnected."""
 
     def __init__(self, client: Any) -> None:
         self.conversation = _Conversation(getattr(client, "options", None))
-        # Also at the end of the program. The conversation does not hold the client.
+        # This also runs at the end of the program. The conversation has no reference to the client.
         self.end = weakref.finalize(client, self.conversation.end)
 
 

@@ -1,8 +1,8 @@
 """The start of a dispatch case in Claude Code: a separate session that ends before a call.
 
-It is a copy of the recorded session if that is still on this machine, or written from what the case
-holds. Claude Code gets it by a store in memory, which the SDK puts into a folder that it deletes;
-sessions of the user are only read.
+It is a copy of the recorded session if that is still on this machine; otherwise it is written from
+the messages in the case. Claude Code gets it from an in-memory store, which the SDK writes into a
+folder that it deletes afterwards. The user's sessions are only read.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ Entries = list[dict[str, Any]]
 
 
 class Moment(NamedTuple):
-    """A session up to a moment; ``goes_on`` where no message of the user comes next."""
+    """A session up to a moment; ``goes_on`` if it continues without a message from the user."""
 
     session: str
     entries: Entries
     goes_on: bool
 
     async def append(self, key: Any, entries: Any) -> None:
-        """Keep nothing of what comes: the messages of the stream tell it."""
+        """Discard new entries, because the message stream contains the same data."""
 
     async def load(self, key: Any) -> Entries | None:
-        """Return the session, and no files of sub-agents."""
+        """Return the session, without files of sub-agents."""
         return None if key.get("subpath") else self.entries
 
 
 def moment(
     case: Case | None, messages: Sequence[Message], folder: Path, home: Path | None
 ) -> Moment:
-    """Return where a case is taken up.
+    """Return the moment from which a case continues.
 
     Args:
-        case: the dispatch case, to look for its recorded session.
-        messages: what its agent is put before; where the last one is of the user, it is said.
-        folder: where agents work.
+        case: the dispatch case, used to find its recorded session.
+        messages: the messages that its agent gets. If the last one is from the user, it is sent.
+        folder: the working folder of the agents.
         home: the folder with the sessions of Claude Code; ``None`` if the agent is a sub-agent,
-            which is in no session of its own.
+            because sub-agents have no session of their own.
     """
     dispatch = case.dispatch if case is not None else None
     session = str(uuid4())
@@ -86,7 +86,7 @@ def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | No
     if dispatch.origin is None or dispatch.origin.trace is None:
         return None
     try:
-        name = str(UUID(dispatch.origin.trace))  # the name of a file: nothing else may be one
+        name = str(UUID(dispatch.origin.trace))  # used as a file name: accept only a UUID
     except ValueError:
         return None
     path = next((each for each in home.glob(f"projects/*/{name}.jsonl")), None)
@@ -109,8 +109,8 @@ def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | No
     if is_asked:
         asked = [n for n, each in enumerate(kept) if _is_prompt(each)]
         kept = kept[: asked[-1]] if asked else []
-    # A session also keeps the system prompt, the listing of agents and CLAUDE.md as they were, and
-    # Claude Code would take them from there: what is said there is not changed by a changed text.
+    # A session also stores the system prompt, the list of agents and CLAUDE.md as they were. Claude
+    # Code would use these, and a changed text would have no effect.
     last: str | None = None
     messages: Entries = []
     for each in kept:
@@ -157,7 +157,7 @@ def _is_prompt(entry: Any) -> bool:
 def _written(
     messages: Sequence[Message], session: str, folder: Path, last: str | None = None
 ) -> Entries:
-    """Write messages as a session of Claude Code has them."""
+    """Convert messages to the entries of a Claude Code session."""
     entries: Entries = []
 
     def add(role: str, content: Any, **more: Any) -> None:
@@ -237,14 +237,14 @@ def sessions_folder(env: dict[str, str]) -> Path:
 
 
 class Memory(NamedTuple):
-    """The CLAUDE.md of a project, whose sections may be changed for a play."""
+    """The CLAUDE.md of a project, whose sections can be changed for a play."""
 
     path: Path
     text: str
 
     @classmethod
     def of(cls, folder: Path) -> Memory | None:
-        """Return that of a folder, if there is one."""
+        """Return the CLAUDE.md of a folder, if there is one."""
         for path in (folder / "CLAUDE.md", folder / ".claude" / "CLAUDE.md"):
             if path.is_file():
                 return cls(path, path.read_text("utf-8", "replace"))
@@ -255,7 +255,7 @@ class Memory(NamedTuple):
         return {name: section.text for name, section in sections(self.text).items()}
 
     def check(self) -> None:
-        """Raise InputError if a copy of it would not say the same."""
+        """Raise InputError if a copy of it would not have the same content."""
         imports = imports_of(self.text)
         if imports:
             raise InputError(
@@ -264,7 +264,7 @@ class Memory(NamedTuple):
             )
 
     def changed(self, texts: Mapping[str, str], aside: Path) -> dict[str, Any]:
-        """Write a changed copy into a folder; return the options that put it in place of this."""
+        """Write a changed copy into a folder; return the options that make Claude Code use it."""
         own = f"agent:{MAIN}#"
         new = {n.removeprefix(own): text for n, text in texts.items() if n.startswith(own)}
         (aside / "CLAUDE.md").write_text(with_sections(self.text, new), "utf-8")
@@ -285,7 +285,7 @@ def changed_card(name: str, card: AgentCard, texts: Mapping[str, str]) -> AgentC
 
 
 def with_tool(case: Case) -> Case:
-    """State the call that made a dispatch, where a case only says what it was about."""
+    """Add the call that made a dispatch, if a case only states the dispatch's content."""
     dispatch = case.dispatch
     if dispatch is None or dispatch.call.kind != "delegate":
         return case
@@ -300,7 +300,7 @@ def with_tool(case: Case) -> Case:
 
 
 def with_name(trace: Trace, name: str) -> Trace:
-    """Name the agent of the main thread, which did the work of another one."""
+    """Rename the agent of the main thread, which did the work of another agent."""
     for turn in trace.turns:
         for run in turn.runs:
             run.agent = name if run.agent == MAIN else run.agent

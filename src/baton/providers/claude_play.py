@@ -1,11 +1,11 @@
 """Claude Code with stand-ins: its tools are replaced by ones that look the same but run nothing.
 
-Claude Code runs its own tools (``Bash``, ``Edit``) by itself. A hook can forbid a call, but the
-model then reads an error, and ``Edit`` checks its file before a hook is asked. So each tool that
-something stands in for is left out, and a server of ours offers one with the same name,
-description and schema. What these are, Claude Code itself tells: it is started once with a server
-on loopback in place of the model's (:func:`offered`). A hook before each call asks the play, so
-that what is not ours and may not run never does, whatever permissions and settings say.
+Claude Code runs its own tools (``Bash``, ``Edit``) itself. A hook can forbid a call, but then the
+model reads an error, and ``Edit`` checks its file before the hook is called. So each tool that has
+a stand-in is left out, and Baton's own server offers one with the same name, description and
+schema. These come from Claude Code itself: it is started once with a loopback server in place of
+the model's (:func:`offered`). A hook before each call asks the play. So a tool that is not Baton's
+and must not run never runs, regardless of permissions and settings.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from baton.stand_ins.answers import Answer
 from baton.stand_ins.play import Held
 
 _DISPATCHING = frozenset({"Agent", "Task"})
-"""The tool that starts a sub-agent: `Task` before 2.1.63."""
+"""The tool that starts a sub-agent; its name was `Task` before 2.1.63."""
 _BUILT_IN = ("general-purpose", "Explore", "Plan")
-"""Sub-agents that Claude Code brings along."""
+"""Sub-agents that are built into Claude Code."""
 _OF_THE_SESSION = frozenset(
     {
         *_DISPATCHING,
@@ -48,12 +48,12 @@ _OF_THE_SESSION = frozenset(
         "TodoWrite",
     }
 )
-"""Tools that only manage the session's lists, or wait for or end its sub-agents: they run."""
+"""Tools that always run: they only manage the session's lists, or wait for or end sub-agents."""
 _SERVER = "baton"
 _STUB = "Answer with the one word OK. Use no tool."
-"""The task of a sub-agent whose answer a stand-in gives: Claude Code starts it anyway."""
+"""The task of a sub-agent that a stand-in answers for, because Claude Code starts it anyway."""
 _HOOK_SECONDS = 24 * 3600.0
-"""A stand-in may be slow on purpose. The time-out of the turn limits how long it may take."""
+"""A stand-in can be slow on purpose. The time-out of the turn limits its duration."""
 _REFUSED_ARGUMENTS = (
     "allowedTools",
     "dangerously-skip-permissions",
@@ -62,11 +62,11 @@ _REFUSED_ARGUMENTS = (
     "settings",
     "tools",
 )
-"""Arguments of the command line that would undo what is set here."""
+"""Command-line arguments that would override the options set here."""
 
 
 class Offered(NamedTuple):
-    """A tool as the model is told of it."""
+    """A tool as it is offered to the model."""
 
     name: str
     description: str
@@ -81,7 +81,7 @@ class Cast(NamedTuple):
     denied: Sequence[str] = ()
 
     def has(self, tool: str) -> bool:
-        """Tell whether the agent may use a tool, at least for some arguments."""
+        """Return whether the agent may use a tool, at least for some arguments."""
         call = ToolCall(id="", name=tool, unknown=["arguments"])
         if meant_by(call, self.denied, every_part=False):
             return False
@@ -95,13 +95,13 @@ async def staged(
     cast: Cast | None = None,
     descriptions: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return options with which nothing runs that a stand-in answers for.
+    """Return options with which no call runs that a stand-in answers.
 
     Args:
-        play: the stand-ins; ``None`` if every call runs as it is.
+        play: the stand-ins; ``None`` if every call runs unchanged.
         options: ``ClaudeAgentOptions``.
-        cast: whose work the main thread does.
-        descriptions: what models are to read of tools, by the tool's name, if there is one.
+        cast: the agent whose work the main thread does.
+        descriptions: changed tool descriptions for models, by the name of the tool.
 
     Raises:
         ProviderError: a tool cannot be replaced, or Claude Code does not start.
@@ -132,7 +132,7 @@ _STAGED = "_baton_staged"
 
 
 def is_staged(options: Any) -> bool:
-    """Tell whether options were made here, to avoid doing it twice."""
+    """Return whether options were made by :func:`staged`, to avoid staging them twice."""
     return getattr(options, _STAGED, False)
 
 
@@ -167,7 +167,7 @@ class Stage:
         return not self._play.runs(asked)
 
     def _is_stub(self, agent: str | None) -> bool:
-        """Tell a sub-agent that is only started for its answer to be replaced."""
+        """Return whether a sub-agent is only started so that its answer can be replaced."""
         return (
             agent is not None
             and not self._play.stops
@@ -175,14 +175,14 @@ class Stage:
         )
 
     def _is_replaced(self, tool: str) -> bool:
-        """Tell whether a tool is answered, if for one agent only: the real one is left out then."""
+        """Return whether stand-ins answer a tool for any agent, so the real one is left out."""
         if tool in _OF_THE_SESSION and tool not in self._play.stand_ins.tools:
             return False
         callers = [self._cast.name, *self._play.stand_ins.agents]
         return any(self._answered(Asked(tool, agent=caller)) for caller in callers)
 
     def options(self) -> Any:
-        """Return the options that the conversation is played with.
+        """Return the options for playing the conversation.
 
         Raises:
             ProviderError: a description cannot be replaced.
@@ -211,15 +211,15 @@ class Stage:
             ),
             env={
                 **options.env,
-                # Tools of ours have the names of those that they replace.
+                # Baton's tools have the names of the tools that they replace.
                 "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1",
-                # Else tools of servers have to be searched for before they can be called.
+                # Otherwise the model has to search for a server's tools before it can call them.
                 "ENABLE_TOOL_SEARCH": "false",
             },
         )
 
     def _servers(self, replaced: Sequence[Offered]) -> dict[str, Any]:
-        """Return the servers: ours, those of the program behind ours, and others that still run."""
+        """Return the servers: Baton's, the program's servers behind it, and others that run."""
         servers: dict[str, Any] = {}
         rest = list(replaced)
         given = self._options.mcp_servers
@@ -323,7 +323,7 @@ class Stage:
         }
 
     async def _after(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
-        """Put what a stand-in says in place of what came back."""
+        """Replace the result of a call with the stand-in's answer."""
         play, came = self._play, data["tool_response"]
         if play.refused or play.decided:
             return {"continue_": False, "stopReason": "the case has ended"}
@@ -380,7 +380,7 @@ def _allowed(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answered() -> dict[str, Any]:
-    """Let a call through without its arguments: what ran it by mistake could do nothing."""
+    """Let a call through without its arguments, so that a tool run by mistake could do nothing."""
     return _allowed({})
 
 
@@ -409,12 +409,12 @@ def _came(response: Any) -> Any:
 
 
 def prefix_of(server: str) -> str:
-    """Return what the names of a server's tools start with: other signs than letters are `_`."""
+    """Return the prefix of the names of a server's tools, with special characters as `_`."""
     return f"mcp__{''.join(c if c.isalnum() or c in '_-' else '_' for c in server)}__"
 
 
 def merged_settings(settings: str | None, **more: Any) -> str:
-    """Add to settings, which are a file or JSON; raises ProviderError for what is neither."""
+    """Add to settings, which are a file or JSON; raises ProviderError if they are neither."""
     if not settings:
         return msgspec.json.encode(more).decode()
     try:
@@ -459,7 +459,7 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
                 dispatch.unknown = without(dispatch.unknown, "runs", "result")
                 if dispatch.result is None:
                     dispatch.result = Content.of(_text(given[dispatch.call].result))
-        # A model that does not do as it is told may have passed on work from there: it was refused.
+        # A model that ignores the stub's task can have passed on work. That call was refused.
         kept = []
         for dispatch in turn.dispatches:
             if dispatch.from_run in gone:
@@ -472,9 +472,9 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
 
 
 class _Front:
-    """A server of tools whose answers the hook before the call has made ready.
+    """A tool server whose answers have been prepared by the hook before the call.
 
-    With ``inner``, a server of the program stands behind it, and runs what may run.
+    With ``inner``, it fronts a server of the program, which runs the calls that may run.
     """
 
     def __init__(
@@ -483,10 +483,10 @@ class _Front:
         self._tools, self._take, self._inner, self._prefix = tools, take, inner, prefix
 
     def create_initialization_options(self) -> None:
-        """Have none: what is asked is answered as it comes."""
+        """Return nothing: requests are answered as they come."""
 
     async def run(self, read: Any, write: Any, *_: Any, **__: Any) -> None:
-        """Answer until the other side ends."""
+        """Answer requests until the other side closes the connection."""
         if self._inner is None:
             async for message in read:
                 asked = _plain(message)
@@ -570,7 +570,7 @@ def _reply(asked: dict[str, Any], result: dict[str, Any]) -> Any:
 
 
 def _message(plain: dict[str, Any], like: Any) -> Any:
-    """Make a message of the installed `mcp`: 1.x and 2.x have different types for it."""
+    """Make a message of the installed `mcp`: versions 1.x and 2.x use different types."""
     import mcp.types
     from mcp.shared.message import SessionMessage
 
@@ -581,7 +581,7 @@ def _message(plain: dict[str, Any], like: Any) -> Any:
 
 
 async def listed(server: Any) -> list[dict[str, Any]]:
-    """List the tools of an in-process server of ``mcp``, as they are on the wire."""
+    """List the tools of an in-process ``mcp`` server, in their wire format."""
     from mcp.shared.memory import create_client_server_memory_streams
 
     client = {"name": _SERVER, "version": "1"}
@@ -609,17 +609,17 @@ async def listed(server: Any) -> list[dict[str, Any]]:
 
 _OFFERED: dict[str, list[Offered]] = {}
 _LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
-"""So that cases which begin side by side start Claude Code once for its tools, and not each."""
+"""Makes cases that begin in parallel start Claude Code only once to list its tools."""
 _MODELS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _ASKING = 60.0
-"""Seconds for Claude Code and its MCP servers to start."""
+"""The number of seconds within which Claude Code and its MCP servers must start."""
 
 
 async def offered(options: Any) -> list[Offered]:
-    """Return the tools that the model is offered, by asking Claude Code with no model behind it.
+    """Return the tools that the model is offered, by running Claude Code without a model.
 
-    MCP servers are started for that, and list their tools; none is called, as nothing is ever
-    answered. What Claude Code tells is kept for the process.
+    MCP servers are started for that, and list their tools. No tool is called, because the model
+    request is never answered. The result is cached for the process.
 
     Raises:
         ProviderError: Claude Code, or one of the servers, does not start.
@@ -669,7 +669,7 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
             )
             try:
                 async with asyncio.timeout(_ASKING):
-                    # Not as a program's own question, which would be heard.
+                    # Unwrapped, so that this is not recorded as a call by the program.
                     asked = inspect.unwrap(sdk.query)(prompt="Hello.", options=alone)
                     async with aclosing(asked) as messages:
                         async for message in messages:
@@ -679,7 +679,7 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
                     f"Claude Code did not tell its tools within {_ASKING:g} seconds"
                 ) from None
             except sdk.ClaudeSDKError as error:
-                # It ends with the model's refusal, which is an error to it.
+                # The run ends with the refused model request, which the SDK reports as an error.
                 if not bodies:
                     raise ProviderError(f"Claude Code does not start: {error}") from error
     if not bodies:
@@ -705,7 +705,7 @@ def _check_servers(message: Any) -> None:
 
 @asynccontextmanager
 async def _deaf_model(bodies: list[dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve in place of the model's API: note what is asked, and refuse it."""
+    """Serve in place of the model's API: record each request and refuse it."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):

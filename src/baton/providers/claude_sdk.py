@@ -1,4 +1,4 @@
-"""``claude_sdk``: cases are played with agents of the Claude Agent SDK."""
+"""``claude_sdk``: plays cases with agents of the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions", 
 
 
 class AgentOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One sub-agent, as the SDK's ``AgentDefinition``; without ``tools`` it has all there are."""
+    """One sub-agent, like the SDK's ``AgentDefinition``; without ``tools`` it has all tools."""
 
     description: str
     prompt: str
@@ -80,14 +80,14 @@ class AgentOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClaudeSdkOptions(ProviderOptions, kw_only=True):
-    """The Claude Agent SDK; each case is a client, and a process, of its own.
+    """The Claude Agent SDK; each case has its own client and its own process.
 
     ``agents`` are sub-agents by name, or a folder with ``.claude/agents``. ``setting_sources``
-    says which settings on disk count; none unless stated, so that a run is the same everywhere.
-    ``timeout`` is how many seconds a turn may take, its background agents included. A case may
-    have ``max_events`` messages of ``max_answer_mib`` together. With
-    ``transcripts`` the session's own files are read as well, for they tell the tokens of each
-    sub-agent, and who refused a tool.
+    states which settings on disk are used. The default is none, so that a run is the same
+    everywhere. ``timeout`` is the maximum number of seconds for a turn, including its background
+    agents. A case may have ``max_events`` messages with a total size of ``max_answer_mib``. With
+    ``transcripts``, the session's own files are read as well, because they contain the tokens of
+    each sub-agent, and who refused a tool.
     """
 
     type: Literal["claude_sdk"]
@@ -110,7 +110,7 @@ class ClaudeSdkOptions(ProviderOptions, kw_only=True):
 
 
 def agents_of(options: ClaudeSdkOptions, folder: Path) -> Catalog:
-    """Return the sub-agents of the options; raises InputError for a folder without any."""
+    """Return the sub-agents in the options; raises InputError for a folder without any."""
     if isinstance(options.agents, str):
         try:
             return agents_folder(folder / options.agents)
@@ -120,7 +120,7 @@ def agents_of(options: ClaudeSdkOptions, folder: Path) -> Catalog:
 
 
 def known_agents(options: ClaudeSdkOptions, folder: Path) -> Catalog:
-    """Return these, and those that the settings of the project bring in."""
+    """Return the sub-agents in the options and those from the project's settings."""
     project = folder / options.cwd / ".claude" / "agents"
     agents = {}
     if "project" in options.setting_sources and any(project.glob("**/*.md")):
@@ -129,7 +129,7 @@ def known_agents(options: ClaudeSdkOptions, folder: Path) -> Catalog:
 
 
 def with_prompt(trace: Trace, options: ClaudeSdkOptions) -> Trace:
-    """Return the trace with what `main` is told, which no message of the session tells."""
+    """Return the trace with the prompt of `main`, which no message of the session contains."""
     if options.system_prompt is None:
         return trace
     card = trace.agents.get(MAIN, AgentCard())
@@ -166,10 +166,10 @@ def definition(card: AgentCard) -> dict[str, Any]:
 class Waiting:
     """Watches one turn.
 
-    A turn has ended with a result, once no agent works in the background; a command that runs
-    there may run for ever. What ended there may begin another round, whose result names it; or
-    the model heard of it on the way, which nothing tells. Some hosts are told when the session
-    is idle, which settles it.
+    A turn has ended when there is a result and no agent runs in the background. Background commands
+    do not count, because they can run for ever. A background agent that ends can start another
+    round, whose result names it; or the model learned of it during a round, which is not recorded.
+    Some hosts receive a message when the session is idle, which settles it.
     """
 
     def __init__(self) -> None:
@@ -182,14 +182,14 @@ class Waiting:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether no more messages will come."""
         if not self._answered or self._tasks:
             return False
         return self._idle if self._tells else not self._untold
 
     @property
     def maybe_done(self) -> bool:
-        """Whether there is an answer, and it is only not certain that it is the last."""
+        """Whether there is an answer, but it is not certain that it is the last one."""
         return self._answered and not self._tasks and not self._tells
 
     def take(self, message: dict[str, Any]) -> None:
@@ -225,10 +225,10 @@ class Waiting:
 
 ENDED = "the case was ended before the turn was"
 GRACE = 2.0
-"""Seconds to wait, if nothing says that a session is idle, for what a notification starts."""
+"""Seconds to wait for a round that a notification starts, if no message reports an idle session."""
 
 _WAITING = 100
-"""Messages that wait to be taken; what writes more has to wait as well."""
+"""The maximum number of queued messages; beyond it, the writer has to wait."""
 
 
 class Lost(Exception):  # noqa: N818 - a signal, reported as a ProviderError with its trace
@@ -250,7 +250,7 @@ Connect = Callable[[], AbstractAsyncContextManager[Conversation]]
 
 
 class Scene(NamedTuple):
-    """Which agent a case is played with, and how a conversation with it begins."""
+    """The agent with which a case is played, and how a conversation with it begins."""
 
     name: str
     connect: Connect
@@ -285,8 +285,8 @@ class Played:
         """Play all turns of the case; one conversation unless a turn asks for another.
 
         Raises:
-            ProviderError: with what was seen of the case.
-            CaseCancelled: the same, when playing is cancelled after the first message.
+            ProviderError: with the record so far.
+            CaseCancelled: with the record so far, if playing is cancelled after the first message.
         """
         refuse_unplayable(self._case, stand_ins=True)
         if await self._hooks.state(self._case):
@@ -371,7 +371,7 @@ class Played:
 
 @asynccontextmanager
 async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
-    """Collect the messages of a conversation as they come; the last one says why it ended."""
+    """Collect the messages of a conversation as they come; the last one states why it ended."""
     inbox: Inbox = asyncio.Queue(_WAITING)
 
     async def collect() -> None:
@@ -381,7 +381,7 @@ async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
                 await inbox.put(message)
         except Lost as error:
             end = error
-        except Exception:  # raised again: the turn ends at once, and the fault is not lost
+        except Exception:  # raised again, so that the turn ends at once and the error is kept
             await inbox.put(end)
             raise
         await inbox.put(end)
@@ -399,7 +399,7 @@ _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
 
 
 class Client:
-    """One conversation with Claude Code; one that ``goes_on`` by itself is told nothing."""
+    """One conversation with Claude Code; if it ``goes_on`` by itself, no message is sent."""
 
     def __init__(self, client: Any, *, goes_on: bool = False) -> None:
         self._client = client
@@ -417,10 +417,10 @@ class Client:
             raise Lost(named(error)) from error
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what comes, as the JSON it was, with the time it came at if it has none.
+        """Yield messages as their original JSON, with the time of arrival if they have no time.
 
         Raises:
-            Lost: the process ended, or wrote what is not a message.
+            Lost: the process ended, or wrote something that is not a message.
         """
         from claude_agent_sdk import ClaudeSDKError
 
@@ -490,7 +490,7 @@ def sdk_options(options: ClaudeSdkOptions, agents: Mapping[str, AgentCard], fold
 
 
 class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
-    """Plays each case with a Claude Code of its own."""
+    """Plays each case with its own Claude Code process."""
 
     summary = "agents of the Claude Agent SDK"
     options_type = ClaudeSdkOptions
@@ -503,7 +503,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         texts = self.around.texts
         self._check(texts)
         agents = agents_of(options, self.around.folder)
-        # Definitions in the options go before files of the same name.
+        # Definitions in the options take precedence over files of the same name.
         self._agents = {
             name: changed_card(name, card, texts)
             for name, card in self._given.items()
@@ -521,7 +521,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         )
 
     def _texts(self) -> dict[str, str]:
-        """Return the texts that may be changed, those of tools apart, as they are in files."""
+        """Return the changeable texts as they are in files, except those of tools."""
         texts = {}
         if self.options.system_prompt is not None:
             texts[f"agent:{MAIN}"] = self.options.system_prompt
@@ -533,7 +533,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         return texts
 
     def _check(self, texts: Mapping[str, str]) -> None:
-        """Raise InputError for a component that there is not; tools are known only later."""
+        """Raise InputError for a component that does not exist. Tools are known only later."""
         known = self._texts()
         for name in texts:
             if name not in known and not name.startswith("tool:"):
@@ -543,7 +543,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             self._memory.check()
 
     async def __aenter__(self) -> Self:
-        """Check the names of tools whose descriptions are changed: Claude Code knows them."""
+        """Check the names of tools with changed descriptions, by asking Claude Code."""
         named = [name for name in self.around.texts if name.startswith("tool:")]
         if named:
             known = await self._tools()
@@ -560,11 +560,11 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         return {f"tool:{each.name}": each.description for each in tools if "__" in each.name}
 
     async def components(self) -> dict[str, str]:
-        """Return instructions, descriptions, sections of CLAUDE.md, and what tools say of them."""
+        """Return instructions, descriptions of agents and tools, and sections of CLAUDE.md."""
         return {**self._texts(), **await self._tools(), **self.around.texts}
 
     def text_places(self, component: str) -> list[Path]:
-        """Return the CLAUDE.md of a section; of others, the folders of agent definitions."""
+        """Return CLAUDE.md for its sections; for others, the folders of agent definitions."""
         if "#" in component:
             return [self._memory.path] if self._memory is not None else []
         folders = [self._folder / ".claude" / "agents"]
@@ -597,7 +597,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
                 raise
 
     def _scene(self, case: Case, play: Play, aside: Path) -> Scene:
-        """Say who is played, and how a conversation with it begins."""
+        """Return which agent is played, and how a conversation with it begins."""
         options, texts = self.options, self.around.texts
         descriptions = {
             name.removeprefix("tool:"): text
@@ -626,7 +626,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
                 )
             home = sessions_folder(options.env) if name == MAIN else None
             taken_up = moment(case, messages, self._folder, home)
-        # Files may bring hooks and servers along, so that with stand-ins all agents are stated.
+        # Agent files can add hooks and servers. So with stand-ins, all agents are stated here.
         agents = self._agents if play.is_idle and taken_up is None else self._known
 
         async def prepare(given: Any) -> Any:
@@ -656,7 +656,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         return with_name(trace, name)
 
     def _completed(self, trace: Trace) -> Trace:
-        """Add what the session's own files tell, if they are of the same turns."""
+        """Add data from the session's own files, if they contain the same turns."""
         path = self._transcript(trace.id) if self.options.transcripts else None
         if path is None:
             return trace
@@ -673,7 +673,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         return transcript
 
     def _transcript(self, session: str) -> Path | None:
-        """Find the file of a session, wherever its project's folder is."""
+        """Find the file of a session in any project's folder."""
         projects = sessions_folder(self.options.env) / "projects"
         if not session or "/" in session:
             return None

@@ -1,4 +1,4 @@
-"""``python``: a function of the user plays the cases."""
+"""``python``: the user's function plays the cases."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ from .recorder import RecordedTurn, record_turn
 
 
 class PythonOptions(PromptsOptions, kw_only=True):
-    """A function, as ``module:function``, looked for below the config's folder.
+    """A function, as ``module:function``, which is searched for below the config's folder.
 
-    An agent, graph, crew, team or App of a framework may be named as well (``app:graph``). It gets
-    each message (and ``session``, a dict that lasts as long as the session, and ``case``, if it has
-    parameters of these names), and returns text, a dict or a trace. With ``case`` as its first
-    parameter it is called once a case.
+    It can also be an agent, graph, crew, team or App of a framework (``app:graph``). The function
+    gets each message. If it has parameters of these names, it also gets ``session``, a dict that
+    lasts as long as the session, and ``case``. It returns text, a dict or a trace. If ``case`` is
+    its first parameter, it is called once per case.
 
-    With ``workers: process`` it runs in its own process for each case in play, so that one which
-    crashes, ends or blocks its process spoils that case alone. With ``instrument`` it runs under
-    OpenTelemetry, and its spans tell what its agents did: in such processes, unless ``workers`` is
-    ``inline``. ``instrument: auto`` does so for an agent or graph of a framework where what records
-    it is installed, and leaves a function as it is. ``instrumentors`` names those to switch on;
-    ``auto`` is all that are installed.
+    With ``workers: process``, it runs in a separate process for each case in play, so a function
+    that crashes, ends or blocks its process spoils only that case. With ``instrument``, it runs
+    under OpenTelemetry, and its spans record what its agents did. It then runs in such processes,
+    unless ``workers`` is ``inline``. ``instrument: auto`` does this for an agent or graph of a
+    framework if its instrumentation is installed, and leaves functions unchanged. ``instrumentors``
+    names the instrumentors to switch on; ``auto`` means all that are installed.
     """
 
     type: Literal["python"]
@@ -75,12 +75,12 @@ class PythonOptions(PromptsOptions, kw_only=True):
 
 
 class Python(ConfiguredProvider[PythonOptions]):
-    """Calls the function, here, as it is; one that is not async runs in its own thread.
+    """Calls the function in this process. A function that is not async runs in its own thread.
 
-    With ``instrument`` or ``workers: process`` it leaves all of this, and the hooks, to a driver.
-    So it does with texts that are changed: a program that is loaded already has taken its texts,
-    and the others of this process shall not get the changed ones. ``here`` says that this process
-    is the one for it.
+    With ``instrument`` or ``workers: process``, a driver does all of this and runs the hooks. The
+    same is true for changed texts: a program that is already loaded has read its texts, and other
+    programs in this process must not get the changed ones. ``here`` states that this process is the
+    one for the program.
     """
 
     summary = "a function of your own"
@@ -106,7 +106,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             hear_claude()
             prompts = Prompts(options, self.around)
             prompts.check()
-            prompts.begin(self.around.texts)  # a program asks for its texts while it is loaded
+            prompts.begin(self.around.texts)  # a program can ask for its texts while it is loaded
             if is_of_adk(load_object(options.target, self.around.folder)):
                 self._driver = _OfAdk(options, self.around)
             else:
@@ -115,7 +115,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 )
             return
         _refuse_idle(options)
-        # Hooks run where the program does, as they may share its modules.
+        # Hooks run in the program's process, because they can share its modules.
         super().__init__(msgspec.structs.replace(options, hooks=None), around)
         self.options = options
         setup = Setup(
@@ -134,7 +134,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         self._driver = _driver(setup, "process" if changed else options.workers or "process")
 
     async def components(self) -> dict[str, str]:
-        """Return the texts that may be changed."""
+        """Return the texts that can be changed."""
         return (await self._told()).texts
 
     def text_places(self, component: str) -> list[Path]:
@@ -142,7 +142,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         return super().text_places(component) or [self.around.folder]
 
     async def tools(self) -> set[str]:
-        """Return the names of tools: those of definitions, and those that the program has."""
+        """Return the names of tools in definitions and in the program."""
         return {*await super().tools(), *(await self._told()).tools}
 
     async def _told(self) -> Told:
@@ -151,7 +151,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         return Told(self._program.components(), sorted(self._program.tools()))
 
     def lacks(self, need: Need) -> str | None:
-        """Say why cases that need something cannot be played; a function of cases sees to it."""
+        """Return why cases with a need cannot be played; a function of cases handles any need."""
         if self._driver is None and self._program.target.whole_case:
             return None
         if (
@@ -172,12 +172,12 @@ class Python(ConfiguredProvider[PythonOptions]):
             await self._driver.close()
 
     async def prepare(self) -> None:
-        """Have a process ready."""
+        """Get a process ready."""
         if self._driver is not None:
             await self._driver.prepare()
 
     async def __call__(self, case: Case) -> Trace:
-        """Play a case; what the function raises is passed on, from a later turn with the trace."""
+        """Play a case; errors of the function are passed on, after a first turn with the trace."""
         if self._driver is not None:
             return await self._driver.play(case)
         with self._program.playing(case) as play:
@@ -244,7 +244,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 played.append(self._turn(case, index, answer, sent, recorded))
             except Exception as error:
                 if recorded is not None and recorded.turn.runs and len(played) == index:
-                    played.append(Stated(recorded.turn, None))  # as far as it came
+                    played.append(Stated(recorded.turn, None))  # the part that was played
                 if not played:
                     raise
                 said = f"the function raised {worded(error)}"
@@ -272,7 +272,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         return stated
 
     def _finished(self, case: Case, played: list[Stated], heard: Messages) -> Trace:
-        """Make the trace; raises ProviderError when the last turn broke."""
+        """Make the trace; raises ProviderError if the last turn failed."""
         trace = self._trace(case, played, heard)
         if played[-1].turn.error is not None:
             raise ProviderError(f"turn {len(played)}: {played[-1].turn.error}", trace)
@@ -309,7 +309,7 @@ class Python(ConfiguredProvider[PythonOptions]):
 
 
 def _with_answers(trace: Trace, case: Case, played: list[Stated]) -> Trace:
-    """Say in what Claude was heard to do which messages the program got, and what it answered."""
+    """Add the program's messages and answers to the recorded messages of Claude."""
     trace.id = trace.case = case.id
     for turn, stated in zip(trace.turns, played, strict=True):
         own = stated.turn
@@ -324,7 +324,7 @@ def _with_answers(trace: Trace, case: Case, played: list[Stated]) -> Trace:
 
 
 def _checked(trace: Trace, case: Case) -> Trace:
-    """Return what came back as it will be stored; a trace made by hand may hold anything."""
+    """Return the trace as it will be stored, because a trace made by hand can hold anything."""
     try:
         stored = msgspec.json.decode(as_json(trace), type=Trace)
     except NOT_JSON as error:
@@ -346,17 +346,17 @@ class Driver(Protocol):
         """Get ready for a call that follows at once."""
 
     async def close(self) -> None:
-        """End what was started."""
+        """End everything that was started."""
 
     async def tell(self) -> Told:
-        """Tell which texts may be changed; raises ProviderError."""
+        """Return which texts can be changed; raises ProviderError."""
 
     async def play(self, case: Case) -> Trace:
-        """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
+        """Play a case; raises ProviderError, and CaseCancelled with the record so far."""
 
 
 class _OfAdk:
-    """Plays cases with an agent or App of Google ADK, whose events say what its agents do."""
+    """Plays cases with an agent or App of Google ADK, whose events record what its agents do."""
 
     def __init__(self, options: PythonOptions, around: Surroundings) -> None:
         from .adk_local import AdkLocal
@@ -368,7 +368,7 @@ class _OfAdk:
         self._is_open = False
 
     async def open(self) -> None:
-        """Do nothing: a process that plays cases opens nothing but what it plays."""
+        """Do nothing: the agent is opened when a case is played."""
 
     async def prepare(self) -> None:
         async with self._opening:
@@ -417,10 +417,10 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
 
 
 def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple[bool, str | None]:
-    """Tell whether spans will say what an agent does, and what lacks where they cannot.
+    """Return whether spans will record what an agent does, and what is missing if they cannot.
 
-    A function may do anything, and also return what its agents did: only an object of a framework
-    is played for its spans without being asked.
+    A function can do anything and can itself return what its agents did. So only an object of a
+    framework is recorded by spans without an explicit option.
 
     Raises:
         InputError: the target cannot be loaded.
@@ -428,7 +428,7 @@ def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple
     from .instrument.frameworks import FRAMEWORKS, unrecorded
 
     around = around or Surroundings()
-    Prompts(options, around).begin({})  # it may ask for texts while it is loaded
+    Prompts(options, around).begin({})  # the target can ask for texts while it is loaded
     value = load_object(options.target, around.folder)
     if not is_framework_object(value):
         return False, None
@@ -447,7 +447,7 @@ def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple
 
 
 def _refuse_idle(options: PythonOptions) -> None:
-    """Raise InputError for options that mean something only with ``instrument``."""
+    """Raise InputError for options that have an effect only with ``instrument``."""
     message = "holds for an instrumented program: add `instrument: true`"
     if options.workers == "inline" and not options.instrument:
         raise InputError(Problem(path="workers", message=message))

@@ -36,13 +36,13 @@ from baton.stand_ins import Play, check_names
 
 
 class Agents:
-    """One app of ADK, with its texts as they are or changed.
+    """One ADK app, with its original texts or with changed ones.
 
     Args:
         app: an App.
-        name: its name, unless a session says otherwise.
+        name: its name, unless a session states another one.
         streaming: whether models stream their answers.
-        services: services of a server, if there is one, instead of those in memory.
+        services: the services of a server, to use instead of those in memory.
     """
 
     def __init__(
@@ -100,22 +100,22 @@ class Agents:
     async def define(self) -> None:
         """Read the definitions from the agents."""
         app = self._app
-        # Their changes of requests are in no definition.
+        # Plug-ins and compaction change requests, and no definition shows these changes.
         plain = not (app.plugins or app.events_compaction_config)
         self.catalog = await _catalog(app.root_agent, plain=plain)
 
     def texts(self) -> dict[str, str]:
-        """Return the texts that may be changed, by the name of the component."""
+        """Return the texts that can be changed, by the name of the component."""
         return texts_of(self._app.root_agent)
 
     def tools(self) -> set[str]:
-        """Return the names of the tools that the agents have; no agent is one."""
+        """Return the names of the agents' tools, not counting agents used as tools."""
         listed = [card.tools for card in self.catalog.values()]
         own = {name for tools in listed if isinstance(tools, list) for name in tools}
         return own - self.catalog.keys()
 
     def check_names(self, case: Case) -> None:
-        """Raise ProviderError for a stand-in of a misspelt name, or of an agent as a tool."""
+        """Raise ProviderError for a stand-in with a misspelt name, or for an agent as a tool."""
         ins = case.stand_ins
         if ins is None or case.dispatch is not None:
             return
@@ -152,9 +152,9 @@ class Agents:
     async def run(
         self, key: SessionKey, message: str, case: Case | None = None, play: Play | None = None
     ) -> AsyncGenerator[bytes]:
-        """Yield the events of one message, each as a server would write it.
+        """Yield the events of one message in the form in which a server would write them.
 
-        With ``play`` its stand-ins answer, and the ``case`` may be the moment of a dispatch.
+        With ``play``, its stand-ins answer, and the ``case`` can be the moment of a dispatch.
 
         Raises:
             ProviderError: the case cannot be played with these agents.
@@ -191,9 +191,9 @@ class Agents:
         )
 
     async def close(self) -> None:
-        """Close what the runners hold open."""
+        """Close the resources that the runners hold open."""
         if self._is_open and not self._runners:
-            self._runner(self.name)  # what stood in shares its tools, and closes nothing itself
+            self._runner(self.name)  # runners with stand-ins share its tools and close nothing
         for runner in self._runners.values():
             await runner.close()
 
@@ -205,12 +205,12 @@ class Agents:
     def _standing_in(
         self, key: SessionKey, message: str, case: Case, play: Play
     ) -> tuple[Any, str]:
-        """Return a runner whose tools ask the stand-ins, and the message that it is given."""
+        """Return a runner whose tools ask the stand-ins, and the message to send to it."""
         root, plugin = self._app.root_agent, StandInPlugin(play)
         if case.dispatch is not None:
             moment = moment_of(case, message)
             root, message = self._agent(moment.agent), moment.message
-            # For a child only the receiver is played: when it hands back, it has finished.
+            # For a child, only the receiver is played. When it hands back, it has finished.
             sender = case.dispatch.call.sender if case.dispatch.form == "child" else None
             plugin = StandInPlugin(play, moment.before, moment.since, sender)
         update = {"root_agent": root, "plugins": [plugin, *self._app.plugins]}
@@ -219,14 +219,14 @@ class Agents:
         return Runner(app=app, app_name=key.app, **self._services), message
 
     def _agent(self, name: str) -> Any:
-        """Return an agent that can be the first one of a run."""
+        """Return an agent in a form that can start a run."""
         known = {agent.name: agent for agent in _all(self._app.root_agent)}
         if name not in known:
             hint = suggestion(name, set(known))
             raise ProviderError(f"`{self.name}` has no agent `{name}`; {hint}")
         agent = known[name]
         if getattr(agent, "mode", None) == "single_turn":
-            return agent.clone(update={"mode": "chat"})  # ADK starts no other agents
+            return agent.clone(update={"mode": "chat"})  # ADK only starts agents in this mode
         return agent
 
 
@@ -243,7 +243,7 @@ def moment_of(case: Case, message: str) -> Moment:
     """Return the moment of a dispatch case.
 
     Raises:
-        ProviderError: the case does not hold what its form needs, or there is nothing to choose.
+        ProviderError: the case does not hold what its form needs, or there is no choice to make.
     """
     dispatch = case.dispatch
     if dispatch is not None and dispatch.form == "decision" and dispatch.call.kind == "sequence":
@@ -263,7 +263,7 @@ _OF_AGENTS = ("instruction", "global_instruction", "static_instruction")
 
 
 def _all(root: Any) -> Iterable[Any]:
-    """Return an agent and those that it can reach, also as tools, each once."""
+    """Yield an agent and all agents that it can reach, also as tools, without repetition."""
     found: dict[int, Any] = {}
     waiting = [root]
     while waiting:
@@ -277,18 +277,18 @@ def _all(root: Any) -> Iterable[Any]:
 
 
 def _component(agent: str, field: str) -> str:
-    """Name the text of an agent: names of agents hold no dot, so that this is of no other."""
+    """Name the text of an agent. Agent names contain no dot, so the result is unique."""
     return f"agent:{agent}" if field == "instruction" else f"agent:{agent}.{field}"
 
 
 def texts_of(root: Any) -> dict[str, str]:
     """Return the texts of agents and of their function tools, by the name of the component.
 
-    What a function makes while agents run is not a text that may be changed.
+    A text that a function makes while agents run cannot be changed.
     """
     texts: dict[str, str] = {}
     if not isinstance(root, BaseAgent):
-        return texts  # a Workflow: ADK has no way to copy it with other agents
+        return texts  # a Workflow: ADK cannot copy it with other agents
     for agent in _all(root):
         for field in _OF_AGENTS:
             text = getattr(agent, field, None)
@@ -310,10 +310,10 @@ def _function_tool(tool: Any) -> Any:
 
 
 def changed(root: Any, texts: Mapping[str, str]) -> Any:
-    """Return a copy of an agent and of all that it can reach, with other texts.
+    """Return a copy of an agent and of everything that it can reach, with other texts.
 
     Raises:
-        InputError: there is no such component, or a function makes the text.
+        InputError: a component does not exist, or a function makes its text.
     """
     known = texts_of(root)
     problems = [Problem(message=_unknown(root, name, known)) for name in texts if name not in known]
@@ -347,14 +347,14 @@ def changed(root: Any, texts: Mapping[str, str]) -> Any:
         return _described(named, texts[f"tool:{named.name}"])
 
     made = copied(root)
-    made.parent_agent = root.parent_agent  # a case may play an agent below the root
+    made.parent_agent = root.parent_agent  # a case can play an agent below the root
     for agent in list(copies.values()):
         _point_to(copies, agent)
     return made
 
 
 def _point_to(copies: dict[int, Any], agent: Any) -> None:
-    """Let fields of an agent of the user class hold the copies of agents, too."""
+    """Make the fields of an agent of a user-defined class refer to the copies, too."""
     for field in type(agent).model_fields:
         value = getattr(agent, field)
         if field in ("sub_agents", "parent_agent"):
@@ -372,7 +372,7 @@ def _described(tool: Any, text: str) -> Any:
 
     def declared() -> Any:
         made = declare()
-        # ADK adds a note to what long-running tools say of themselves.
+        # ADK adds a note to the descriptions of long-running tools.
         note = (made.description or "").removeprefix(old)
         return made.model_copy(update={"description": text + note})
 
@@ -390,9 +390,9 @@ def _unknown(root: Any, name: str, known: Mapping[str, str]) -> str:
 
 
 async def _catalog(root: Any, *, plain: bool) -> Catalog:
-    """Read the tree of agents, those behind an AgentTool included.
+    """Read the tree of agents, including those behind an AgentTool.
 
-    ``plain`` tells that nothing but the agents themselves decides what their models get.
+    ``plain`` states that only the agents themselves decide what their models receive.
     """
     catalog: Catalog = {}
     waiting = [root]
@@ -416,7 +416,7 @@ async def _catalog(root: Any, *, plain: bool) -> Catalog:
 
 
 def _shares_history(agent: Any) -> bool | None:
-    """Read ``include_contents``; a callback or a mode may give the model something else."""
+    """Read ``include_contents``; ``None`` if a callback or a mode can change the model's input."""
     if getattr(agent, "before_model_callback", None) or getattr(agent, "mode", None) not in (
         None,
         "chat",

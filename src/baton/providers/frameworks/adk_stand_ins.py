@@ -26,28 +26,28 @@ from baton.model import MadeCall, Message, ProviderError
 from baton.stand_ins import Answer, Asked, Decided, Held, Play, StandInError
 
 _STEERING = frozenset({"exit_loop", "finish_task", "set_model_response"})
-"""Tools of ADK that do nothing but tell ADK how to go on: answered for, a loop would never end."""
+"""ADK tools that only steer ADK. With a stand-in in their place, a loop would never end."""
 _CALLED_BACK = frozenset({"function_declarations", "computer_use"})
-"""Kinds of tools that a model asks for and ADK runs; all others run in the model's service."""
+"""Kinds of tools that a model calls and ADK runs. All others run in the model's service."""
 _PLAYED_HERE = frozenset({"BaseAgent", "LlmAgent", "LoopAgent", "ParallelAgent", "SequentialAgent"})
-"""Agents of ADK whose tools ADK calls. All others hand on to something else: a server by A2A, a
-graph of LangGraph, an agent in a cloud."""
+"""ADK agents whose tools ADK calls. All others delegate to another system: a server by A2A, a
+LangGraph graph, an agent in a cloud."""
 _BY_TOOL: ContextVar[str | None] = ContextVar("baton_adk_by_tool", default=None)
-"""The agent that an AgentTool runs, whose call has been decided on already."""
+"""The agent that an AgentTool runs and whose call has already been decided."""
 TRANSFER = "transfer_to_agent"
 
 
 class StandInPlugin(BasePlugin):  # type: ignore[misc]
     """Lets the stand-ins of one case answer, in all agents of a runner.
 
-    What has to be refused ends the agents, one after the other: :meth:`Play.check` tells it. ADK
-    would log each error that a plug-in raises, with several tracebacks.
+    A refusal ends the agents one by one, and :meth:`Play.check` reports it. The plug-in does not
+    raise, because ADK would log each of its errors with several tracebacks.
 
     Args:
         play: the stand-ins.
-        before: what was said before the user's message.
-        since: what was said after it, before the agent continues.
-        ends_at: the agent that plays no part any more: who hands work to it has done its own.
+        before: the messages before the user's message.
+        since: the messages after it, before the agent continues.
+        ends_at: an agent that is not played: an agent that hands work to it has finished its own.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         self._held: dict[str, Held] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
-        """Put into the history what was said, once; an AgentTool has its own session."""
+        """Add the earlier messages to the history, once. An AgentTool has its own session."""
         if not isinstance(invocation_context.agent, BaseAgent):
             raise ProviderError(
                 "stand-ins cannot answer in a Workflow: its functions are not called as tools are"
@@ -79,7 +79,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
             events += events_of(since, now, name, len(before))
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> Any:
-        """Answer for an agent that something stands in for; end one that would run elsewhere."""
+        """Answer for an agent that has a stand-in; end one that would run elsewhere."""
         by_tool = _BY_TOOL.get() == agent.name
         try:
             if not by_tool and not self._play.stops and self._play.stands_in_for(agent.name):
@@ -90,7 +90,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         return self._ended()
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> Any:
-        """End an agent with tools that the model's service would run by itself."""
+        """End an agent that has tools which the model's service would run itself."""
         for tool in llm_request.config.tools or ():
             for kind in getattr(tool, "model_fields_set", ()):
                 if kind not in _CALLED_BACK and getattr(tool, kind) is not None:
@@ -102,7 +102,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         return None
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-        """Take out what hands work to the agent that plays no part: the turn ends instead."""
+        """Remove calls that hand work to the agent that is not played, so that the turn ends."""
         del callback_context
         if self._ends_at is not None and llm_response.content is not None:
             parts = llm_response.content.parts or []
@@ -120,7 +120,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         """Answer a call of a tool or an agent; ``None`` lets ADK run it."""
         _BY_TOOL.set(None)
         if type(tool) is BaseTool:
-            return None  # the model made up the name, and ADK tells it so
+            return None  # the model made up the name, and ADK reports that to it
         if _steers(tool) or _waits_for_a_yes(tool, tool_context):
             return None
         asked = self._asked(tool, tool_args, tool_context)
@@ -141,13 +141,13 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         except (StandInError, TimeoutError) as error:
             answer: dict[str, Any] = await _failed(tool, tool_args, tool_context, error)
             return answer
-        # ADK takes an empty answer of a long-running tool for one that is still to come.
+        # ADK treats an empty answer of a long-running tool as not yet available.
         return {} if value is None and tool.is_long_running else _response(value)
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        """Change what a tool returned, where a fault says so."""
+        """Change the result of a tool if a fault applies to it."""
         del tool, tool_args
         _BY_TOOL.set(None)
         held = self._held.pop(tool_context.function_call_id, None)
@@ -159,13 +159,13 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> None:
-        """Forget a call that ended in its own error."""
+        """Discard a call that ended in an error of the tool."""
         del tool, tool_args, error
         _BY_TOOL.set(None)
         self._held.pop(tool_context.function_call_id, None)
 
     def _refuse_elsewhere(self, agent: Any) -> None:
-        """Refuse what an agent does without a call that could be answered; raises ProviderError."""
+        """Raise ProviderError for work of an agent that makes no call a stand-in could answer."""
         name = agent.name
         own = (each for each in type(agent).__mro__ if each.__module__.startswith("google.adk."))
         if next(own).__name__ not in _PLAYED_HERE:
@@ -177,7 +177,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
                 self._play.refuse_elsewhere(Asked(tool.name, agent=name), "without a call")
 
     def _ended(self) -> Any:
-        """Return what an agent says instead of running, once something was refused."""
+        """Return the message of an agent that no longer runs, after something was refused."""
         return _content(self._play.refused[0]) if self._play.refused else None
 
     def _asked(self, tool: Any, arguments: dict[str, Any], context: Any) -> Asked | None:
@@ -185,7 +185,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         if isinstance(tool, TransferToAgentTool):
             to = arguments.get("agent_name")
             if not self._play.stops or not isinstance(to, str):
-                return None  # where something stands in for the agent, it answers in its place
+                return None  # a stand-in for the agent answers in the agent's place
             return Asked(to, None, caller, "agent", id_, None, "transfer", tool.name)
         if isinstance(tool, AgentTool):
             request = arguments.get("request")
@@ -204,7 +204,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         _BY_TOOL.set(asked.name)
 
     async def _agent(self, agent: Any, context: Any) -> Any:
-        """Answer in place of an agent that control passed to."""
+        """Answer in place of an agent that received control."""
         said = context.user_content
         text = "".join(part.text or "" for part in said.parts or ()) if said is not None else ""
         asked = Asked(agent.name, text, kind="agent", dispatch="transfer", tool=TRANSFER)
@@ -224,16 +224,16 @@ def _content(text: str) -> Any:
 
 
 def _end(context: Any, answer: dict[str, Any]) -> dict[str, Any]:
-    """End the agent that made a call: ADK asks its model no more."""
+    """End the agent that made a call, so that ADK does not call its model again."""
     context.actions.skip_summarization = True
     return answer
 
 
 async def _failed(tool: Any, arguments: dict[str, Any], context: Any, error: Exception) -> Any:
-    """Return what a model gets of a call that failed.
+    """Return what a model receives for a call that failed.
 
-    Callbacks of the user's for such errors come first, as they do for a tool that raises. Without
-    one, the model gets the error as tools of ADK report theirs, and continues.
+    The user's callbacks for such errors run first, as they do for a tool that raises. Without a
+    callback, the model receives the error in the form that ADK tools use, and continues.
     """
     invocation = context.get_invocation_context()
     given = {"tool": tool, "tool_context": context, "error": error}
@@ -248,25 +248,25 @@ async def _failed(tool: Any, arguments: dict[str, Any], context: Any, error: Exc
 
 
 def _steers(tool: Any) -> bool:
-    own = "google.adk."  # a function of the user's may be called `exit_loop`, too
+    own = "google.adk."  # a user's function can also have the name `exit_loop`
     function = getattr(tool, "func", None)
     return tool.name in _STEERING and (function or type(tool)).__module__.startswith(own)
 
 
 def _waits_for_a_yes(tool: Any, context: Any) -> bool:
-    """Tell a tool that a person has to allow first: ADK asks, and does not run it."""
-    # Where a function decides by the arguments, callbacks may still change these.
+    """Return whether a person has to allow a tool first: ADK asks, and does not run it."""
+    # If a function decides by the arguments, callbacks can still change the arguments.
     always = getattr(tool, "_require_confirmation", False) is True
     return always and context.tool_confirmation is None
 
 
 def _response(value: Any) -> dict[str, Any]:
-    """Wrap a result as ADK does. ``None`` would run the tool."""
+    """Wrap a result as ADK does. If ``None`` were returned, ADK would run the tool."""
     return value if isinstance(value, dict) else {"result": value}
 
 
 def _schema_of_result(tool: Any) -> dict[str, Any] | None:
-    """Return the JSON Schema of a tool's result, where its declaration states one."""
+    """Return the JSON Schema of a tool's result, if its declaration states one."""
     declaration = tool._get_declaration()
     schema = getattr(declaration, "response_json_schema", None)
     return schema if isinstance(schema, dict) else None
@@ -275,9 +275,9 @@ def _schema_of_result(tool: Any) -> dict[str, Any] | None:
 def events_of(
     messages: Sequence[Message], invocation: str, agent: str, first: int = 0
 ) -> Iterator[Any]:
-    """Make the events of what was said, as ADK writes them into a session.
+    """Convert messages to events, in the form in which ADK writes them into a session.
 
-    What an agent without a name said is taken for that of ``agent``.
+    Messages of an agent without a name are attributed to ``agent``.
     """
     for number, message in enumerate(messages, first):
         author = "user" if message.role == "user" else message.agent or agent
@@ -291,7 +291,7 @@ def events_of(
             parts.append(types.Part(function_call=made))
             response = _recorded_response(call)
             if call.name == TRANSFER and call.result is not None:
-                # What the receiver of a transfer says is its own, and not the tool's answer.
+                # The receiver of a transfer speaks for itself: its text is not the tool's answer.
                 text = types.Part(text=call.result.plain())
                 later.append(_event(arguments.get("agent_name"), "model", [text], invocation))
                 response = {"result": None}

@@ -1,8 +1,8 @@
-"""Which agent is running, and whether a run of another is work that it passes on.
+"""Track which agent is running, and whether a run of another agent is work that it passes on.
 
-Agents call others in three ways that frameworks tell apart: by a hand-off, by a tool that is an
-agent, and in the body of a function tool (``return (await refunds.run(task)).output``). The last is
-a plain function for the framework. What agents its code uses says whom it hands work to.
+Agents call others in three ways: by a hand-off, by a tool that is an agent, and in the body of a
+function tool (``return (await refunds.run(task)).output``). A framework sees the last one as a
+plain function. The agents that its code uses show which agent it hands work to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from baton.stand_ins import Asked, Play
 
 
 class AtWork(NamedTuple):
-    """An agent at work, and which tool it has called, by which call."""
+    """A running agent, the tool that it has called, and the id of the call."""
 
     agent: str
     tool: str | None = None
@@ -35,7 +35,7 @@ _OPENING: WeakKeyDictionary[Play, str] = WeakKeyDictionary()
 
 @contextmanager
 def at_work(agent: str, tool: str | None = None, call: str | None = None) -> Iterator[None]:
-    """Say who is running in a block, also for the tasks and threads that begin there."""
+    """Set the running agent for a block, including tasks and threads that start in it."""
     token = _AT_WORK.set(AtWork(agent, tool, call))
     try:
         yield
@@ -49,21 +49,25 @@ def now() -> AtWork | None:
 
 
 def put(at: AtWork | None) -> None:
-    """Say who is running from here on, for a generator, whose block may end in another context."""
+    """Set the running agent from here on.
+
+    This is for generators, because the block of a generator can end in another context.
+    """
     _AT_WORK.set(at)
 
 
 def begin(agent: str) -> None:
-    """Say who is running for the rest of this context."""
+    """Set the running agent for the rest of this context."""
     _AT_WORK.set(AtWork(agent))
 
 
 def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
-    """Return the call that a run of an agent is, where a stand-in has a say in it.
+    """Return the call that an agent's run stands for, if stand-ins apply to it.
 
-    The agent that a program asks first opens a turn: its run is not a dispatch. One that the
-    program itself asks after it (``experts[route].run(message)``) is. No play ends at an agent that
-    runs beside another and not for it: one that a guardrail asks whether the message is fine.
+    The first agent that a program runs opens a turn, so its run is not a dispatch. A run that the
+    program itself starts afterwards (``experts[route].run(message)``) is one. A play does not end
+    at an agent that runs beside another and not on its behalf, for example an agent that a
+    guardrail uses to check the message.
     """
     caller = _AT_WORK.get()
     opening = _OPENING.setdefault(play, agent) if caller is None else None
@@ -78,14 +82,14 @@ def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
 def receiver_of(
     function: Callable[..., Any] | None, arguments: Any, name_of: Callable[[Any], str | None]
 ) -> str | None:
-    """Return the agent that a function tool hands work to: ``None`` for none, or when in doubt.
+    """Return the agent that a function tool hands work to; ``None`` if there is none or in doubt.
 
-    A function that uses one agent hands work to it. Of one that uses several
-    (``delegate(to="refunds", task="...")``) it is the one that an argument names.
+    A function that uses one agent hands work to it. If a function uses several, the receiver is the
+    one that an argument names (``delegate(to="refunds", task="...")``).
 
     Args:
         function: the function of the tool.
-        arguments: what it is called with.
+        arguments: the arguments of the call.
         name_of: returns the name of an agent, and ``None`` for anything else.
     """
     used = agents_used_by(function, name_of) if function is not None else {}
@@ -98,7 +102,7 @@ def receiver_of(
 
 
 def content(stated: Content | None) -> Any:
-    """Return a recorded result as a tool gives it: text, or data."""
+    """Return a recorded result in the form in which a tool returns it: text or data."""
     return "" if stated is None else stated.value()
 
 
@@ -107,8 +111,8 @@ async def answered(
 ) -> Any:
     """Return the answer to a call of a function tool, or of the ``receiver`` it hands work to.
 
-    Where the tool itself may not run, its call is the dispatch. Where it may, the agent is asked
-    for in its body. Raises what :meth:`Play.tool` does.
+    If the tool itself must not run, its call is the dispatch. If it may run, the stand-ins are
+    asked for the agent in its body. Raises the same errors as :meth:`Play.tool`.
     """
     asked = asked._replace(to=receiver)
     sent = dispatched(play, asked, receiver)
@@ -118,7 +122,7 @@ async def answered(
 
 
 def answered_now(play: Play, asked: Asked, receiver: str | None, run: Callable[[], Any]) -> Any:
-    """Like :func:`answered`, for a framework that does not await; raises the same."""
+    """Like :func:`answered`, for a framework that does not await; raises the same errors."""
     asked = asked._replace(to=receiver)
     sent = dispatched(play, asked, receiver)
     if sent is None:
@@ -127,7 +131,7 @@ def answered_now(play: Play, asked: Asked, receiver: str | None, run: Callable[[
 
 
 def dispatched(play: Play, asked: Asked, receiver: str | None) -> Asked | None:
-    """Return the dispatch that a call of a tool is, where a stand-in has a say in that."""
+    """Return the dispatch that a tool call stands for, if stand-ins apply to it."""
     if receiver is None or play.runs(asked) or (is_listed(play, asked) and not play.stops):
         return None
     prompt = prompt_of(asked.input, receiver)
@@ -144,12 +148,12 @@ def dispatched(play: Play, asked: Asked, receiver: str | None) -> Asked | None:
 
 
 def realtime(agent: str) -> str:
-    """Say why a realtime session is not opened: its tools are called in other ways."""
+    """Return why a realtime session is not opened: its tools are called in other ways."""
     return f"the realtime session of `{agent}` was not opened: no stand-in answers for its tools"
 
 
 def is_listed(play: Play, asked: Asked) -> bool:
-    """Tell whether stand-ins name a tool by its own name."""
+    """Return whether the stand-ins list a tool under its own name."""
     caller = play.stand_ins.agents.get(asked.agent or "")
     own = caller.tools if caller is not None else {}
     return asked.name in own or asked.name in play.stand_ins.tools
@@ -158,7 +162,7 @@ def is_listed(play: Play, asked: Asked) -> bool:
 def prompt_of(arguments: Any, receiver: str) -> Any:
     """Return the prompt in the arguments of the tool that hands work to an agent.
 
-    It is the only text among them; with several, all of them.
+    The prompt is the only string among them. If there are several, it is all the arguments.
     """
     values = list(arguments.values()) if isinstance(arguments, dict) else [arguments]
     texts = [each for each in values if isinstance(each, str) and each != receiver]
@@ -170,10 +174,11 @@ def prompt_of(arguments: Any, receiver: str) -> Any:
 def agents_used_by(
     function: Callable[..., Any], name_of: Callable[[Any], str | None]
 ) -> dict[str, Any]:
-    """Return the agents that the code of a function uses, by their own names and those there.
+    """Return the agents that the code of a function uses, by their names and by those in the code.
 
-    Seen are global names, names of an enclosing function, attributes of modules, and what is in a
-    mapping or list of these; also in functions of its module that it calls.
+    It sees global names, names of an enclosing function, attributes of modules, and the contents of
+    mappings and lists among these. It also looks into functions of the same module that the
+    function calls.
     """
     found: dict[str, Any] = {}
     for key, value in _values(function, set(), 0):
@@ -184,7 +189,7 @@ def agents_used_by(
 
 
 _DEEPEST = 3
-"""How far calls of functions are followed: a tool may ask an agent by a helper, and that by one."""
+"""How many levels of function calls are followed: a tool can use helpers that call helpers."""
 
 
 def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, Any]]:
@@ -198,7 +203,7 @@ def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, An
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             given[name] = cell.cell_contents
-        except ValueError:  # it is not set yet
+        except ValueError:  # the variable is not set yet
             continue
     for name, value in given.items():
         if isinstance(value, ModuleType):

@@ -1,6 +1,6 @@
 """The interface of a framework for the ``python`` provider: one class per module.
 
-Nothing of a framework is imported that the program has not imported.
+Modules of a framework are imported only if the program has imported them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from baton.model import Message, ProviderError
 
 Session = dict[str, Any]
 Ask = Callable[[Any, Any, Session], Awaitable[Any]]
-"""Asks an object of a framework: takes it, a message and the session; returns the answer."""
+"""Calls a framework object: takes the object, a message and the session; returns the answer."""
 KEPT = "baton.history"
-"""Where a session keeps what was said, so that the next message continues with it."""
+"""Where a session keeps the history, so that the next message continues the conversation."""
 
 
 class Text(NamedTuple):
-    """A text of an agent or a tool that may be changed: how it is read, and how it is replaced."""
+    """A changeable text of an agent or a tool: how to read it and how to replace it."""
 
     read: Callable[[], str]
     write: Callable[[str], None]
 
 
 def attribute(objects: Sequence[Any], name: str) -> Text:
-    """Return the text that objects have as an attribute, all of them the same."""
+    """Return the text that several objects share as an attribute."""
 
     def write(text: str) -> None:
         for each in objects:
@@ -38,11 +38,11 @@ class Framework:
     """A framework of agents.
 
     Attributes:
-        package: the module by which a program uses it.
-        needs_tool: whether an agent continues from the call of a tool, in an integration; one that
-            goes through its work again needs none.
-        asks: how its objects are asked, by the package and the name of their class. The first
-            class of an object's ancestors that is listed counts.
+        package: the module that a program imports to use the framework.
+        needs_tool: whether an agent continues from a tool call in an integration. An agent that
+            repeats its work from the start does not need one.
+        asks: how to call its objects, by the package and the name of their class. The first listed
+            class among an object's ancestors counts.
     """
 
     package: ClassVar[str]
@@ -50,14 +50,14 @@ class Framework:
     asks: ClassVar[Mapping[tuple[str, str], Ask]] = {}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:  # noqa: ARG002
-        """Yield the agents that an object of the framework is or holds, each with its name."""
+        """Yield the name and object of each agent that a framework object is or contains."""
         return ()
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:  # noqa: ARG002
-        """Return what may be changed of some agents, by the name of the component.
+        """Return the texts of some agents that can be changed, by the name of the component.
 
-        ``agent:NAME`` are the instructions of an agent, ``description:NAME`` is what routers read
-        of it, ``tool:NAME`` what models read of a tool.
+        ``agent:NAME`` is the instructions of an agent, ``description:NAME`` is the description that
+        routers read, and ``tool:NAME`` is the description of a tool that models read.
         """
         return {}
 
@@ -67,9 +67,9 @@ class Framework:
         messages: Sequence[Message],  # noqa: ARG002
         session: Session,  # noqa: ARG002
     ) -> Any:
-        """Let an agent continue from what was said, and return its answer.
+        """Let an agent continue from earlier messages, and return its answer.
 
-        The last message is of the user, or a call of a tool with its result.
+        The last message is from the user, or is a tool call with its result.
 
         Raises:
             ProviderError: the framework has no way to do that.
@@ -80,9 +80,9 @@ class Framework:
         )
 
     def stand_in(self) -> None:
-        """Have all calls of tools and agents ask :func:`baton.stand_ins.current` from now on.
+        """Make all calls of tools and agents ask :func:`baton.stand_ins.current` from now on.
 
-        Called before each case that has stand-ins; what exists already is left as it is.
+        This is called before each case that has stand-ins. Patches that are already in place stay.
 
         Raises:
             ProviderError: calls of the framework's tools cannot be answered by stand-ins.
@@ -95,7 +95,7 @@ class Framework:
 
 
 def classes_of(value: Any) -> list[tuple[str, str]]:
-    """Name the classes of an object, each with the package of its framework."""
+    """Return the names of an object's classes, each with the package of its framework."""
     names = []
     for each in type(value).__mro__:
         package, _, rest = each.__module__.partition(".")
@@ -106,5 +106,5 @@ def classes_of(value: Any) -> list[tuple[str, str]]:
 
 
 def is_a(value: Any, package: str, name: str) -> bool:
-    """Tell an object of a class of a framework, by names alone."""
+    """Return whether an object is of a framework's class, by comparing only names."""
     return (package, name) in classes_of(value)

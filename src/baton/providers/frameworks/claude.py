@@ -1,4 +1,4 @@
-"""The Claude Agent SDK: programs that ask Claude Code by ``query`` or ``ClaudeSDKClient``."""
+"""The Claude Agent SDK: programs that call Claude Code by ``query`` or ``ClaudeSDKClient``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from baton.stand_ins import current
 from .base import Framework, Session, Text, attribute, is_a
 
 _DESCRIPTIONS: dict[str, str] = {}
-"""What models are to read of tools, by the tool's name."""
+"""Changed tool descriptions for models, by the name of the tool."""
 
 
 class _Agent(NamedTuple):
@@ -33,7 +33,7 @@ class _Agent(NamedTuple):
 
 
 class ClaudeAgents(Framework):
-    """Programs of the Claude Agent SDK, by the ``ClaudeAgentOptions`` that their modules name."""
+    """Programs of the Claude Agent SDK, found by the ``ClaudeAgentOptions`` in their modules."""
 
     package = "claude_agent_sdk"
 
@@ -45,7 +45,7 @@ class ClaudeAgents(Framework):
                 yield name, _Agent(value, definition)
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
-        """Return prompts and descriptions, and the descriptions of tools that the program has."""
+        """Return agents' prompts and descriptions, and descriptions of the program's own tools."""
         texts: dict[str, Text] = {}
         for name, (options, definition) in agents.items():
             if definition is not None:
@@ -68,7 +68,7 @@ class ClaudeAgents(Framework):
         messages: Sequence[Message],
         session: Session,  # noqa: ARG002
     ) -> Any:
-        """Ask Claude Code in a session that holds what was said."""
+        """Call Claude Code in a session that holds the earlier messages."""
         options, definition = agent
         cast = Cast()
         if definition is not None:
@@ -102,16 +102,18 @@ class ClaudeAgents(Framework):
         return None
 
     def stand_in(self) -> None:
-        """Have every conversation with Claude Code start with stand-ins from now on."""
+        """Make every conversation with Claude Code start with stand-ins from now on."""
         switch_on()
 
 
 @functools.cache
 def switch_on() -> None:
-    """Replace what starts Claude Code: a program may hold the function ``query`` already.
+    """Replace the code that starts Claude Code.
+
+    Replacing ``query`` is not enough, because a program may already hold a reference to it.
 
     Raises:
-        ProviderError: this version of the SDK works otherwise.
+        ProviderError: this version of the SDK works differently.
     """
     sdk = sys.modules["claude_agent_sdk"]
     inner = getattr(sys.modules.get("claude_agent_sdk._internal.client"), "InternalClient", None)
@@ -164,7 +166,7 @@ def _description(tool: str, text: str) -> Text:
 
 
 def _aside(server: Any) -> list[dict[str, Any]]:
-    """List the tools of a server of the program, from where something else may be awaited."""
+    """List the tools of a server of the program, even if an event loop is already running."""
     found: list[dict[str, Any]] = []
     thread = threading.Thread(target=lambda: found.extend(asyncio.run(listed(server))))
     thread.start()

@@ -15,8 +15,8 @@ from .base import Framework, Session
 class Functions(Framework):
     """Functions of the program that ``baton.agent`` names.
 
-    What such an agent knows is what it is told: it is put before the user's last message, and goes
-    through its work again, with its tools answered from the recording.
+    Such an agent knows only what it is given. It gets the user's last message and repeats its work,
+    and its tools are answered from the recording.
     """
 
     package = "baton"
@@ -33,11 +33,11 @@ class Functions(Framework):
         messages: Sequence[Message],
         session: Session,  # noqa: ARG002
     ) -> Any:
-        """Call the function with what the user said last."""
+        """Call the function with the user's last message."""
         said = [each.text for each in messages if each.role == "user" and each.text]
         if not said:
             raise ProviderError("the case holds no message of the user that the agent may be given")
         return await call(agent, said[-1])
 
     def stand_in(self) -> None:
-        """Do nothing: functions that are marked ask by themselves."""
+        """Do nothing: marked functions ask for stand-ins themselves."""

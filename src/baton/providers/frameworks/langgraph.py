@@ -1,4 +1,4 @@
-"""LangGraph, and LangChain whose agents are graphs of it."""
+"""LangGraph, and LangChain, whose agents are LangGraph graphs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .langgraph_calls import ended, functions_of, graph_name, install, is_loop, 
 _MESSAGE_KEYS = frozenset(
     {"input", "message", "prompt", "query", "question", "request", "task", "user_input"}
 )
-"""Names that the user's message has in the states of graphs."""
+"""Names of the user's message in the states of graphs."""
 
 
 async def _ask(graph: Any, message: Any, session: Session) -> Any:
@@ -29,7 +29,8 @@ async def _ask(graph: Any, message: Any, session: Session) -> Any:
     if builder is None:  # an `@entrypoint`
         keys = list(graph.get_input_jsonschema().get("properties") or ())
     else:
-        # Not by its JSON Schema: pydantic makes none of `typing.TypedDict` before Python 3.12.
+        # The JSON Schema cannot be used: before Python 3.12, pydantic cannot make one from
+        # `typing.TypedDict`.
         keys = list(builder.schemas[builder.input_schema])
     thread = session.setdefault("baton.thread", str(uuid.uuid4()))
     config = {"configurable": {"thread_id": thread}}
@@ -68,13 +69,13 @@ class LangGraph(Framework):
     asks: ClassVar = {("langgraph", "Pregel"): _ask}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
-        """Yield the agents of a graph: itself, its nodes, and those that its tools ask."""
+        """Yield the agents of a graph: the graph itself, its nodes, and agents its tools call."""
         return _agents(value, set())
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
-        """Return the system prompts of agents of `create_agent`, and descriptions of their tools.
+        """Return the system prompts of agents from `create_agent`, and descriptions of their tools.
 
-        In any other graph the model was given them before the graph was compiled.
+        In any other graph, the model received them before the graph was compiled.
         """
         texts: dict[str, Text] = {}
         for name, agent in agents.items():
@@ -91,7 +92,7 @@ class LangGraph(Framework):
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
-        """Run a graph, or one node of a graph, after what was said."""
+        """Run a graph, or one node of a graph, after earlier messages."""
         try:
             if isinstance(agent, Node) and not is_a(agent.bound, "langgraph", "Pregel"):
                 return await _go_on_at(agent, messages)
@@ -100,7 +101,7 @@ class LangGraph(Framework):
                 messages = _without_answer(messages)
             answer = await _go_on(graph, messages, session)
         except Exception:
-            ended()  # LangGraph makes an error of what ends a decision
+            ended()  # LangGraph turns the exception that ends a decision into an error
             raise
         if isinstance(agent, Node):
             said = sys.modules["langchain_core.messages"].AIMessage(str(answer))
@@ -108,7 +109,10 @@ class LangGraph(Framework):
         return answer
 
     def stand_in(self) -> None:
-        """Have calls of tools, graphs and nodes ask; raises ProviderError if they cannot."""
+        """Make calls of tools, graphs and nodes ask for stand-ins.
+
+        Raises ProviderError if that is not possible.
+        """
         install()
 
 
@@ -119,7 +123,7 @@ class LangChain(LangGraph):
     asks: ClassVar = {}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:  # noqa: ARG002
-        """Yield nothing: agents of LangChain are graphs."""
+        """Yield nothing, because LangChain agents are graphs."""
         return ()
 
 
@@ -151,7 +155,7 @@ def _agents(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 def _asked_by(graph: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the agents that the functions of a graph's tools ask."""
+    """Yield the agents that the functions of a graph's tools call."""
     for tool in _tools(graph):
         for function in functions_of(tool):
             for found in agents_used_by(function, _name).values():
@@ -172,21 +176,21 @@ def _describe(tool: Any, text: str) -> None:
     tool.description = text
 
 
-# `create_agent` keeps the prompt in a variable of the function that asks the model, and gives it
-# no other place: `system_message` of `amodel_node`. A version that keeps it elsewhere has no
-# component, and then only `baton.prompts.get` changes a prompt.
+# `create_agent` keeps the prompt only in a variable of the function that calls the model:
+# `system_message` of `amodel_node`. With a version that keeps it elsewhere, there is no component,
+# and only `baton.prompts.get` can change a prompt.
 _VARIABLE = "system_message"
 
 
 def _is_of_create_agent(graph: Any) -> bool:
-    """Tell a graph that gives its model the tools again for each request."""
+    """Return whether a graph binds the tools to its model again for each request."""
     node = graph.nodes.get("model") if is_a(graph, "langgraph", "Pregel") else None
     function = getattr(getattr(node, "bound", None), "func", None)
     return getattr(function, "__module__", None) == "langchain.agents.factory"
 
 
 def _prompt(graph: Any) -> Text | None:
-    """Return the system prompt of an agent of `create_agent`, if it is a plain text."""
+    """Return the system prompt of an agent from `create_agent`, if it is plain text."""
     if not _is_of_create_agent(graph):
         return None
     bound = graph.nodes["model"].bound
@@ -227,7 +231,7 @@ async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> A
 
 
 def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
-    """Leave out what an agent said at the end: a graph continues from there, and not the agent."""
+    """Remove the agent's last answer: with it, the graph would continue and not the agent."""
     last = len(messages)
     while last and messages[last - 1].role == "agent" and not messages[last - 1].calls:
         last -= 1
@@ -235,9 +239,9 @@ def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
-    """Run the function of a node by itself, and then what says where its graph goes from there.
+    """Run the function of a node on its own, and then the edges that choose the next node.
 
-    It starts again, so that what it said and called since the user's message is left out.
+    The node starts again, so its messages and calls since the user's message are left out.
     """
     name = "baton"
     asked = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)
@@ -250,8 +254,8 @@ async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
         if len(likely) != 1 or asked < 0:
             raise ProviderError(f"the state of `{at.name}` has no place for a message of the user")
         state = {likely[0]: messages[asked].text}
-    # A graph of this node alone, so that it runs as it does in its own: with a config and a
-    # runtime. Where it goes is asked for afterwards.
+    # The node runs in a graph of its own, so that it has a config and a runtime as usual. The next
+    # node is determined afterwards.
     builder = at.graph.builder
     types = sys.modules["langgraph.graph"]
     alone = types.StateGraph(builder.state_schema)
@@ -281,7 +285,7 @@ async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
 
 
 async def _leave(at: Node, state: Any) -> None:
-    """Go where the edges of a graph lead from a node; a decision ends there."""
+    """Follow the edges of a graph from a node; a decision ends there."""
     builder = at.graph.builder
     targets: list[Any] = [end for start, end in builder.edges if start == at.name]
     targets += [end for starts, end in builder.waiting_edges if at.name in starts]
@@ -295,10 +299,10 @@ async def _leave(at: Node, state: Any) -> None:
 
 
 async def _hand_on(at: Node, target: Any, state: Any) -> None:
-    """Set the next agent to work, which ends a decision; ``target`` is a node, or a `Send` to one.
+    """Start the next agent, which ends a decision. ``target`` is a node, or a `Send` to a node.
 
     Raises:
-        ProviderError: the node runs the tools that this one called, and would lead back to it.
+        ProviderError: the target runs the tools that this node called, and would lead back to it.
     """
     told = target.arg if is_a(target, "langgraph", "Send") else state
     name = str(getattr(target, "node", target))
@@ -326,7 +330,7 @@ def _keys(graph: Any) -> list[str]:
 
 
 def _history(messages: Sequence[Message]) -> list[Any]:
-    """Return what was said as messages of LangChain; calls get ids of their own."""
+    """Convert messages to LangChain messages; calls get new ids."""
     types = sys.modules["langchain_core.messages"]
     history: list[Any] = []
     for place, message in enumerate(messages, 1):

@@ -1,19 +1,19 @@
-"""Where LangChain calls tools and LangGraph runs agents: each asks the play that is current.
+"""Patch the places where LangChain calls tools and LangGraph runs agents, to ask the current play.
 
-Neither has hooks that hold for every tool and graph of a program, whether it is made before or
-after a case begins, so that four places are patched:
+Neither library has hooks for every tool and graph of a program, including those made before a case
+begins. So four places are patched:
 
-- ``BaseTool.run`` and ``arun``: every call of a tool goes through them, whoever makes it: a
-  ``ToolNode``, ``create_agent``, a node that invokes the tool itself, an adapter of MCP.
-- ``invoke``, ``ainvoke``, ``stream`` and ``astream`` of ``Pregel``: every graph is one, also an
-  agent of ``create_agent`` that a tool or a node asks; and of ``RemoteGraph``, whose tools run on
-  another server, so that it is answered for as a whole or refused.
-- ``run_with_retry`` and ``arun_with_retry`` of LangGraph's runner: every node of a graph runs by
-  them.
-- ``generate``, ``stream``, ``stream_events`` and their async forms of ``BaseChatModel``: they are
-  told of the tools that the provider of a model runs itself, which have to be refused.
+- ``BaseTool.run`` and ``arun``: every tool call goes through them, no matter who makes it: a
+  ``ToolNode``, ``create_agent``, a node that invokes the tool itself, or an MCP adapter.
+- ``invoke``, ``ainvoke``, ``stream`` and ``astream`` of ``Pregel``: every graph is a ``Pregel``,
+  also an agent from ``create_agent`` that a tool or a node calls. The same methods of
+  ``RemoteGraph`` are patched: its tools run on another server, so it is answered for as a whole or
+  refused.
+- ``run_with_retry`` and ``arun_with_retry`` of LangGraph's runner, which run every node of a graph.
+- ``generate``, ``stream``, ``stream_events`` and their async forms of ``BaseChatModel``: they
+  receive the tools that the model provider runs itself, and these have to be refused.
 
-Without a play, or with one that has nothing to stand in for, each does what it did before.
+Without a play, or with a play that has no stand-ins, each behaves as before.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from .base import is_a
 from .made import gives, made_in
 
 UNNAMED = ("LangGraph", "")
-"""Names of graphs that were given none."""
-# The nodes of an agent's own loop, in `create_agent` and in LangChain's guides: no agents.
+"""The default names of graphs that were not given a name."""
+# The nodes of an agent's own loop in `create_agent` and in LangChain's guides, which are no agents.
 _LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
 # `create_handoff_tool` of langgraph-supervisor and langgraph-swarm notes the target here.
 _DESTINATION = "__handoff_destination"
 MAKERS = ("create_agent", "create_react_agent", "create_deep_agent", "create_supervisor")
-"""Functions that make agents, with their `name=`."""
+"""Functions that make agents and take a `name=`."""
 
 
 class _Call(NamedTuple):
-    """A call of a tool that continues: the tool, what the stand-ins are asked, and its id."""
+    """A tool call in progress: the tool, what the stand-ins are asked, and the id of the call."""
 
     tool: Any
     asked: Asked
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("baton_langchain_call", default=None)
-"""The call that `run` started, until `_run` takes it."""
+"""The call that `run` started, until `_run` picks it up."""
 _RUNNING: ContextVar[Any] = ContextVar("baton_langgraph_running", default=None)
-"""The graph that was let through: what it calls of itself is not asked for again."""
+"""The graph that is allowed to run. Stand-ins are not asked again when it calls itself."""
 
 
 def install() -> None:
-    """Patch what is imported; once.
+    """Patch the modules that are imported, once.
 
     Raises:
-        ProviderError: this version has no such places.
+        ProviderError: this version does not have the places to patch.
     """
     if "langchain_core.tools.base" in sys.modules:
         _patch_tools(sys.modules["langchain_core.tools.base"].BaseTool)
@@ -79,20 +79,20 @@ def install() -> None:
 
 
 def active() -> Play | None:
-    """Return the play that may have something to say; raises Decided if it is over."""
+    """Return the play that can have an answer; raises Decided if the play is over."""
     play = current()
     if play is None or play.is_idle:
         return None
     if play.decided:
-        raise _end()  # whatever continues after the decision
+        raise _end()  # something continued after the decision
     return play
 
 
 def _end() -> BaseException:
-    """Return what ends a decision inside of LangGraph.
+    """Return the exception that ends a decision inside LangGraph.
 
-    It makes an error of a cancellation in a node. What leaves a graph on purpose, as an interrupt
-    does, no node and no `ToolNode` holds up.
+    LangGraph turns a cancellation in a node into an error. No node and no `ToolNode` catches an
+    exception that leaves a graph on purpose, as an interrupt does.
     """
     errors = sys.modules.get("langgraph.errors")
     return errors.GraphBubbleUp("the decision is made") if errors is not None else Decided()
@@ -117,7 +117,7 @@ def _leaving() -> Iterator[None]:
 
 
 def ended() -> None:
-    """Raise Decided where the play has come to its end."""
+    """Raise Decided if the play has ended."""
     play = current()
     if play is not None and play.decided:
         raise Decided
@@ -130,14 +130,14 @@ def graph_name(graph: Any) -> str | None:
 
 
 def is_loop(graph: Any) -> bool:
-    """Tell a graph that is one agent: a node that asks a model, and maybe one that runs tools.
+    """Return whether a graph is one agent: a node that calls a model, and maybe one for tools.
 
-    Of one on another server nobody sees the nodes: it is an agent.
+    The nodes of a graph on another server cannot be seen, so it counts as an agent.
     """
     if _is_remote(graph):
         return True
     names = {name for name in graph.nodes if not name.startswith("__")}
-    # `SummarizationMiddleware.before_model`: what middleware adds to the loop.
+    # Middleware adds nodes such as `SummarizationMiddleware.before_model` to the loop.
     return bool(names) and all(name in _LOOP or "." in name for name in names)
 
 
@@ -152,7 +152,7 @@ def agent_of(value: Any) -> str | None:
 
 
 def receiver(tool: Any, arguments: Any) -> str | None:
-    """Return the agent that the function of a tool hands work to, where its code says so."""
+    """Return the agent that a tool's function hands work to, if its code shows one."""
     for function in functions_of(tool):
         found = receiver_of(function, arguments, agent_of) or made_in(function, MAKERS)
         if found is not None:
@@ -161,9 +161,9 @@ def receiver(tool: Any, arguments: Any) -> str | None:
 
 
 def destination_of(tool: Any) -> tuple[bool, str | None]:
-    """Tell a tool that moves to another node, and the node, where the tool states it.
+    """Return whether a tool moves to another node, and the node if the tool states it.
 
-    Such a tool returns a ``Command`` with a ``goto``; nothing but its code says so beforehand.
+    Such a tool returns a ``Command`` with a ``goto``; only its code shows that beforehand.
     """
     target = (tool.metadata or {}).get(_DESTINATION)
     if isinstance(target, str):
@@ -205,7 +205,7 @@ def _patch_tools(base: Any) -> None:
 
 @contextmanager
 def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
-    """Note the call, so that `_run` finds it: callbacks, and with them spans, begin before that."""
+    """Note the call so that `_run` finds it: callbacks and spans start before that."""
     for class_ in type(tool).__mro__:
         # `BaseTool._arun` calls `_run`, and `BaseTool._run` is abstract.
         if class_ is not sys.modules["langchain_core.tools.base"].BaseTool:
@@ -220,7 +220,7 @@ def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
 
 
 def _patch_body(class_: Any) -> None:
-    """Have a class of tools ask before its own function runs."""
+    """Make a class of tools ask for stand-ins before its own function runs."""
     body, body_async = vars(class_).get("_run"), vars(class_).get("_arun")
     if body is not None and not hasattr(body, _MARK):
 
@@ -245,7 +245,7 @@ def _patch_body(class_: Any) -> None:
 
         @functools.wraps(body_async)
         async def answering_async(tool: Any, *args: Any, **named: Any) -> Any:
-            # The `_arun` of a tool whose function is not async runs its `_run` in a thread.
+            # If a tool's function is not async, its `_arun` runs `_run` in a thread.
             goes_to_run = getattr(tool, "coroutine", body_async) is None
             step = None if goes_to_run else _taken(tool)
             if step is None:
@@ -265,7 +265,7 @@ def _patch_body(class_: Any) -> None:
 
 
 class _Step:
-    """One call of a tool: what the stand-ins are asked for it, and its answer as the tool's own."""
+    """One tool call: asks the stand-ins, and returns the answer in the tool's own form."""
 
     def __init__(self, call: _Call, play: Play) -> None:
         self._asked, self._play = call.asked, play
@@ -275,11 +275,11 @@ class _Step:
         self._receiver = None if self._moves else receiver(self._tool, call.asked.input)
 
     def at_work(self) -> AbstractContextManager[None]:
-        """Say who is running while the tool's function runs: an agent in it is asked by this."""
+        """Set the caller while the tool's function runs: it is the caller of agents inside it."""
         return at_work(self._asked.agent or "", self._asked.name, self._asked.id)
 
     def answered_now(self, run: Callable[[], Any]) -> Any:
-        """Return the answer to the call; what :meth:`answered` does, without awaiting."""
+        """Return the answer to the call, like :meth:`answered` but without awaiting."""
         if not self._moves:
             with _leaving():
                 return answered_now(self._play, self._asked, self._receiver, run)
@@ -292,8 +292,8 @@ class _Step:
     async def answered(self, run: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer to the call, as Play.tool does.
 
-        A tool that moves to another node runs: there is no other way to get there. A decision ends
-        with it.
+        A tool that moves to another node really runs, because there is no other way to get there. A
+        decision ends with it.
         """
         if not self._moves:
             with _leaving():
@@ -305,7 +305,7 @@ class _Step:
         return content
 
     def _moved(self) -> Asked | None:
-        """Return the dispatch that a decision ends at, where the tool moves to another node."""
+        """Return the dispatch at which a decision ends, if the tool moves to another node."""
         goto = self._target or getattr(self._response, "goto", None)
         targets = [goto] if isinstance(goto, str) or hasattr(goto, "node") else goto
         if not self._play.stops or not targets:
@@ -319,22 +319,22 @@ class _Step:
         )
 
     def keep(self, response: Any) -> Any:
-        """Keep what the tool returned, and return what stand-ins see of it: its content."""
+        """Keep the tool's return value, and return the part that stand-ins see: its content."""
         self._response = response
         is_pair = isinstance(response, tuple) and len(response) == 2
         return response[0] if is_pair and self._has_artifact else response
 
     def give(self, result: Any) -> Any:
-        """Return an answer as the tool would: its own, or one of the same form."""
+        """Return an answer as the tool would: its own value, or one of the same form."""
         if self._response is not msgspec.UNSET and result is self.keep(self._response):
             return self._response
         return (result, None) if self._has_artifact else result
 
     def failed(self, error: StandInError) -> Any:
-        """Let the tool end in an error.
+        """Make the tool end in an error.
 
-        What a model was told is a message. Any other is the tool's own, as the program would get
-        it, so that what it does about that is seen.
+        An error that the model was told about is a message. Any other error is raised as the tool's
+        own, so that the test shows how the program handles it.
         """
         id_ = self._asked.id
         if error.was_told and id_ is not None:
@@ -353,11 +353,11 @@ class _Step:
 
 
 async def _nothing() -> None:
-    """Stand for what is not run."""
+    """Do nothing, in place of something that does not run."""
 
 
 def _taken(tool: Any) -> _Step | None:
-    """Return the call of a tool that `run` started, where a play may answer it."""
+    """Return the tool call that `run` started, if a play can answer it."""
     call = _CALL.get()
     play = active() if call is not None and call.tool is tool else None
     return _Step(call, play) if call is not None and play is not None else None
@@ -469,13 +469,13 @@ def _patch_stream(pregel: Any) -> None:
 
 
 def _refuse_fault(play: Play, asked: Asked) -> None:
-    """Refuse a fault of an agent that streams: its chunks are passed on as they come."""
+    """Refuse a fault of an agent that streams, because its chunks are passed on as they come."""
     if any(each.asked is asked for each in play.given):
         play.refuse_elsewhere(asked, "as a stream")
 
 
 class _Ran:
-    """What an agent really answered, if nothing answered in its place."""
+    """The real answer of an agent, if nothing answered in its place."""
 
     def __init__(self) -> None:
         self._kept: Any = msgspec.UNSET
@@ -486,7 +486,7 @@ class _Ran:
         return self._kept is not msgspec.UNSET
 
     def keep(self, value: Any) -> Any:
-        """Keep what a graph or node returned; return its answer, into which faults are put."""
+        """Keep the return value of a graph or node; return its answer, to which faults apply."""
         self._kept, self._said = value, value
         messages = _held(value).get("messages")
         if isinstance(messages, list) and messages and hasattr(messages[-1], "model_copy"):
@@ -496,9 +496,9 @@ class _Ran:
     def give(
         self, result: Any, made: Callable[[], Any], write: Callable[[Any], Any] | None = None
     ) -> Any:
-        """Return what was kept, with the answer that faults made of it; else what is ``made``.
+        """Return the kept value with the answer after faults; else what ``made`` returns.
 
-        ``write`` takes what was kept where a fault has changed it.
+        ``write`` receives the kept value if a fault has changed it.
         """
         if not self.is_real:
             return made()
@@ -516,7 +516,7 @@ class _Ran:
 
 
 def _held(value: Any) -> dict[str, Any]:
-    """Return what a graph returned, or what a node writes, also by a `Command`; else nothing."""
+    """Return the state from a graph's result or a node's update or `Command`; else an empty one."""
     held = value.update if is_a(value, "langgraph", "Command") else value
     return held if isinstance(held, dict) else {}
 
@@ -529,10 +529,10 @@ def _at_work(graph: Any) -> Iterator[None]:
 
 
 def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
-    """Return what the stand-ins are asked for a graph that is started, if they have a say.
+    """Return what the stand-ins are asked for a graph that is started, if they apply.
 
-    A graph that is not an agent's loop is the plan by which agents work, and is asked for only
-    where stand-ins name it. Raises ProviderError for one on another server that would run there
+    A graph that is not an agent's loop is a plan by which agents work. Stand-ins are asked for it
+    only if they name it. Raises ProviderError for a graph on another server that would run there
     with its tools.
     """
     name = graph_name(graph) or ("a graph on a server" if _is_remote(graph) else None)
@@ -591,16 +591,16 @@ def _run_in(task: Any, run: Any, args: Any, named: Any) -> Any:
 
 
 def _graph_of(task: Any) -> Any:
-    """Return the graph that a node is, if it is one."""
+    """Return the graph of a node, if the node is a graph."""
     steps = getattr(task.proc, "steps", None) or [task.proc]
     return steps[0] if isinstance(steps[0], sys.modules["langgraph.pregel"].Pregel) else None
 
 
 def _asked_of_node(task: Any, play: Play) -> Asked | None:
-    """Return what the stand-ins are asked for a node, if they have a say.
+    """Return what the stand-ins are asked for a node, if they apply.
 
-    A node that is a function may be anything: a step of an agent's own loop, or a few lines that
-    put the state in order. It is asked for where stand-ins name it.
+    A node that is a function can be anything: a step of an agent's own loop, or a few lines that
+    tidy the state. Stand-ins are asked for it only if they name it.
     """
     graph, listed = _graph_of(task), play.stand_ins.agents
     if graph is None:
@@ -619,7 +619,7 @@ def _write(task: Any, name: str, answer: Any) -> Any:
 
 
 def _write_as_is(task: Any, update: Any) -> Any:
-    """Write what a node returns into the state, in place of what it has written."""
+    """Write a node's return value into the state, in place of what it has written."""
     task.writes.clear()
     for writer in task.writers:
         writer.invoke(update, task.config)
@@ -632,7 +632,7 @@ def _update(graph: Any, state: Any, name: str, answer: Any) -> dict[str, Any]:
     channels = getattr(graph, "output_channels", None) or list(held)
     outputs = [channels] if isinstance(channels, str) else list(channels)
     keeps_messages = "messages" in held or "messages" in outputs
-    # What a function writes nobody knows beforehand: LangGraph itself refuses what has no place.
+    # It is not known beforehand what a function writes. LangGraph itself refuses unknown keys.
     is_free = graph is None and not keeps_messages
     if isinstance(answer, dict) and (is_free or answer.keys() <= {*held, *outputs}):
         return answer
@@ -650,7 +650,7 @@ def _update(graph: Any, state: Any, name: str, answer: Any) -> dict[str, Any]:
 
 
 def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
-    """Return the state at the end of a graph that a stand-in answered for."""
+    """Return the final state of a graph that a stand-in answered for."""
     held = given if isinstance(given, dict) else getattr(given, "__dict__", {})
     update = _update(graph, given, name, answer)
     state = {**held, **update}
@@ -661,7 +661,7 @@ def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
 
 
 def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
-    """Yield what a stream of a graph yields that answers at once."""
+    """Yield the chunks that a graph's stream would yield if it answered at once."""
     wanted: Any = named.get("stream_mode") or getattr(graph, "stream_mode", "updates")
     modes = [wanted] if isinstance(wanted, str) else list(wanted)
     before = len(given["messages"]) if isinstance(given, dict) and "messages" in given else 0
@@ -685,13 +685,13 @@ def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterat
 
 
 def prompt_in(given: Any) -> Any:
-    """Return what an agent is told: the last message, or the only text of a state."""
+    """Return the prompt of an agent: the last message, or the only text of a state."""
     held = given if isinstance(given, dict) else getattr(given, "__dict__", given)
     if not isinstance(held, dict):
         return held if isinstance(held, str) else str(held)
     messages = held.get("messages")
     if isinstance(messages, list) and messages:
-        # In a history that agents share the last message may be "moved to refunds".
+        # In a history that agents share, the last message can be "moved to refunds".
         said = sys.modules["langchain_core.messages"].convert_to_messages(messages)
         asked = [each for each in said if each.type == "human"] or said
         return str(asked[-1].text)
@@ -700,7 +700,7 @@ def prompt_in(given: Any) -> Any:
 
 
 def _caller(config: Any) -> str | None:
-    """Return the running agent, as the reader of spans names it; ``None`` if nothing says so."""
+    """Return the running agent by the name that the span reader uses; ``None`` if unknown."""
     metadata = (config or {}).get("metadata") or {}
     named = metadata.get("lc_agent_name")
     if isinstance(named, str):
@@ -711,7 +711,7 @@ def _caller(config: Any) -> str | None:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what a model wrote, without what LangGraph puts in: the state, a store."""
+    """Return the model's arguments, without those that LangGraph injects: the state, a store."""
     found = {}
     for name, value in values.items():
         try:
@@ -722,7 +722,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _patch_models(base: Any) -> None:
-    """Refuse tools that the provider of a model runs: no stand-in can come before them."""
+    """Refuse tools that the model provider runs, because no stand-in can come before them."""
     if hasattr(base.generate, _MARK):
         return
     for name in ("generate", "agenerate", "stream", "astream"):
@@ -738,7 +738,7 @@ def _refusing(ask: Any) -> Any:
         play = active()
         more = getattr(model, "model_kwargs", None) or {}
         tools = [*(named.get("tools") or ()), *(more.get("tools") or ())]
-        # Anthropic's models are given MCP servers, and Google's may run code, by options.
+        # Options give Anthropic's models MCP servers, and can let Google's models run code.
         tools += [*(getattr(model, "mcp_servers", None) or ()), *(named.get("mcp_servers") or ())]
         tools += [{"code_execution": {}}] if named.get("code_execution") else []
         for tool in tools:
@@ -752,7 +752,7 @@ def _refusing(ask: Any) -> Any:
 
 
 def _hosted(tool: Any) -> str | None:
-    """Return the name of a tool that the provider of a model runs.
+    """Return the name of a tool that the model provider runs; ``None`` for other tools.
 
     OpenAI: ``{"type": "web_search"}``; Anthropic: ``{"type": "web_search_20250305", "name": ...}``;
     Google: ``{"google_search": {}}``. Tools of the program have a schema of their arguments.

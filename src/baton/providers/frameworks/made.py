@@ -1,6 +1,6 @@
-"""What the code of a tool says beforehand: agents that it makes itself, and where it moves to.
+"""Find what the code of a tool shows beforehand: agents that it makes, and where it moves to.
 
-Functions of tools often make the agent that they ask, so that no object of it exists yet:
+Functions of tools often make the agent that they call, so the object does not exist yet:
 
     @tool
     def ask_cashier(task):
@@ -20,11 +20,13 @@ from typing import Any
 
 
 def made_in(function: Callable[..., Any], makers: Sequence[str]) -> str | None:
-    """Return the name of the one agent that a function makes, or a function of its module it calls.
+    """Return the name of the one agent that a function makes, itself or by a function it calls.
+
+    Called functions count if they are in the same module.
 
     Args:
         function: the function of a tool.
-        makers: the names of functions or classes that make an agent by `name=`.
+        makers: the names of functions or classes that make an agent and take a `name=`.
     """
     names = {
         each.value.value
@@ -38,7 +40,7 @@ def made_in(function: Callable[..., Any], makers: Sequence[str]) -> str | None:
 
 
 def gives(function: Callable[..., Any], name: str, argument: str) -> bool:
-    """Tell a function that calls something by a name with an argument: ``Command(goto=...)``."""
+    """Return whether a function makes a call with this name and argument: ``Command(goto=...)``."""
     return any(
         _name(call.func) == name and any(each.arg == argument for each in call.keywords)
         for call in _calls(function, 1)
@@ -46,7 +48,7 @@ def gives(function: Callable[..., Any], name: str, argument: str) -> bool:
 
 
 def _calls(function: Any, depth: int) -> Iterator[ast.Call]:
-    """Yield the calls in a function's text, and in functions of its module that it calls."""
+    """Yield the calls in a function's source, and in functions of its module that it calls."""
     function = inspect.unwrap(getattr(function, "func", function))
     function = getattr(function, "__func__", function)
     if not isinstance(function, FunctionType):
@@ -63,7 +65,7 @@ def _calls(function: Any, depth: int) -> Iterator[ast.Call]:
 def _parsed(function: FunctionType) -> tuple[ast.Call, ...]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):  # nobody has its text
+    except (OSError, TypeError, SyntaxError):  # its source is not available
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Call))
 

@@ -1,4 +1,4 @@
-"""The Agents SDK of OpenAI."""
+"""OpenAI's Agents SDK."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ async def _ask(agent: Any, message: Any, session: Session) -> Any:
 
 
 class OpenAIAgents(Framework):
-    """Agents of OpenAI's SDK."""
+    """Agents of OpenAI's Agents SDK."""
 
     package = "agents"
     asks: ClassVar = {("agents", "AgentBase"): _ask}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
-        """Yield an agent, and those that it can reach: by hand-off, as tools, in function tools."""
+        """Yield an agent and those that it can reach: by hand-off, as tools, in function tools."""
         return _reached(value, set())
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
-        """Return instructions and descriptions that are plain text, of agents and their tools.
+        """Return the plain-text instructions and descriptions of agents and their tools.
 
-        What routers read of an agent is its ``handoff_description``. Where it has none, it is the
-        text of the hand-off or of the tool that leads to it.
+        The description of an agent for routers is its ``handoff_description``. If it has none, the
+        description is the text of the hand-off or of the tool that leads to it.
         """
         texts: dict[str, Text] = {}
         leading: dict[tuple[str, str], list[Any]] = {}
@@ -60,13 +60,13 @@ class OpenAIAgents(Framework):
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
-        """Run the agent after what was said."""
+        """Run the agent after earlier messages."""
         result = await go_on(agent, messages)
         session[KEPT] = result.to_input_list()
         return result.final_output
 
     def stand_in(self) -> None:
-        """Have calls of tools, hand-offs and runs of agents ask stand-ins from now on."""
+        """Make tool calls, hand-offs and agent runs ask stand-ins from now on."""
         switch_on()
 
 
@@ -85,7 +85,7 @@ def _reached(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 def _target(handed: Any) -> Any:
-    """Return the agent that a hand-off leads to: an agent is one by itself."""
+    """Return the agent that a hand-off leads to. An agent can also be listed as a hand-off."""
     if not is_a(handed, "agents", "Handoff"):
         return handed if name_of(handed) is not None else None
     target = getattr(handed, "_agent_ref", None)
@@ -97,12 +97,15 @@ def _function_tools(agent: Any) -> list[Any]:
 
 
 def _hand_offs(agent: Any) -> list[Any]:
-    """Return the hand-offs of an agent that are objects: an agent in their place makes one anew."""
+    """Return the hand-offs of an agent that are objects.
+
+    For a listed agent, the SDK makes a new hand-off each time.
+    """
     return [each for each in getattr(agent, "handoffs", ()) if is_a(each, "agents", "Handoff")]
 
 
 def _is_derived(handed: Any) -> bool:
-    """Tell a hand-off that says what the SDK makes of the description of its agent."""
+    """Return whether a hand-off has the text that the SDK derives from its agent's description."""
     agent = _target(handed)
     return name_of(agent) is not None and handed.tool_description == _derived(handed, agent)
 
@@ -112,7 +115,7 @@ def _derived(handed: Any, agent: Any) -> Any:
 
 
 def _description(agent: Any, agents: list[Any]) -> Text:
-    """Return what is read of an agent; a hand-off that was made of it holds a copy."""
+    """Return the description of an agent. A hand-off that was made from the agent holds a copy."""
 
     def write(text: str) -> None:
         led = [each for sender in agents for each in _hand_offs(sender)]

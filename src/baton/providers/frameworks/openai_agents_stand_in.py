@@ -1,8 +1,8 @@
 """Stand-ins for the tools and agents of OpenAI's Agents SDK.
 
-The SDK has hooks that are told of a call, and none that may answer it. So three of its functions
-are replaced: the one that calls a function tool, the one that hands over, and the one that runs an
-agent. Tools that OpenAI or the SDK itself runs are refused if they are offered to a model.
+The SDK has hooks that observe a call, but none that can answer it. So three of its functions are
+replaced: those that call a function tool, hand over, and run an agent. Tools that OpenAI or the SDK
+itself runs are refused if they are offered to a model.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _SEAMS = (
     ("agents.run", "AgentRunner"),
     ("agents.run", "DEFAULT_AGENT_RUNNER"),
 )
-"""What the replacements need of the SDK, beside what it documents."""
+"""Undocumented parts of the SDK that the replacements need."""
 _GIVEN = {
     "_invoke_function_tool_with_metadata": {"function_tool", "context", "arguments"},
     "execute_handoffs": {"run_handoffs", "original_input", "public_agent"},
 }
-"""What two of these have to be given, by name."""
+"""The parameters that two of these must accept by name."""
 _HARMLESS = ("ToolSearchTool", "ProgrammaticToolCallingTool")
-"""Tools that do nothing but find or call others, which are answered themselves."""
+"""Tools that only find or call other tools. The other tools are answered themselves."""
 
 
 class _Stopped(Exception):  # noqa: N818 - says what happened
-    """Ends a run at the dispatch that is played for.
+    """Ends a run at the dispatch that the case is about.
 
-    The SDK tells the model of a tool that was cancelled, and continues.
+    A cancellation would not end it: the SDK reports a cancelled tool to the model, and continues.
     """
 
 
 @functools.cache
 def switch_on() -> None:
-    """Have every run from now on ask the stand-ins of the case that is played, if any.
+    """Make every run from now on ask the stand-ins of the case that is played, if any.
 
     Raises:
-        ProviderError: this version of the SDK works otherwise.
+        ProviderError: this version of the SDK works differently.
     """
     lacking = [f"{module}.{name}" for module, name in _SEAMS if not _has(module, name)]
     if lacking:
@@ -78,7 +78,7 @@ def switch_on() -> None:
 
 
 async def go_on(agent: Any, messages: Sequence[Message]) -> Any:
-    """Run an agent after what was said; raises CancelledError at the dispatch that ends a play."""
+    """Run an agent after earlier messages; raises CancelledError at the dispatch ending a play."""
     try:
         return await sys.modules["agents"].Runner.run(agent, _items(messages))
     except Exception as error:
@@ -105,7 +105,7 @@ def _active() -> Play | None:
 
 
 def _calling(original: Any) -> Any:
-    """Replace what calls a function tool; of an MCP server it is one, too."""
+    """Replace the function that calls function tools. Tools of MCP servers are among them."""
 
     @functools.wraps(original)
     async def invoke(*, function_tool: Any, context: Any, arguments: str) -> Any:
@@ -153,7 +153,7 @@ async def _answer(
 
     agent = name_of(getattr(function_tool, "_agent_instance", None))
     if agent is not None and (play.stops or not is_listed(play, asked)):
-        if play.stops:  # else its run asks, and leaves a record of itself
+        if play.stops:  # otherwise the agent's run asks, and leaves its own record
             prompt = asked.input.get("input") if isinstance(asked.input, dict) else None
             prompt = asked.input if prompt is None else prompt
             sent = asked._replace(
@@ -173,19 +173,19 @@ async def _answer(
 
 @functools.lru_cache(maxsize=1000)
 def _returned_by(function: Callable[..., Any]) -> dict[str, Any] | None:
-    """Return the JSON Schema of what a function says that it returns."""
+    """Return the JSON Schema of a function's return annotation; ``None`` if it has none."""
     try:
         stated = get_type_hints(inspect.unwrap(function)).get("return")
         if stated in (None, Any, type(None)):
             return None
         schema: dict[str, Any] = sys.modules["pydantic"].TypeAdapter(stated).json_schema()
-    except Exception:  # noqa: BLE001 - hints of a program may name anything; then it states none
+    except Exception:  # noqa: BLE001 - a program's type hints can contain anything
         return None
     return schema
 
 
 def _handing_over(original: Any, run: Any) -> Any:
-    """Replace what hands over: an agent that something answers for gets a model that answers."""
+    """Replace the function that hands over: an agent with a stand-in gets a model that answers."""
 
     @functools.wraps(original)
     async def hand_over(*, run_handoffs: Sequence[Any], **named: Any) -> Any:
@@ -194,7 +194,7 @@ def _handing_over(original: Any, run: Any) -> Any:
         if play is None or not play.stands_in_for(to):
             return await original(run_handoffs=run_handoffs, **named)
         given = named["original_input"]
-        # Of a hand-over without arguments the receiver is told what the user said.
+        # In a hand-over without arguments, the receiver gets the user's message.
         arguments = _decoded(first.tool_call.arguments)
         told = arguments or (None if play.stops else _last_said(given))
         asked = Asked(
@@ -230,7 +230,7 @@ def _handing_over(original: Any, run: Any) -> Any:
 
 
 def _running(original: Any, run: Any, *, is_async: bool) -> Any:
-    """Replace what runs an agent: one that another hands work to may be answered for."""
+    """Replace the function that runs an agent, so that stand-ins can answer for a receiver."""
 
     def played(self: Any, agent: Any, given: Any) -> Any:
         play = _active()
@@ -262,7 +262,7 @@ def _running(original: Any, run: Any, *, is_async: bool) -> Any:
 
 
 def _offering(original: Any) -> Any:
-    """Replace what lists the tools of an agent: those that run elsewhere are refused."""
+    """Replace the function that lists an agent's tools, to refuse those that run elsewhere."""
 
     @functools.wraps(original)
     async def get_all_tools(self: Any, run_context: Any) -> Any:
@@ -285,7 +285,7 @@ def _offering(original: Any) -> Any:
 
 
 def _stand_in_of(agent: Any, play: Play, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
-    """Return an agent with the same name and output, whose model says what stands in for it."""
+    """Return an agent with the same name and output, whose model returns the stand-in's answer."""
 
     async def live() -> Any:
         return (await run()).final_output
@@ -313,7 +313,7 @@ def _model_type() -> Any:
     agents, responses = sys.modules["agents"], sys.modules["openai.types.responses"]
 
     class StandIn(agents.Model):  # type: ignore[misc, name-defined]  # it is loaded by the program
-        """A model that says one thing."""
+        """A model that always gives the same answer."""
 
         def __init__(self, answer: Callable[[], Awaitable[str]]) -> None:
             self._answer = answer
@@ -350,7 +350,7 @@ def _model_type() -> Any:
 
 
 def _items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return what was said as input of the SDK: calls have ids of their own."""
+    """Convert messages to input of the SDK; calls get new ids."""
     items: list[dict[str, Any]] = []
     for place, message in enumerate(messages, 1):
         if message.text or message.role == "user":
@@ -373,7 +373,7 @@ def _text(value: Any) -> str:
 
 
 def _decoded(arguments: str) -> Any:
-    """Return the arguments of a call, or their text if that is not JSON."""
+    """Return the arguments of a call, or their text if it is not JSON."""
     try:
         return msgspec.json.decode(arguments or "{}")
     except msgspec.MsgspecError:
@@ -381,7 +381,7 @@ def _decoded(arguments: str) -> Any:
 
 
 def _last_said(given: Any) -> Any:
-    """Return what the user said last in the input of a run."""
+    """Return the user's last message in the input of a run."""
     if isinstance(given, str) or not isinstance(given, list):
         return given if isinstance(given, str) else None
     said = [each for each in given if isinstance(each, dict) and each.get("role") == "user"]
@@ -398,7 +398,7 @@ def _as_data(value: Any) -> Any:
 
 
 def _copy_of(value: Any, **changed: Any) -> Any:
-    """Copy a part of the SDK with some fields changed."""
+    """Copy an SDK object with some fields changed."""
     copied = copy.copy(value)
     for name, each in changed.items():
         setattr(copied, name, each)

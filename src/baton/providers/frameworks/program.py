@@ -1,7 +1,7 @@
-"""A program of the user's: its function or agent, and what of it can be replaced.
+"""The user's program: its function or agent, and which parts of it can be replaced.
 
-A target of the provider ``python`` may be an agent, graph or team of a framework (``app:graph``),
-so that nobody has to write a function around it.
+A target of the ``python`` provider can be an agent, graph or team of a framework (``app:graph``).
+The user does not have to write a function around it.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ _ADK = (("google.adk", "BaseAgent"), ("google.adk", "App"))
 
 
 class Program:
-    """What a target names, loaded: it answers messages, and plays dispatch cases.
+    """The loaded function or object of a target. It answers messages and plays dispatch cases.
 
     Args:
         spec: the target, as ``module:name``.
-        folder: if it is searched for.
+        folder: the folder to search for the module, if it has to be searched for.
         texts: components that are changed, by name; `Prompts.begin` has handed them out.
         prompts: texts that are in files.
 
     Raises:
-        InputError: there is no such function or object, or it is neither; a component that is to
-            be changed does not exist.
+        InputError: the function or object does not exist, or is neither a function nor an object
+            of a framework; or a component that is to be changed does not exist.
     """
 
     def __init__(
@@ -95,26 +95,26 @@ class Program:
             self._change(texts)
 
     def components(self) -> dict[str, str]:
-        """Return the texts that may be changed, as they are now, by name."""
+        """Return the current texts that can be changed, by name."""
         own = {name: text.read() for name, text in self._texts().items()}
         in_files = self._prompts.texts if self._prompts is not None else {}
         return {**in_files, **own, **self._asking(), **components.asked(self._is_own)}
 
     def _is_own(self, file: str) -> bool:
-        """Tell a file of the program; an installed one may be of a program that is installed."""
+        """Return whether a file belongs to the program, which can itself be installed."""
         path = Path(file).resolve()
         return path.is_relative_to(self._root) or is_installed_file(path)
 
     def tools(self) -> set[str]:
-        """Return the names of tools that are known: marked functions, and those with a text."""
+        """Return the names of known tools: marked functions, and tools with a changeable text."""
         named = (name.removeprefix("tool:") for name in self._texts() if name.startswith("tool:"))
         return {*named, *marked_tools()}
 
     def _asking(self) -> dict[str, str]:
-        """Return what the program's code asks for, also if it has not been run yet.
+        """Return the texts that the program's code asks for, even if it has not run yet.
 
         Raises:
-            InputError: the files of examples that it asks for have errors.
+            InputError: the example files that it asks for have errors.
         """
         texts = calls_of(components.get, self._root)
         found = {each.name: each.text for each in texts if each.text is not None}
@@ -128,8 +128,8 @@ class Program:
         """Let the stand-ins of a case answer until the block ends.
 
         Raises:
-            ProviderError: a stand-in is for a name that the program has not, and that is like one
-                of its own: that one would really run.
+            ProviderError: a stand-in has a name that the program does not use but that is similar
+                to one of the program's names, which would really run.
         """
         if case.stand_ins is not None and case.dispatch is None:
             check_names(case.stand_ins, self.tools, self._agent_names)
@@ -143,11 +143,11 @@ class Program:
         return {name for each in self._used() for name in self._agents(each)}
 
     async def answer(self, message: Any, case: Case, session: Session) -> Any:
-        """Return the answer to a message, or what comes of the moment of a dispatch case.
+        """Return the answer to a message, or the result of playing a dispatch case.
 
         Raises:
             ProviderError: no agent has the name that the dispatch case states, or its framework
-                cannot be put before messages.
+                cannot continue from given messages.
         """
         if case.dispatch is None:
             return await self.target.call(message, case, session)
@@ -164,12 +164,12 @@ class Program:
             return None
 
     def _used(self) -> Iterator[Framework]:
-        """Yield the frameworks that the program may use.
+        """Yield the frameworks that the program can use.
 
-        One that was loaded before the program may be loaded by something else: Baton's own judges
-        load pydantic-ai. A program that imports the standard library, Baton and its own files alone
-        does not use it. Of other packages it is unknown what they import, so that such a program
-        counts as one that does.
+        A framework that was loaded before the program can have been loaded by something else: for
+        example, Baton's own judges load pydantic-ai. A program that imports only the standard
+        library, Baton and its own files does not use it. It is unknown what other packages import,
+        so a program that imports them counts as using the framework.
         """
         others = self._imported - sys.stdlib_module_names - {"baton"}
         for each in FRAMEWORKS:
@@ -180,7 +180,7 @@ class Program:
                 yield each
 
     def _is_loaded(self, package: str) -> bool:
-        """Tell whether a framework is loaded: not a file `agents.py` of the program's own."""
+        """Return whether a framework is loaded, and not the program's own file `agents.py`."""
         module = sys.modules.get(package)
         file = getattr(module, "__file__", None)
         if module is None or not isinstance(file, str):
@@ -189,7 +189,7 @@ class Program:
         return is_installed_file(path) or not path.is_relative_to(self._root)
 
     def _agents(self, framework: Framework) -> dict[str, Any]:
-        """Return the agents that the target holds, and those that its module has names for."""
+        """Return the agents that the target contains, and those in global names of its module."""
         module = sys.modules.get(getattr(self._value, "__module__", "") or "")
         named = list(vars(module).values()) if module is not None else []
         named += list(vars(self._module).values())
@@ -247,12 +247,12 @@ class Program:
 
 
 def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]]:
-    """Return whom a dispatch case is played with, and what that agent is put before.
+    """Return the agent with which a dispatch case is played, and the messages that it gets.
 
-    For a ``decision`` it is the sender with what it had before; for a ``child`` the receiver with
-    the prompt, or with all that was said where a transfer handed over just that; for an
-    ``integration`` the sender, the call it made and its result. Where no tool made the dispatch,
-    and none is needed, that is left to the stand-in of the receiver.
+    For a ``decision``, it is the sender with the messages that it had before. For a ``child``, it
+    is the receiver with the prompt, or with the whole history if a transfer handed it over. For an
+    ``integration``, it is the sender with its call and the result. If no tool made the dispatch and
+    the framework needs none, the receiver's stand-in supplies the result.
 
     Raises:
         ProviderError: the case does not hold what its form needs.
@@ -283,13 +283,13 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
 
 
 _REPLACED: list[tuple[Text, str]] = []
-"""Texts of loaded objects that are changed, and what they were."""
+"""Changed texts of loaded objects, and their original values."""
 
 
 def _put_back() -> None:
-    """Let the objects of programs say again what they said when they were loaded.
+    """Restore the texts that the objects of programs had when they were loaded.
 
-    A module is loaded once: the next program of this process may have the same objects.
+    A module is loaded once, so the next program in this process can have the same objects.
     """
     while _REPLACED:
         text, before = _REPLACED.pop()
@@ -297,14 +297,15 @@ def _put_back() -> None:
 
 
 _UNSEEN = "?"
-"""Stands for imports of a program that is installed, or has no file: they cannot be seen."""
+"""Stands for the imports of a program that is installed or has no file: they are unknown."""
 
 
 def _imported_by(value: Any, module: Any, folder: Path) -> tuple[Path, set[str]]:
-    """Return where a program's own files are, and the packages that they import, or may import.
+    """Return the folder of a program's own files, and the packages that they import or can import.
 
-    They are where the target was written. An agent or graph does not tell that, as its class is the
-    framework's: then it is where the target was found, in ``module``.
+    The folder is the one where the target was defined. An agent or graph does not show that,
+    because its class belongs to the framework. For these it is the folder of ``module``, where the
+    target was found.
     """
     written_in = sys.modules.get(getattr(value, "__module__", None) or "")
     files = [getattr(each, "__file__", None) for each in (written_in, module)]
@@ -323,26 +324,26 @@ def _imported_by(value: Any, module: Any, folder: Path) -> tuple[Path, set[str]]
 
 
 def is_framework_object(value: Any) -> bool:
-    """Tell an agent, graph or team of a framework from a function."""
+    """Return whether a value is an agent, graph or team of a framework, and not a function."""
     return any(name in _ASKS for name in classes_of(value))
 
 
 def is_of_adk(value: Any) -> bool:
-    """Tell an agent or an App of Google ADK."""
+    """Return whether a value is an agent or an App of Google ADK."""
     return any(known in classes_of(value) for known in _ADK)
 
 
 def plain(answer: Any) -> Any:
-    """Return an answer as text or plain data, if it is a model of pydantic."""
+    """Return an answer as text or plain data; pydantic models are converted."""
     dump = getattr(answer, "model_dump", None)
     return dump(mode="json") if callable(dump) else answer
 
 
 def _function_of(value: Any, spec: str) -> Function:
-    """Return a function as it is, or an object of a framework as one of message and session.
+    """Return a function unchanged, or wrap a framework object in a function(message, session).
 
     Raises:
-        InputError: it is neither.
+        InputError: the value is neither.
     """
     ask = _ask_of(value, spec)
     if ask is not None:

@@ -25,11 +25,11 @@ class PydanticAI(Framework):
     asks: ClassVar = {("pydantic_ai", "AbstractAgent"): _ask}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
-        """Yield an agent, and those that functions of its tools and its output hand work to."""
+        """Yield an agent, and those that its tool and output functions hand work to."""
         return _reached(value, set())
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
-        """Return instructions and descriptions that are plain text, of agents and their tools."""
+        """Return the plain-text instructions and descriptions of agents and their tools."""
         texts: dict[str, Text] = {}
         tools: dict[str, list[Any]] = {}
         for name, agent in agents.items():
@@ -46,7 +46,7 @@ class PydanticAI(Framework):
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
-        """Run the agent after what was said; its own system prompt is put before it."""
+        """Run the agent after earlier messages, with its own system prompt before them."""
         from .pydantic_ai_stand_in import go_on
 
         result = await go_on(agent, messages)
@@ -54,7 +54,7 @@ class PydanticAI(Framework):
         return result.output
 
     def stand_in(self) -> None:
-        """Give all runs of agents from now on a capability that asks stand-ins first."""
+        """Add a capability that asks stand-ins first to all agent runs from now on."""
         try:
             from .pydantic_ai_stand_in import switch_on
 
@@ -97,14 +97,15 @@ def _tools(agent: Any) -> list[Any]:
     ]
 
 
-# What an agent was made with is not told by pydantic-ai: `override(instructions=...)` replaces it
-# for a block, together with what functions add. So its own fields are read and written here.
+# pydantic-ai has no public access to the instructions that an agent was made with.
+# `override(instructions=...)` replaces them for a block, together with those that functions add. So
+# this code reads and writes private fields of the agent.
 
 
 def _instructions(agent: Any) -> Text | None:
-    """Return the plain text that an agent is instructed by, if there is one and not several.
+    """Return the plain-text instructions of an agent, if there is exactly one such text.
 
-    It is a system prompt or an instruction. What functions return comes beside it, as it was.
+    It is a system prompt or an instruction. Texts that functions return are added to it as before.
     """
     prompts = [each for each in getattr(agent, "_system_prompts", ()) if isinstance(each, str)]
     sourced = list(getattr(agent, "_instructions", ()))

@@ -1,8 +1,8 @@
-"""Stand-ins for the tools and agents of pydantic-ai, by a capability of it.
+"""Stand-ins for the tools and agents of pydantic-ai, implemented as one of its capabilities.
 
-Each run of an agent gets :class:`StandsIn` beside its own capabilities, the way in which a program
-adds one itself: ``agent.run(..., capabilities=[...])``. Imported once a program has imported
-pydantic-ai.
+Each agent run gets :class:`StandsIn` in addition to its own capabilities, in the same way in which
+a program adds one: ``agent.run(..., capabilities=[...])``. This module is imported only after a
+program has imported pydantic-ai.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _OUTCOMES: dict[str, Any] = {"failed": "failed", "refused": "denied"}
 
 @functools.cache
 def switch_on() -> None:
-    """Give every run of an agent from now on the stand-ins of the case that is played, if any.
+    """Add the stand-ins of the case that is played, if any, to every agent run from now on.
 
     Raises:
-        AttributeError: this version of pydantic-ai works otherwise.
+        AttributeError: this version of pydantic-ai works differently.
     """
     original, opened = Agent.iter, Agent.realtime
     if "capabilities" not in inspect.signature(original).parameters:
         raise AttributeError("`Agent.iter` takes no `capabilities`")
 
-    # All ways to run an agent come here: run, run_sync, run_stream, run_stream_events. There is no
-    # public place for a capability that all agents of a process have.
+    # All ways to run an agent call this method: run, run_sync, run_stream, run_stream_events. There
+    # is no public way to add a capability to all agents of a process.
     @functools.wraps(original)
     def iter(self: Any, *args: Any, **named: Any) -> Any:
         play = current()
@@ -73,9 +73,10 @@ def switch_on() -> None:
 
 
 async def go_on(agent: Any, messages: Sequence[Message]) -> AgentRunResult[Any]:
-    """Run an agent after what was said.
+    """Run an agent after earlier messages.
 
-    Its system prompt is not part of that, and pydantic-ai puts it only before a first message.
+    The messages do not include its system prompt, and pydantic-ai adds the prompt only before a
+    first message.
     """
     history = _history(messages)
     last = history[-1].parts[0] if history else None
@@ -89,7 +90,7 @@ async def go_on(agent: Any, messages: Sequence[Message]) -> AgentRunResult[Any]:
 
 
 def _history(messages: Sequence[Message]) -> list[Any]:
-    """Return what was said as messages of pydantic-ai: calls have ids of their own."""
+    """Convert messages to pydantic-ai messages; calls get new ids."""
     history: list[Any] = []
     for place, message in enumerate(messages, 1):
         if message.role == "user":
@@ -123,17 +124,17 @@ class StandsIn(AbstractCapability[Any]):
     play: Play = field(kw_only=True)
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Stand where the tools are, so that all that a program wraps around them happens."""
+        """Be innermost, next to the tools, so that everything a program wraps around them runs."""
         return CapabilityOrdering(position="innermost")
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Put stand-ins in front of all tools that are not for the output."""
+        """Put stand-ins in front of all tools except output tools."""
         return _Answered(toolset, self.play)
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Answer a run in place of the agent, if it is work that another passes on."""
+        """Answer a run in place of the agent, if another agent passes the work on."""
         agent = _agent(ctx)
         asked = handed_on(self.play, agent, ctx.prompt)
         if asked is None:
@@ -156,7 +157,7 @@ class StandsIn(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Refuse tools that the provider of the model runs, where these may not run."""
+        """Refuse tools that the model provider runs, if they must not run."""
         for tool in request_context.model_request_parameters.native_tools:
             if tool.kind != "tool_search":  # finds tools of this process, and does nothing else
                 asked = Asked(tool.kind, agent=_agent(ctx))
@@ -172,7 +173,7 @@ class StandsIn(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """Keep the call as the model made it: what reaches a tool has defaults filled in."""
+        """Keep the call as the model made it, because tools receive it with defaults filled in."""
         token = _CALL.set(call)
         try:
             return await handler(args)
@@ -187,7 +188,7 @@ class StandsIn(AbstractCapability[Any]):
         output: Any,
         handler: Callable[[Any], Awaitable[Any]],
     ) -> Any:
-        """Ask for a function that a model calls to give its output: it may hand work on, or pay."""
+        """Ask the stand-ins for an output function: it can hand work on, or for example pay."""
         if not output_context.has_function or ctx.partial_output:
             return await handler(output)
         call = output_context.tool_call
@@ -228,7 +229,7 @@ async def _asked(
 ) -> Any:
     """Return the answer of a tool, or of the agent that it hands work to.
 
-    An error that a stand-in states is one that the model is told of.
+    An error that a stand-in states is reported to the model.
     """
     ran: list[tuple[Any, Any]] = []
 
@@ -250,12 +251,12 @@ async def _asked(
 
 
 def _agent(ctx: RunContext[Any]) -> str:
-    """Return the name of an agent; one that has none is ``agent``, as in its spans."""
+    """Return the name of an agent. An agent without a name is ``agent``, as in its spans."""
     return (ctx.agent.name if ctx.agent is not None else None) or "agent"
 
 
 def _function_of(tool: Any) -> Any:
-    """Return the function of a tool; tools of several toolsets hold the tool that they are of."""
+    """Return the function of a tool; tools of combined toolsets wrap the original tool."""
     while (inner := getattr(tool, "source_tool", None)) is not None:
         tool = inner
     schema = getattr(getattr(tool, "call_func", None), "__self__", None)
@@ -263,7 +264,7 @@ def _function_of(tool: Any) -> Any:
 
 
 def _output_function(ctx: RunContext[Any], name: str | None) -> Any:
-    """Find the function that a run may end with, among what its agent may put out."""
+    """Find an output function by name among the output types of the agent."""
     stated = ctx.agent.output_type if ctx.agent is not None else None
     for each in stated if isinstance(stated, list | tuple) else [stated]:
         function = getattr(each, "output_function", getattr(each, "output", each))
@@ -273,9 +274,9 @@ def _output_function(ctx: RunContext[Any], name: str | None) -> Any:
 
 
 def _typed(answer: Any, ctx: RunContext[Any]) -> Any:
-    """Return an answer as the type that the agent puts out; as it is if it does not fit.
+    """Convert an answer to the agent's output type; return it unchanged if it does not fit.
 
-    What a program does with an answer of the wrong type is what a fault of that kind shows.
+    A fault can produce an answer of the wrong type on purpose, to show how the program handles it.
     """
     stated = ctx.agent.output_type if ctx.agent is not None else None
     if not isinstance(stated, type) or isinstance(answer, stated):

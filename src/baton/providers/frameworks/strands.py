@@ -22,10 +22,10 @@ _LOCKS: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
 
 def _alone() -> asyncio.Lock:
-    """Return the lock of this loop: an agent of Strands answers one request at a time.
+    """Return the lock of this event loop, because a Strands agent answers one request at a time.
 
-    It is shared by all cases, as are those that it asks, and keeps what was said. Cases side by
-    side are for `workers: process`.
+    All cases share the agent and the agents that it calls, and it keeps its history. Use
+    `workers: process` to run cases in parallel.
     """
     return _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
@@ -44,14 +44,14 @@ async def _ask_team(team: Any, message: Any, session: Session) -> str | None:
     async with _alone():
         for agent in _agents_of(team):
             _begin_state(agent, session)
-        # Its result has one for each node; which of them is the answer its spans say. Of an agent
-        # that a stand-in answered for there are none.
+        # The result has one answer for each node, and the spans show which one is the team's
+        # answer. There are no spans for an agent that a stand-in answered for.
         result = await team.invoke_async(message)
     return _answer_of_stand_in(result)
 
 
 def _answer_of_stand_in(result: Any) -> str | None:
-    """Return the answer of the last node, where a stand-in gave it."""
+    """Return the answer of the last node, if a stand-in gave it."""
     play = current()
     nodes = getattr(result, "node_history", None) or getattr(result, "execution_order", None)
     if play is None or not nodes:
@@ -64,7 +64,7 @@ def _answer_of_stand_in(result: Any) -> str | None:
 
 
 class _States(NamedTuple):
-    """What the state of an agent of Strands held when it was made, and what the case states."""
+    """The state that a Strands agent was made with, and the state from the case."""
 
     made_with: dict[str, Any]
     stated: dict[str, Any]
@@ -76,8 +76,8 @@ _STATES: WeakKeyDictionary[Any, _States] = WeakKeyDictionary()
 def _begin_state(agent: Any, session: Session) -> None:
     """Put the state of a case into ``agent.state``, where tools of Strands look for it.
 
-    What an earlier case left there goes. A swarm puts back the state that an agent was made with
-    whenever it is its turn, so that the state of the case is put in again before each request.
+    Values from an earlier case are removed. A swarm restores an agent's original state at each of
+    its turns, so the state of the case is set again before each request.
     """
     stated = {key: value for key, value in session.items() if not key.startswith("baton.")}
     if agent in _STATES:
@@ -101,7 +101,7 @@ def _put_back_state(event: Any) -> None:
 
 
 def _agents_of(team: Any) -> Iterator[Any]:
-    """Yield the agents of a swarm or graph, and of those within it."""
+    """Yield the agents of a swarm or graph, including those of nested ones."""
     for node in team.nodes.values():
         executor = node.executor
         if hasattr(executor, "nodes"):
@@ -111,7 +111,7 @@ def _agents_of(team: Any) -> Iterator[Any]:
 
 
 class Member(NamedTuple):
-    """An agent of a swarm: what it is told of the others the swarm says."""
+    """An agent of a swarm. The swarm tells it about the other agents."""
 
     swarm: Any
     agent: Any
@@ -124,7 +124,7 @@ class Strands(Framework):
     asks: ClassVar = {("strands", "Agent"): _ask_agent, ("strands", "MultiAgentBase"): _ask_team}
 
     def agents(self, value: Any) -> Iterable[tuple[str, Any]]:
-        """Yield an agent, those of a swarm or graph, and those that their tools ask."""
+        """Yield an agent, those of a swarm or graph, and those that their tools call."""
         return _agents(value, set())
 
     def texts(self, agents: dict[str, Any]) -> dict[str, Text]:
@@ -152,7 +152,7 @@ class Strands(Framework):
         return texts
 
     async def go_on(self, agent: Any, messages: Sequence[Message], session: Session) -> Any:
-        """Let an agent continue from what was said; one of a swarm is told of the others by it."""
+        """Let an agent continue from earlier messages; a swarm tells its agent about the others."""
         swarm = agent.swarm if isinstance(agent, Member) else None
         agent = agent.agent if isinstance(agent, Member) else agent
         history = _history(messages)
@@ -173,7 +173,7 @@ class Strands(Framework):
         return answer
 
     def stand_in(self) -> None:
-        """Have calls of tools and agents ask; raises ProviderError if they cannot."""
+        """Make calls of tools and agents ask stand-ins; raises ProviderError if impossible."""
         install()
 
 
@@ -207,7 +207,7 @@ def _describe(tool: Any, text: str) -> None:
 
 
 def _history(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return what was said as messages of Strands; calls get ids of their own."""
+    """Convert messages to Strands messages; calls get new ids."""
     history: list[dict[str, Any]] = []
     for place, message in enumerate(messages, 1):
         if message.role == "user":

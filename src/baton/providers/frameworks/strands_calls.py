@@ -1,16 +1,17 @@
-"""Where Strands runs tools and agents: each asks the play that is current.
+"""Patch the places where Strands runs tools and agents, to ask the current play.
 
-Hooks and middleware of Strands belong to one agent each, and programs make agents while they run
-(``Agent(...)`` in the function of a tool), so that two places are patched which all come through:
+Each hook or middleware of Strands belongs to one agent, and programs make agents while they run
+(``Agent(...)`` in the function of a tool). So two places are patched that all calls go through:
 
-- ``_run_tool`` of the tool executors: every tool, also one that is called directly, of an MCP
-  server, or in the background. It runs inside of the tool's span, so that the record has the call.
-- ``Agent.stream_async``: every way to ask an agent comes here, also of swarms and graphs, but
-  for the deprecated ``structured_output``, which is patched beside it. Agents of other classes, as
-  the ``A2AAgent`` of another server, run their tools by themselves: they are answered for as a
-  whole, or refused.
+- ``_run_tool`` of the tool executors: every tool call goes through it, also for tools that are
+  called directly, that belong to an MCP server, or that run in the background. It runs inside the
+  tool's span, so the record has the call.
+- ``Agent.stream_async``: every way to call an agent goes through it, also in swarms and graphs. The
+  exception is the deprecated ``structured_output``, which is patched separately. Agents of other
+  classes, such as ``A2AAgent`` for another server, run their tools themselves: they are answered
+  for as a whole, or refused.
 
-Without a play, or with one that has nothing to stand in for, each does what it did before.
+Without a play, or with a play that has no stand-ins, each behaves as before.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _MARK = "__baton__"
 
 
 def install() -> None:
-    """Patch Strands; once.
+    """Patch Strands, once.
 
     Raises:
-        ProviderError: this version has no such places.
+        ProviderError: this version does not have the places to patch.
     """
     executor = sys.modules.get("strands.tools.executors._executor")
     agent = sys.modules["strands"].Agent
@@ -64,7 +65,7 @@ def install() -> None:
         _patch_agents(agent, _refuse_hosted)
         if hasattr(agent, "structured_output_async"):
             _patch_structured(agent)
-    with suppress(ImportError):  # without `a2a`, which no program can then use
+    with suppress(ImportError):  # `a2a` is not installed, so no program can use it
         import_module("strands.agent.a2a_agent")
     for each in _other_agents(sys.modules.get("strands.agent.base"), agent):
         if not hasattr(each.stream_async, _MARK):
@@ -73,7 +74,7 @@ def install() -> None:
 
 
 def _other_agents(module: Any, agent: Any) -> Iterator[Any]:
-    """Yield the classes of agents that are there by now, but for Strands' own."""
+    """Yield the agent classes that are loaded by now, except Strands' own."""
     classes = [module.AgentBase] if module is not None else []
     while classes:
         found = classes.pop().__subclasses__()
@@ -91,7 +92,7 @@ def agent_of(value: Any) -> str | None:
 
 
 def receiver(tool: Any, arguments: Any) -> str | None:
-    """Return the agent that a tool hands work to, where the tool or its code says so."""
+    """Return the agent that a tool hands work to, if the tool or its code shows one."""
     if is_a(tool, "strands", "_AgentAsTool"):
         return agent_of(tool.agent)
     function = getattr(tool, "_tool_func", None)
@@ -123,9 +124,9 @@ def _patch_tools(executor: Any) -> None:
         except (asyncio.CancelledError, ProviderError) as error:
             if not (play.decided or play.refused):
                 raise
-            # Strands makes results of errors, and leaves a hole for a cancelled task: the agent
-            # would continue. So it is told to end after these tools, as one of its tools may tell
-            # it.
+            # Strands turns errors into results and skips the result of a cancelled task, so the
+            # agent would continue. So the agent is told to stop after these tools, in the same way
+            # in which one of its tools can stop it.
             ctx.agent.cancel(after_current_tools=True)
             yield _event(ctx, StandInError(str(error) or "the decision is made"))
 
@@ -136,7 +137,7 @@ def _patch_tools(executor: Any) -> None:
 async def _answered(
     ctx: Any, play: Play, run_tool: Any, args: Any, named: Any
 ) -> AsyncGenerator[Any, None]:
-    """Yield the events of a tool, or of what answers in its place."""
+    """Yield the events of a tool, or of the stand-in that answers in its place."""
     held = []
     try:
         for each in _asked(ctx, play):
@@ -160,18 +161,18 @@ async def _answered(
 
 
 def _is_plumbing(tool: Any) -> bool:
-    """Tell tools by which Strands itself gets structured output: nothing of the program's runs."""
+    """Return whether Strands itself uses a tool for structured output: it runs no program code."""
     return type(tool).__module__.startswith("strands.tools.structured_output")
 
 
 def _asked(ctx: Any, play: Play) -> list[Asked]:
-    """Return what the stand-ins are asked for a call, in order; nothing for one that may run."""
+    """Return what the stand-ins are asked for a call, in order; nothing for a call that may run."""
     use, tool = ctx.tool_use, ctx.tool
     arguments = _plain(use["input"])
     call = Asked(use["name"], arguments, _name(ctx), id=use.get("toolUseId"))
     function = getattr(tool, "_tool_func", None)
     if getattr(function, "__module__", None) == "strands.multiagent.swarm":
-        # `handoff_to_agent`: it does nothing but say who is next.
+        # `handoff_to_agent` only names the next agent.
         given = arguments if isinstance(arguments, dict) else {}
         to, told, how = str(given.get("agent_name")), given.get("message"), "transfer"
         moved = Asked(
@@ -185,7 +186,7 @@ def _asked(ctx: Any, play: Play) -> list[Asked]:
             to_agent or call.name, given.get("input"), call.agent, "agent", call.id,
             tool=call.name, arguments=given,
         )  # fmt: skip
-        # One that really runs asks by itself, so that faults of it happen once.
+        # An agent that really runs asks the stand-ins itself, so its faults happen only once.
         return [sent] if play.stops or not play.runs(sent) else []
     call = call._replace(to=to_agent)
     handed = dispatched(play, call, to_agent)
@@ -204,7 +205,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_faults(ctx: Any, play: Play, held: list[Any], event: Any) -> Any:
-    """Return the event of a result, changed where faults say so."""
+    """Return the event of a result, changed if faults apply."""
     result = event.tool_result
     if result.get("status") == "error" or not held:
         return event
@@ -226,7 +227,7 @@ def _value(result: Any) -> Any:
 
 
 def _event(ctx: Any, answer: Any) -> Any:
-    """Return an answer, or the error that the tool ends in, as the event of a tool's result."""
+    """Return the event of a tool's result for an answer, or for the error that the tool ends in."""
     kind = sys.modules["strands.types._events"].ToolResultEvent
     error = answer if isinstance(answer, Exception) else None
     if error is not None:
@@ -234,7 +235,7 @@ def _event(ctx: Any, answer: Any) -> Any:
         content = [{"text": str(error) if told else f"Error: {error}"}]
     elif isinstance(answer, str):
         content = [{"text": answer}]
-    else:  # as the decorator of tools does it
+    else:  # as the tool decorator does
         content = [{"text": msgspec.json.encode(answer).decode()}]
     result = {
         "toolUseId": str(ctx.tool_use.get("toolUseId")),
@@ -277,12 +278,12 @@ def _patch_agents(class_: Any, refuse: Callable[[Any, Play], None]) -> None:
 
 
 def _own_name(agent: Any) -> str:
-    """Return the name of an agent; one on a server has none before it is asked for its card."""
+    """Return the name of an agent. A remote agent has none until its card is requested."""
     return str(getattr(agent, "name", None) or type(agent).__name__)
 
 
 def _patch_invoke(class_: Any) -> None:
-    """Have an agent of another class be asked by the one way that is patched."""
+    """Route calls of an agent of another class through the one method that is patched."""
     invoke = class_.invoke_async
 
     @functools.wraps(invoke)
@@ -318,7 +319,7 @@ def _patch_structured(agent: Any) -> None:
 
 
 def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
-    """Return the event of an agent's result changed where faults say so, any other as it is."""
+    """Change the event of an agent's result if faults apply; return any other event unchanged."""
     if held is None or "result" not in event:
         return event
     said = str(event["result"]).strip()
@@ -327,7 +328,7 @@ def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
 
 
 def _stop(play: Play) -> None:
-    """End what continues after a decision, or after a call that had to be refused."""
+    """Stop an agent that continues after a decision, or after a call that had to be refused."""
     if play.decided:
         raise Decided
     play.check()
@@ -349,7 +350,7 @@ def _result(answer: Any, named: dict[str, Any]) -> Any:
 
 
 def _text_of(prompt: Any) -> Any:
-    """Return what an agent is told as text, if it is text."""
+    """Return an agent's prompt as text, if it is text."""
     if isinstance(prompt, list):
         blocks = [b for m in prompt if isinstance(m, dict) for b in m.get("content", [m])]
         texts = [b["text"] for b in blocks if isinstance(b, dict) and "text" in b]
@@ -358,13 +359,13 @@ def _text_of(prompt: Any) -> Any:
 
 
 def _refuse_other(agent: Any, play: Play) -> None:
-    """Refuse an agent whose tools run where no stand-in sees them."""
+    """Refuse an agent whose tools run outside this process, where no stand-in sees them."""
     name = _own_name(agent)
     play.refuse_elsewhere(Asked(name, agent=name), f"by itself, as `{type(agent).__name__}`")
 
 
 def _refuse_hosted(agent: Any, play: Play) -> None:
-    """Refuse tools that the provider of the model runs: no stand-in can come before them.
+    """Refuse tools that the model provider runs, because no stand-in can come before them.
 
     OpenAI: ``params={"tools": [{"type": "web_search"}]}``; Anthropic: ``anthropic_tools``, and on
     Bedrock ``additional_request_fields``; Google: ``gemini_tools``.

@@ -1,1 +1,1 @@
-"""OpenTelemetry: OTLP files and spans in memory to traces: wire -> dialects -> assemble."""
+"""Convert OTLP files and spans in memory to traces, in three stages: wire, dialects, assembly."""

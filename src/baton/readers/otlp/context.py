@@ -11,12 +11,12 @@ from .messages import Message
 from .readings import AgentSpan, ModelSpan
 from .runs import RunSpans
 
-# ADK retells what other agents did as a message of the user: `For context:` (until 2.12), or a
-# sentence that begins so, and then `[writer] said: ...` or the same between two marks. It is the
-# last message before an agent that got control, and nobody's request.
+# ADK repeats what other agents did in a user message: `For context:` (until 2.12), or a sentence
+# that starts this way, followed by `[writer] said: ...` or the same text between two marks. It is
+# the last message before an agent that got control, and it is not a request by the user.
 _RETOLD = "For context"
 _ADK = "google-adk"
-# In a line of their own: the sentence before names both marks, too.
+# The marks are on separate lines, because the sentence before them also names both.
 _QUOTE = re.compile(
     r"<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n(.*?)\n<<<END_QUOTED_AGENT_CONTENT>>>", re.DOTALL
 )
@@ -24,7 +24,7 @@ _SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
 
 
 def input_of(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:
-    """Return what set a run to work: the last user message before its first answer."""
+    """Return what started a run: the last user message before its first answer."""
     tellers: list[AgentSpan | ModelSpan] = [*agents, *models[:1]]
     for says in tellers:
         stated = says.input if type(says) is AgentSpan else None
@@ -42,7 +42,7 @@ def _is_retold(says: AgentSpan | ModelSpan, content: Content) -> bool:
 
 
 class Contexts:
-    """Tells what the runs of a conversation were given, turn by turn."""
+    """Finds what the runs of a conversation were given, turn by turn."""
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []
@@ -66,7 +66,7 @@ class Contexts:
             draft.run.context = list(refs.values())
 
     def _first_request(self, draft: RunSpans) -> list[Message] | None:
-        """Return the messages of the first request, instructions and the input apart."""
+        """Return the messages of the first request, without instructions and the input."""
         model = next(iter(draft.models), None)
         if model is None or model.heard is None:
             return None
@@ -81,7 +81,7 @@ class Contexts:
         return left
 
     def _ref(self, text: str) -> Ref:
-        """Refer to what said a text in this trace; else hold the text."""
+        """Return a reference to the source of a text in this trace, or one that holds the text."""
         while self._read < len(self._turns):
             self._note(self._turns[self._read])
             self._read += 1
@@ -104,7 +104,7 @@ class Contexts:
 
 
 def _texts(draft: RunSpans, message: Message) -> list[str]:
-    """Return what a message says, calls and answers, each by itself."""
+    """Return the text, calls and answers of a message as separate strings."""
     texts: list[str] = []
     content = message.content
     if content is not None and (text := content.plain()):
@@ -122,10 +122,10 @@ def _call(name: str, arguments: object) -> str:
 
 
 def _retold(text: str) -> Iterable[str]:
-    """Return what ADK's message retells of other agents, each text by itself."""
+    """Return the texts of other agents that ADK's message repeats, one by one."""
     quoted: list[str] = _QUOTE.findall(text)
     if quoted:
         return quoted
-    # `For context:` stands in its own line, and each part starts with the agent's name.
+    # `For context:` is on its own line, and each part starts with the agent's name.
     parts = re.split(r"\n(?=\[[^\]\n]+\] )", text)[1:]
     return [match[1] if (match := _SAID.match(part)) else part for part in parts]

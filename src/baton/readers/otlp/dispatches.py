@@ -1,4 +1,4 @@
-"""How work passed between the runs of a turn, and how that is known."""
+"""Find how work passed between the runs of a turn, and what shows it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from .values import name_key, plain_name, same_name
 _PEOPLE = frozenset({"user", "human"})
 """Names by which a transfer gives control to a person."""
 _TICK = 0.001
-"""Seconds by which clocks of one machine may seem to disagree."""
-# A graph in which 200 nodes run side by side and all lead to 200 others has 40,000 edges. Beyond
-# the limit memory and time would grow with the square of the runs.
+"""Number of seconds by which two clocks on one machine can appear to disagree."""
+# If 200 nodes of a graph run in parallel and each leads to 200 others, there are 40,000 edges.
+# Without a limit, memory and time would grow with the square of the number of runs.
 _MOST_JOINS = 50_000
-"""How many ways may lead into joins in one turn; it is the square of the runs that can."""
+"""The maximum number of edges that lead into joins in one turn.
+
+The number of edges grows with the square of the number of runs.
+"""
 
 ActionsByRun = dict[int, list[Action]]
 """The actions of each run, by the ``id()`` of its spans."""
@@ -32,7 +35,10 @@ ActionsByRun = dict[int, list[Action]]
 
 @dataclass(slots=True, eq=False)
 class _Transfer:
-    """A transfer, with what made it; ``stated`` when that says to whom: ``key`` is the name's."""
+    """A transfer and what made it.
+
+    ``stated`` is true if the source names the receiver; ``key`` is the key of that name.
+    """
 
     dispatch: Dispatch
     sender: RunSpans
@@ -44,9 +50,9 @@ class _Transfer:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Runs that stand below the same thing: those that may be followed next, and transfers.
+    """Runs with the same parent: those that the next run can follow, and their transfers.
 
-    ``arrived`` are transfers by the id of the run that they led to.
+    ``arrived`` holds transfers by the id of the run that they led to.
     """
 
     frontier: list[RunSpans] = field(default_factory=list)
@@ -55,7 +61,7 @@ class _Place:
 
 
 def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
-    """Make all dispatches between the runs of a turn, which come in start order."""
+    """Make all dispatches between the runs of a turn. The runs are in start order."""
     linker = _Linker(turn, runs, actions, builder)
     for run in runs:
         linker.arrive(run)
@@ -68,11 +74,11 @@ def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Trace
 
 
 def _order(turn: Turn) -> None:
-    """Sort dispatches by time, and those of one run as the run made them.
+    """Sort dispatches by time, and those of one run in the order in which the run made them.
 
-    The time of a call that was refused may be that of the model's request, which is before the
-    calls of the same answer that were carried out: of "transfer to tech, then to billing" only the
-    first one has its own span.
+    A refused call can only have the time of the model's request, which is earlier than the calls of
+    the same answer that were carried out. For example, with "transfer to tech, then to billing",
+    only the first transfer has its own span.
     """
     times = {dispatch.id: dispatch.started or 0.0 for dispatch in turn.dispatches}
     places = dict.fromkeys(times, 0)
@@ -88,9 +94,9 @@ def _order(turn: Turn) -> None:
 def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
     """Number dispatches that were issued together.
 
-    Delegates are together when one answer of a model asked for them, or, if no source tells what it
-    asked for, when they were running at the same time; sequences when one run is followed by
-    several.
+    Delegates belong together if one model answer requested them. If no source records what the
+    model requested, they belong together if they ran at the same time. Sequences belong together
+    if several runs follow one run.
     """
     by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
     together: dict[tuple[object, ...], list[Dispatch]] = {}
@@ -113,7 +119,7 @@ def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Tra
 
 
 def _at_once(dispatches: list[Dispatch]) -> Iterator[list[Dispatch]]:
-    """Yield the dispatches whose callers waited for several at the same time: overlap proves it."""
+    """Yield the dispatches that overlap: their caller waited for several at the same time."""
     timed = [d for d in dispatches if d.started is not None and d.ended is not None]
     timed.sort(key=lambda dispatch: dispatch.started or 0.0)
     until, cluster = 0.0, list[Dispatch]()
@@ -143,7 +149,7 @@ class _Linker:
         self._joins = 0
         self._owners = {id(node): run for run in runs for node in run.nodes}
         self._below = _runs_below(runs, actions, self._owners)
-        # The runs that stand below the agent of a run, and below no call of it.
+        # The runs below the agent of a run, but not below one of its calls.
         self._inside: dict[int, list[RunSpans]] = {}
         for run in runs:
             owner = self._owners.get(id(run.outer)) if run.caller is None else None
@@ -161,11 +167,11 @@ class _Linker:
         self._begun.setdefault(name_key(run.agent), []).append(run)
 
     def send(self, run: RunSpans) -> None:
-        """Make the dispatches that a run's actions make."""
+        """Add the dispatches that a run's actions make."""
         for action in self._actions[id(run)]:
             step = action.step
             if step is not None and step.dispatch is not None:
-                continue  # made when a run arrived whose clock is ahead
+                continue  # already made, when a run arrived whose clock is ahead
             children = self._below.get(id(action.node), ()) if action.node is not None else ()
             if children and (action.mode != "transfer" or _waits(run, action)):
                 self._delegate(run, action, children[0])
@@ -174,18 +180,18 @@ class _Linker:
             elif action.node is None and any(
                 _meant(action, child) for child in self._inside.get(id(run), ())
             ):
-                continue  # made when the run arrives that answers it, and stands below no call
+                continue  # made when the run that answers it arrives; that run is below no call
             elif action.mode == "delegate" and (
                 action.target is not None or (action.tool is not None and action.tool.sure)
             ):
                 self._delegate(run, action, None)
             elif step is not None and step.name in self._builder.catalog:
-                if step.name != run.agent:  # a tool that is named as an agent is one
+                if step.name != run.agent:  # a tool with the name of an agent is an agent
                     action.target = step.name
                     self._delegate(run, action, None)
 
     def settle_lost(self) -> None:
-        """Settle the transfers that did not arrive."""
+        """Set the status of the transfers that did not arrive."""
         beside: Counter[tuple[int, int | None]] = Counter(
             (owner, action.batch)
             for owner, actions in self._actions.items()
@@ -198,13 +204,13 @@ class _Linker:
                 _settle_lost(transfer, passed_over)
 
     def write_steps(self) -> None:
-        """Write hand-offs and answers into the steps of the runs: only then they stand there."""
+        """Write hand-offs and answers into the steps of the runs, now that they are final."""
         for run in self._turn.runs:
             if run.id in self._timelines:
                 run.steps = self._timelines[run.id].steps()
 
     def group_fanned(self) -> None:
-        """Number what one call asked several agents as issued together, with its group if any."""
+        """Number dispatches that one call made to several agents as issued together."""
         for dispatches in self._fanned.values():
             group = dispatches[0].group
             if group is None:
@@ -230,7 +236,7 @@ class _Linker:
         return dispatch
 
     def _follow(self, kind: DispatchKind, sender: RunSpans, run: RunSpans) -> Dispatch:
-        """Add a dispatch that happens to a run when another one has ended."""
+        """Add a dispatch for a run that starts because another one has ended."""
         dispatch = self._dispatch(kind, sender, run.agent, sender.run.ended)
         dispatch.ended = not_before(dispatch.started, run.run.started)
         self._builder.start(dispatch, run.run)
@@ -252,7 +258,7 @@ class _Linker:
             place = self._places[id(run.place)] = _Place()
         return place
 
-    # Delegates: an agent answers a call
+    # Delegates: an agent answers a call.
 
     def _delegate(self, run: RunSpans, action: Action, child: RunSpans | None) -> Dispatch:
         """Make the dispatch of a call that an agent answers; ``child`` is its run, where seen."""
@@ -266,7 +272,7 @@ class _Linker:
         self._answer(dispatch, action, child)
         _describe(dispatch, action)
         if dispatch.prompt is None:
-            # The call passes something on that is not a text: what the agent was given says what.
+            # The call passes on something other than text. The agent's input shows what it was.
             if child is not None and child.run.input is not None:
                 dispatch.prompt = child.run.input
                 dispatch.unknown = without(dispatch.unknown, "prompt")
@@ -282,7 +288,7 @@ class _Linker:
         return dispatch
 
     def _answer(self, dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
-        """Record the result of a delegate; a tool may make a text of its agent's failure."""
+        """Record the result of a delegate. A tool can turn a failure of its agent into text."""
         late, own = action.late, child.run if child is not None else None
         launched = action.tool is not None and action.tool.launched
         if late is not None or launched or _outlived(action, child):
@@ -301,7 +307,7 @@ class _Linker:
             status: DispatchStatus = "failed" if own is not None else "refused"
             self._builder.answer(dispatch, status, ended, error=action.error)
         elif ended is not None or action.answer is not None:
-            # An empty answer is one: what the agent said on the way did not reach its caller.
+            # An empty answer counts: what the agent said before it did not reach the caller.
             result = action.result
             if own is not None and (result is None or _same_text(result, own.output)):
                 result = own.output
@@ -313,7 +319,7 @@ class _Linker:
                 dispatch.unknown.append("result")
 
     def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> Dispatch:
-        """Record that a run called another one of which no tool call tells."""
+        """Record that a run called another one, although no tool call for it is recorded."""
         dispatch = self._dispatch("delegate", owner, run.agent, run.run.started, Action())
         says = run.first.says
         agent = says if type(says) is AgentSpan else AgentSpan()
@@ -332,7 +338,7 @@ class _Linker:
         return dispatch
 
     def _nested(self, run: RunSpans, before: list[RunSpans]) -> bool:
-        """Start a run that stands below a call, or below another run."""
+        """Add the dispatch for a run that is nested below a call or below another run."""
         if run.caller is not None:
             dispatch = self._delegates.get(id(run.caller))
             says = run.caller.says
@@ -348,12 +354,12 @@ class _Linker:
             return True
         owner = self._owners.get(id(run.outer))
         if owner is None:
-            # The run of the agent that it says it was called by: the last that started.
+            # The last run that started of the agent that this run names as its caller.
             says = run.first.says
             owner = next(self._named(says.called_by if type(says) is AgentSpan else None), None)
         if owner is None:
             return False
-        # Its caller may have written a call of this agent that no span carried out.
+        # The caller's model may have written a call of this agent that has no span.
         written = (
             action
             for action in self._actions[id(owner)]
@@ -369,7 +375,7 @@ class _Linker:
             self._builder.start(self._delegate(owner, action, run), run.run)
         return True
 
-    # Transfers: control passes, and may come back
+    # Transfers: control passes, and can come back.
 
     def _transfer(self, run: RunSpans, action: Action, target: str | None) -> _Transfer:
         dispatch = self._dispatch("transfer", run, target or "unknown", action.started, action)
@@ -389,7 +395,7 @@ class _Linker:
         return transfer
 
     def _transferred(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> bool:
-        """Let a transfer arrive that is on its way to this run."""
+        """Record the arrival of a transfer that is on its way to this run."""
         aimed = [t for t in self._on_their_way(place, run) if _aims_at(t, run, before)]
         for first in aimed:
             transfer = _last_asked(first, aimed)
@@ -404,7 +410,7 @@ class _Linker:
         return False
 
     def _on_their_way(self, place: _Place, run: RunSpans) -> Iterator[_Transfer]:
-        """Yield the transfers that may reach a run: of its own place, or of the run around it."""
+        """Yield the transfers that can reach a run, from its own place or the enclosing run."""
         if place.pending:
             names = {name_key(n) for n in (run.agent, run.run.node, *run.run.inside) if n}
             yield from [t for t in place.pending if not t.stated or t.key in names]
@@ -424,13 +430,13 @@ class _Linker:
             _step_aside(transfer.sender, run)
         self._place(run).arrived[run.run.id] = transfer
 
-    # What follows without a call
+    # Runs that follow without a call.
 
     def _stated_inputs(self, run: RunSpans) -> bool:
-        """Let a run follow those whose answers it says it was given; false when it says nothing.
+        """Link a run to those whose answers it states as its input; false if it states nothing.
 
-        It may say that there are none. A node of a graph goes by the name of its agent, or it is
-        the one that answered so.
+        A run can also state that there were none. A graph node is identified by the name of its
+        agent, or by the answer that it gave.
         """
         says = run.first.says
         if type(says) is not AgentSpan or says.follows is None:
@@ -461,7 +467,7 @@ class _Linker:
         return found > 0 or not stated
 
     def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
-        """Tell why a run follows others: handed over, come back, or next in the program."""
+        """Record why a run follows others: a hand-over, a return, or the program's next step."""
         if len(before) == 1 and self._handed_over_unnamed(before[0], run):
             return
         self._joins += len(before) if len(before) > 1 else 0
@@ -478,7 +484,7 @@ class _Linker:
                 if dispatch.result is None and "output" in other.run.unknown:
                     dispatch.unknown.append("result")
             return
-        # The last run that has ended of the agent that a run says went before.
+        # The last finished run of the agent that this run names as its predecessor.
         says = run.first.says
         after = self._named(says.after if type(says) is AgentSpan else None)
         stated = next((o for o in after if o.ended <= run.started and o.place is run.place), None)
@@ -492,7 +498,7 @@ class _Linker:
                 dispatch.basis = "stated"
 
     def _handed_over_unnamed(self, before: RunSpans, run: RunSpans) -> bool:
-        """Take the last call of a run for a hand-over: nothing ran it, or it names the next one."""
+        """Treat a run's last call as a hand-over if nothing ran it or if it names the next run."""
         last_step = self._timeline(before).last()
         action = _last_action(before, self._actions[id(before)], last_step)
         if action is None or run.run.agent == before.run.agent:
@@ -512,7 +518,7 @@ class _Linker:
 def _runs_below(
     runs: list[RunSpans], actions: ActionsByRun, owners: dict[int, RunSpans]
 ) -> dict[int, list[RunSpans]]:
-    """Return the runs below each call, those that only time and name put there too."""
+    """Return the runs below each call, including those that only time and name place there."""
     kept = {key: node for run in runs for key, node in run.kept.items()}
     adopters = _adopters(runs, actions, owners)
     below: dict[int, list[RunSpans]] = {}
@@ -527,10 +533,10 @@ def _runs_below(
 def _adopters(
     runs: list[RunSpans], actions: ActionsByRun, owners: dict[int, RunSpans]
 ) -> dict[int, Node]:
-    """Find the runs that only time, and a name or text, put below a call: the nearest one."""
+    """Find the nearest call for each run that only time, and a name or text, place below a call."""
     found: dict[int, Node] = {}
     loose = [run for run in runs if run.caller is None]
-    # A call has to last as long as the run below it: most calls are shorter than any run.
+    # A call lasts at least as long as the run below it, and most calls are shorter than any run.
     shortest = min((run.ended - run.started for run in loose), default=0.0)
     called: dict[int, tuple[RunSpans, Action]] = {}
     calls: dict[int, Overlaps] = {}
@@ -566,7 +572,7 @@ def _around(node: Node, run: RunSpans) -> bool:
 
 
 def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
-    """Return the runs that ended last before this one starts; others can follow no more."""
+    """Return the runs that ended last before this one started. Nothing follows earlier runs."""
     ended = [other for other in place.frontier if other.ended <= run.started]
     if not ended:
         return ended
@@ -577,7 +583,7 @@ def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
 
 
 def _step_aside(sender: RunSpans, run: RunSpans) -> None:
-    """Let a run follow the one below which it stands, and to which control does not come back."""
+    """Let a run follow the run that it is nested in, if control does not come back to that one."""
     if any(node.started >= run.ended for node in sender.owned):
         return
     run.caller, run.outer = sender.caller, sender.outer
@@ -588,11 +594,11 @@ def _step_aside(sender: RunSpans, run: RunSpans) -> None:
 
 
 def _last_asked(first: _Transfer, aimed: list[_Transfer]) -> _Transfer:
-    """Return the transfer that arrives, of several by one run to one agent.
+    """Return the transfer that arrives, out of several from one run to one agent.
 
-    What an earlier answer of the model asked for came to nothing, or it would not have been asked
-    again; of several in one answer the first one is carried out. A span of the hand-off proves
-    which one it was.
+    A transfer that an earlier model answer requested had no effect; otherwise the model would not
+    have been called again. Of several in one answer, the first one is carried out. A span of the
+    hand-off proves which one it was.
     """
     alike = [t for t in aimed if t.sender is first.sender and t.key == first.key]
     proven = [t for t in alike if t.action.handoff is not None]
@@ -630,7 +636,7 @@ def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Tra
 
 
 def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
-    """Settle a transfer that did not arrive, or was passed over for another of its message."""
+    """Set the status of a transfer that did not arrive or lost to another one in its message."""
     dispatch, action = transfer.dispatch, transfer.action
     person = plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated
     if person or dispatch.to_kind == "human":
@@ -649,7 +655,7 @@ def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
 
 
 def _waits(run: RunSpans, action: Action) -> bool:
-    """Tell whether a run continues after a call by which it seems to give control away."""
+    """Return whether a run continues after a call that seems to give control away."""
     node = action.node
     if node is None or action.tool is None or action.tool.sure:
         return False
@@ -657,10 +663,10 @@ def _waits(run: RunSpans, action: Action) -> bool:
 
 
 def _meant(action: Action, run: RunSpans) -> bool:
-    """Tell whether a call is for this agent: by a name, or by the text that it was given.
+    """Return whether a call is for this agent, by name or by the text that the agent was given.
 
-    A tool ``ask_billing_agent`` is for the agent ``billing``; what a tool that is named otherwise
-    passes on as its prompt is what the agent was given, word for word.
+    A tool ``ask_billing_agent`` is for the agent ``billing``. A tool with an unrelated name is for
+    the agent if its prompt is, word for word, the input of the agent.
     """
     if action.mode == "delegate" and action.target is not None:
         return same_name(action.target, run.agent)
@@ -673,7 +679,7 @@ def _meant(action: Action, run: RunSpans) -> bool:
 
 
 def _mentions(action: Action, run: RunSpans) -> bool:
-    """Tell whether a call names this agent: in its own name, its arguments or its result."""
+    """Return whether a call mentions this agent in its name, arguments or result."""
     name = plain_name(run.agent)
     arguments = action.arguments
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
@@ -683,13 +689,13 @@ def _mentions(action: Action, run: RunSpans) -> bool:
 
 
 def _passed_on(before: RunSpans, run: RunSpans) -> bool:
-    """Tell whether a run was given what another one answered."""
+    """Return whether the answer of one run was the input of another."""
     text = _said_last(before)
     return text is not None and text != "" and text in run.given()
 
 
 def _is_node(run: RunSpans, dispatch: Dispatch) -> bool:
-    """Tell whether a dispatch names the graph's node for the agent of this run."""
+    """Return whether a dispatch names the graph node for the agent of this run."""
     return run.run.node is not None and same_name(run.run.node, dispatch.to_agent)
 
 
@@ -699,17 +705,17 @@ def _said_last(run: RunSpans) -> str | None:
 
 
 def _same_text(one: Content | None, other: Content | None) -> bool:
-    """Tell whether two contents say the same, but for the space around."""
+    """Return whether two contents have the same text, apart from surrounding whitespace."""
     if one is None or other is None or one.text is None or other.text is None:
         return False
     return one.text.strip() == other.text.strip()
 
 
 def _is_another(dispatch: Dispatch, run: RunSpans) -> bool:
-    """Tell a run, below the call of a dispatch, of another agent than the one it went to.
+    """Return whether a run below a dispatch's call belongs to an agent other than the receiver.
 
-    A tool may ask several agents at once; Agno's `delegate_task_to_members` asks all of a team. A
-    workflow that stands below a call is one receiver, whatever runs in it.
+    A tool can call several agents at once: Agno's `delegate_task_to_members` calls all members of a
+    team. A workflow below a call counts as one receiver, no matter what runs in it.
     """
     if dispatch.to_kind != "agent" or "to_agent" in dispatch.unknown or run.run.inside:
         return False
@@ -717,7 +723,7 @@ def _is_another(dispatch: Dispatch, run: RunSpans) -> bool:
 
 
 def _last_action(run: RunSpans, actions: list[Action], last_step: object) -> Action | None:
-    """Return the call that a run ends with, also one of which only its request tells."""
+    """Return the call that a run ends with, even if only the model request records it."""
     called = [action for action in actions if action.step is not None]
     last = called[-1] if called else None
     done = run.owned[-1].says if run.owned else None
@@ -730,7 +736,7 @@ def _last_action(run: RunSpans, actions: list[Action], last_step: object) -> Act
 
 
 def _describe(dispatch: Dispatch, action: Action) -> None:
-    """Move what the call says of a dispatch onto it: its prompt, not its answer."""
+    """Copy the prompt of a call to its dispatch, but not the answer."""
     if action.handoff is not None and action.handoff.prompt is not None:
         dispatch.prompt = action.handoff.prompt
     elif action.arguments is None:
@@ -746,10 +752,10 @@ def _describe(dispatch: Dispatch, action: Action) -> None:
 
 
 def _outlived(action: Action, child: RunSpans | None) -> bool:
-    """Tell whether an agent did something after its call had been answered.
+    """Return whether an agent did something after its call had been answered.
 
-    A call that gave back what the agent answered has waited for it, whatever the clocks say: a
-    program may be stopped for some milliseconds between its looks at two clocks.
+    A call that returned the agent's answer has waited for it, even if the clocks disagree: a
+    program can be suspended for some milliseconds between two clock readings.
     """
     if child is None or action.node is None or action.ended is None:
         return False
@@ -760,9 +766,9 @@ def _outlived(action: Action, child: RunSpans | None) -> bool:
 
 
 def offer_tools(turn: Turn, cards: Mapping[str, AgentCard], actions: ActionsByRun) -> None:
-    """Fill in what dispatches allow: by the call, by the agent's own span, or what was offered.
+    """Fill in which tools dispatches allow: from the call, the agent's span, or the tools offered.
 
-    What the user's definitions say stands already.
+    Values from the user's definitions are already set and stay.
     """
     runs = {run.id: run for run in turn.runs}
     allowed = {

@@ -1,4 +1,4 @@
-"""Chat messages in the shapes that instrumentations write, as one, with their blocks."""
+"""Read chat messages in the shapes that instrumentations write into one form, with their blocks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .values import (
     text,
 )
 
-# OpenAI's client object as Python prints it: older versions of OpenInference write it so.
+# The ``repr`` of OpenAI's client object, which older versions of OpenInference record.
 _PRINTED = "ResponseFunctionToolCall("
 _REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
-# Types of blocks with reasoning: OpenTelemetry, Anthropic, DeepSeek and others, and what Anthropic
-# withholds. A thought is never part of the answer.
+# Types of reasoning blocks in OpenTelemetry, Anthropic, DeepSeek and others, and the type of those
+# that Anthropic redacts. A thought is never part of the answer.
 _THOUGHTS = frozenset({"reasoning", "thinking", "reasoning_content", "redacted_thinking"})
 _THOUGHT = (
     "text", "thinking", "content", "reasoning", "reasoning_content", "summary", "reasoningText",
@@ -47,14 +47,14 @@ _ANSWERS = frozenset(
 _INSIDE = ("function", "tool_call")
 _NAMES = ("name", "tool_name", "toolName")
 _IDS = ("id", "call_id", "tool_call_id", "toolUseId", "tool_use_id", "toolCallId")
-# In the same order; the last ones are those of tools that the provider runs itself (search queries,
+# In the same order. The last ones belong to tools that the provider runs itself (search queries,
 # code).
 _ARGUMENTS = (
     "arguments", "args", "input", "parameters", "tool_kwargs", "action", "queries", "code",
 )  # fmt: skip
 _CALL_IDS = (*_IDS[1:], "id")
 _ODD_CALL = frozenset((*_INSIDE, *_NAMES[1:], *_IDS[1:], *_ARGUMENTS[1:], "tool_use"))
-"""Keys that a call does not have as OpenTelemetry writes it."""
+"""Keys that a call in OpenTelemetry's form does not have."""
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
 _HOSTED, _HOSTED_ANSWER = "_call", "_call_output"
 
@@ -68,9 +68,10 @@ class Call(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Answer(msgspec.Struct, kw_only=True, gc=False):
-    """The answer to a tool call, as a model was given it; ``at`` when it came after the call.
+    """The answer to a tool call, as the model received it.
 
-    ``hosted``: the provider of the model ran the tool itself.
+    ``at`` is set if the answer came later than the call. ``hosted``: the model provider ran the
+    tool itself.
     """
 
     id: str | None = None
@@ -82,7 +83,7 @@ class Answer(msgspec.Struct, kw_only=True, gc=False):
 
 
 def is_block(value: Any) -> bool:
-    """Tell a part of a message from a message."""
+    """Return whether a value is a part of a message and not a message."""
     if not isinstance(value, dict) or "role" in value:
         return False
     kind = block_kind(value)
@@ -95,22 +96,22 @@ def is_block(value: Any) -> bool:
 
 
 def is_call(kind: str | None) -> bool:
-    """Tell the type of a block that is a call; providers name those of their own tools freely."""
+    """Return whether a block type is a call. Providers choose any type for their own tools."""
     return kind is not None and (kind in _CALLS or kind.endswith(_HOSTED))
 
 
 def is_answer(kind: str | None) -> bool:
-    """Tell the type of a block that answers a call."""
+    """Return whether a block type is the answer to a call."""
     return kind is not None and (kind in _ANSWERS or kind.endswith((_HOSTED_ANSWER, "tool_result")))
 
 
 def is_thought(block: Mapping[str, Any], kind: str | None) -> bool:
-    """Tell a block of reasoning."""
+    """Return whether a block holds reasoning."""
     return kind in _THOUGHTS or "reasoningContent" in block or block.get("thought") is True
 
 
 def thought_of(value: Any, levels: int = 6) -> str:
-    """Return the text of a block of reasoning, which may lie some levels deep in it."""
+    """Return the text of a reasoning block, which can be nested some levels deep."""
     if isinstance(value, str) or not levels:
         return value if isinstance(value, str) else ""
     if isinstance(value, dict):
@@ -121,7 +122,7 @@ def thought_of(value: Any, levels: int = 6) -> str:
 
 
 def calls_and_answers(block: Mapping[str, Any], kind: str | None) -> list[Call | Answer] | None:
-    """Read a block that is a call, an answer or both; ``None`` for any other."""
+    """Read a block that is a call, an answer or both; return ``None`` for any other block."""
     if kind in (None, "function") and isinstance(block.get("function"), dict):
         return list(calls(block))
     if is_answer(kind):
@@ -140,7 +141,7 @@ def calls_and_answers(block: Mapping[str, Any], kind: str | None) -> list[Call |
 
 
 def repr_call(said: str | None) -> Call | None:
-    """Read a call of the OpenAI SDK that an instrumentation wrote down as Python prints it."""
+    """Read a call of the OpenAI SDK that an instrumentation recorded as its Python ``repr``."""
     if said is None or not said.startswith(_PRINTED):
         return None
     printed = dict(_REPR.findall(said))
@@ -152,7 +153,7 @@ def repr_call(said: str | None) -> Call | None:
 
 
 def calls(call: Mapping[str, Any]) -> Iterator[Call]:
-    """Read a call in any shape; none where it has no name."""
+    """Read a call in any shape; yield nothing if it has no name."""
     function = first(call, *_INSIDE)
     inner = function if isinstance(function, dict) else call
     if isinstance(inner.get("function"), dict):
@@ -168,7 +169,7 @@ def calls(call: Mapping[str, Any]) -> Iterator[Call]:
 
 
 def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
-    """Read the answer that stands in the call of a tool which the provider ran itself."""
+    """Read the answer that is part of a call, for a tool that the provider ran itself."""
     if kind in _CALLS or call.get("status") not in ("completed", "failed", None):
         return
     result, error = first(call, "output", "outputs", "results", "result"), call.get("error")
@@ -223,9 +224,9 @@ _WRAPPED = ("kwargs", "data", "message")
 
 
 class Message(msgspec.Struct, kw_only=True, gc=False):
-    """One message. ``role`` is user, assistant, system or tool, or what the source says.
+    """One message. ``role`` is user, assistant, system or tool, or another value from the source.
 
-    ``hidden`` says that its text was left out when it was recorded.
+    ``hidden`` is true if the text was left out when the message was recorded.
     """
 
     role: str
@@ -257,7 +258,7 @@ class _ResponsePart(
 
 
 class _UsualMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A message with the keys and parts that nearly all have which OpenTelemetry's names hold."""
+    """A message with the keys and parts of nearly all messages in OpenTelemetry's attributes."""
 
     role: str
     parts: list[_TextPart | _CallPart | _ResponsePart]
@@ -269,9 +270,9 @@ _USUAL_MESSAGES = msgspec.json.Decoder(list[_UsualMessage])
 
 
 def _usual_messages(value: Any) -> list[_UsualMessage] | None:
-    """Decode messages straight into types, four times as fast as by way of plain data.
+    """Decode messages straight into types, which is four times as fast as going through plain data.
 
-    ``None`` for any that are spelt otherwise, are no JSON, or are nested too deeply.
+    Return ``None`` for messages in another form, invalid JSON, and JSON that is nested too deeply.
     """
     if not isinstance(value, str) or not value.startswith("[{") or '"parts"' not in value:
         return None
@@ -283,7 +284,7 @@ def _usual_messages(value: Any) -> list[_UsualMessage] | None:
 
 
 def _usual_message(usual: _UsualMessage) -> Message | None:
-    """Make a message of one with usual parts; ``None`` where a part needs a closer look."""
+    """Convert a message with usual parts; return ``None`` if a part needs the general reader."""
     role = usual.role if usual.role in _PLAIN_ROLES else _role(usual.role)
     message = Message(role=role, name=usual.name or None)
     texts: list[str] = []
@@ -311,7 +312,7 @@ def _usual_message(usual: _UsualMessage) -> Message | None:
 
 
 def read_messages(value: Any, role: str = "user") -> list[Message]:
-    """Read a list of messages, or one; a bare text is a message of ``role``."""
+    """Read one message or a list of them; a plain string is a message with the role ``role``."""
     usual = _usual_messages(value)
     if usual is not None:
         messages = [_usual_message(each) for each in usual]
@@ -332,7 +333,7 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
 
 
 def last_of(messages: list[Message], role: str) -> Content | None:
-    """Return what the last message of a role says."""
+    """Return the content of the last message with a role."""
     found = (m.content for m in reversed(messages) if m.role == role and m.content)
     return next(found, None)
 
@@ -358,7 +359,7 @@ def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
 
 
 def _pairs(items: list[Any]) -> list[Any] | None:
-    """Read messages that are pairs of a role and a text; ``None`` for what is none."""
+    """Read messages that are pairs of a role and a text; return ``None`` for anything else."""
     pairs = [item for item in items if isinstance(item, list) and len(item) == 2]
     if len(pairs) < len(items) or not all(isinstance(pair[0], str) for pair in pairs):
         return None
@@ -368,7 +369,7 @@ def _pairs(items: list[Any]) -> list[Any] | None:
 
 
 def read_message(value: Any, role: str = "user") -> Message | None:
-    """Read one message of any shape; ``None`` for what is none."""
+    """Read one message of any shape; return ``None`` for anything that is not a message."""
     if isinstance(value, str):
         return _message(role, None, value) if value else None
     if not isinstance(value, dict):
@@ -414,7 +415,7 @@ def _role(role: Any) -> str:
 
 
 def _class(value: Mapping[str, Any]) -> str | None:
-    """Return the type of a serialised message: its own, or that of its class."""
+    """Return the type of a serialised message, from the message itself or from its class name."""
     kind, path = text(value.get("type")), value.get("id")
     if kind == "constructor" and isinstance(path, list) and path:
         return str(path[-1]).lower().removesuffix("chunk").removesuffix("message")
@@ -422,7 +423,7 @@ def _class(value: Mapping[str, Any]) -> str | None:
 
 
 def _beside(value: Mapping[str, Any], message: Message) -> None:
-    """Take what stands beside the text of a message: calls, reasoning, a refusal."""
+    """Read what a message has besides its text: calls, reasoning, a refusal."""
     more = value.get("additional_kwargs")
     for holder in (value, more if isinstance(more, dict) else {}):
         if not message.calls:
@@ -491,7 +492,10 @@ def _message(role: str, name: str | None, body: Any) -> Message:
 
 
 def _is_usual(block: Mapping[str, Any]) -> bool:
-    """Tell a text or call as OpenTelemetry writes it: most blocks are, and need no long look."""
+    """Return whether a block is a text or call in OpenTelemetry's form.
+
+    Most blocks are, and they can take the fast path.
+    """
     kind = block.get("type")
     if kind not in ("text", "tool_call"):
         return False
@@ -499,14 +503,14 @@ def _is_usual(block: Mapping[str, Any]) -> bool:
 
 
 def _is_left_out(body: Any) -> bool:
-    """Tell what stands in place of a content that was left out: a word, or its type alone."""
+    """Return whether a body is a placeholder for omitted content: a word, or only its type."""
     if isinstance(body, dict):
         return set(body) in ({"type"}, {"kind"})
     return isinstance(body, str) and body in HIDDEN
 
 
 def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bool:
-    """Take a call, an answer or a thought out of the blocks of a message."""
+    """Add a block to the message if it is a call, an answer or a thought."""
     kind = block_kind(block)
     if is_thought(block, kind):
         thought = thought_of(block)
