@@ -99,6 +99,7 @@ torture: $(VENV)/.claude postgres ## A million broken inputs, all properties in 
 	$(BIN)/python -m tests.torture.injections --share $(SHARE)
 	$(BIN)/python -m tests.torture.charges --share $(SHARE)
 	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
+	$(BIN)/python -m tests.evaluators.judged.test_distilled --share $(SHARE)
 
 browser: ## Install Chromium, where there is none and apt is.
 	@test -n "$(BROWSER)" || $(APT) update

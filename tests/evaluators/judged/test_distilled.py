@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -159,19 +161,24 @@ def test_trials_that_are_right_by_chance_answer_nothing_in_19_of_20() -> None:
     assert answering <= 1
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(900)
-def test_trained_on_shuffled_labels_it_answers_nothing_in_20_of_20(
-    verdicts: list[Verdict],
-) -> None:
-    # Also where it need not be any good: half of its answers may be wrong.
-    for seed in range(20):
+def answering(seeds: Iterable[int]) -> list[tuple[int, float]]:
+    """Return the seeds and limits with which shuffled labels give a judge that answers."""
+    verdicts, found = some_verdicts(), []
+    for seed in seeds:
         mixed = [each.label for each in verdicts]
         random.Random(seed).shuffle(mixed)
         pairs = zip(verdicts, mixed, strict=True)
         model = trained([each._replace(label=label) for each, label in pairs]).model
+        # Also where it need not be any good: half of its answers may be wrong.
         for limit in (0.05, 0.1, 0.2, 0.3, 0.5):
-            assert limits_of(model.trials, model.shares, limit) == {}, (seed, limit)
+            if limits_of(model.trials, model.shares, limit):
+                found.append((seed, limit))
+    return found
+
+
+@pytest.mark.heavy
+def test_trained_on_shuffled_labels_it_answers_nothing() -> None:
+    assert answering([0, 8, 17]) == []  # `make torture` tries 20
 
 
 def test_the_luckiest_of_many_looks_answers_nothing() -> None:
@@ -353,3 +360,11 @@ def test_frameworks_are_kept_apart_in_the_trials(report: Report) -> None:
     assert report.model.trained.apart == "frameworks"
     assert report.model.trained.frameworks == ["f0", "f1", "f2", "f3"]
     assert report.agreement > 0.95
+
+
+if __name__ == "__main__":
+    share = float(sys.argv[sys.argv.index("--share") + 1]) if "--share" in sys.argv else 1.0
+    seeds = range(max(2, round(20 * share)))
+    if wrong := answering(seeds):
+        sys.exit(f"trained on shuffled labels it answers: {wrong}")
+    print(f"trained on shuffled labels it answers nothing in {len(seeds)} of {len(seeds)}")
