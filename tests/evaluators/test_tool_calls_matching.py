@@ -189,6 +189,7 @@ def large(kind: str, size: int) -> tuple[list[dict[str, Any]], list[dict[str, An
     return wanted, [made[place * 7919 % size] for place in range(size)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", ARGUMENTS)
 @pytest.mark.parametrize(
     ("kind", "modes"),

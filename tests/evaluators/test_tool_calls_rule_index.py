@@ -193,6 +193,7 @@ def large(more: bool, offset: int) -> tuple[list[ExpectedToolCall], list[Made]]:
     return expected(*range(1000, 6000)), others
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rule", "names", "more", "mode"),
     [

@@ -232,6 +232,7 @@ REQUEST = "Reserve desk D-7 in Hall 9 for Ms Ito and 6 guests {}, with tag XK-81
 SHORT = "Please arrange it {}."
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 @pytest.mark.parametrize("way", [1, -1])
 @pytest.mark.parametrize("template", [REQUEST, SHORT])

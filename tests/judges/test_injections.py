@@ -50,6 +50,7 @@ def received() -> dict[str, list[Received]]:
     return found
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", APIS)
 def test_an_injection_reaches_the_model_inside_the_fence_only(
     received: dict[str, list[Received]], api: str

@@ -18,6 +18,8 @@ from baton.model import Case, CaseResult, InputError
 from baton.model.views import agent_chain
 from baton.testing.build import case
 
+pytestmark = pytest.mark.heavy
+
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
 

@@ -139,6 +139,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_folder_with_everything_hostile_in_it_is_opened_safely(tmp_path: Path, name: str) -> None:
     folder, ran, private = tmp_path / "theirs", tmp_path / "ran", tmp_path / "private.json"

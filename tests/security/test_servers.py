@@ -614,6 +614,7 @@ JUDGES: list[tuple[Behaviour, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", APIS)
 def test_a_hostile_judge_is_one_clear_error_for_every_library(tmp_path: Path, api: Api) -> None:
     model = f"{PREFIXES[api]}:m"

@@ -71,6 +71,7 @@ def test_a_rule_of_a_server_answers_at_once_and_counts_what_was_checked(
         assert told["differ"]["value"] == 1.0
 
 
+@pytest.mark.heavy
 def test_a_judge_that_changed_its_mind_is_asked_about_everything_until_it_agrees_again(
     file: Path, store: Store
 ) -> None:

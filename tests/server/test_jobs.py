@@ -84,6 +84,7 @@ def test_an_agent_of_the_settings_plays_cases(store: Store, settings: Settings) 
     assert rows == {"refund": "passed", "late": "failed"}
 
 
+@pytest.mark.heavy
 def test_chosen_cases_of_a_folder_are_played_by_a_provider_of_a_config(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:

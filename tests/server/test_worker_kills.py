@@ -78,6 +78,7 @@ class _Bodies:
         return getattr(self._dying._store.bodies, name)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("count", [*range(1, 6), 9, *range(16, 22), 27, 28, 29])
 def test_a_kill_at_any_commit_loses_and_doubles_nothing(

@@ -148,6 +148,7 @@ def test_a_case_is_changed_checked_and_never_written_over(visitor: Visitor, tmp_
     assert "id: late" not in file.read_text()
 
 
+@pytest.mark.heavy
 def test_nothing_waits_for_a_file_that_takes_long_to_read(visitor: Visitor, tmp_path: Path) -> None:
     many = "".join(
         f"- {{id: c{n}, input: hello {n}, agents: [a{n % 9}], tags: [t]}}\n" for n in range(25_000)

@@ -101,6 +101,7 @@ def judged(file: Path, **options: Any) -> Judged:
     return Judged(shipped()[RUBRIC], options={"distilled": small})
 
 
+@pytest.mark.heavy
 def test_it_answers_what_is_clear_and_asks_no_judge(file: Path) -> None:
     judge = ScriptedJudge("used")
     found = [
@@ -117,6 +118,7 @@ def test_it_answers_what_is_clear_and_asks_no_judge(file: Path) -> None:
     assert "+d" in found[0].version
 
 
+@pytest.mark.heavy
 def test_a_share_is_audited_and_there_the_judge_decides(file: Path) -> None:
     judge = ScriptedJudge("ignored")
     (score,) = scores(judged(file, audit=1.0), conversation(900, used=True), judge)
@@ -126,6 +128,7 @@ def test_a_share_is_audited_and_there_the_judge_decides(file: Path) -> None:
     assert score.details["distilled"]["agreed"] is False
 
 
+@pytest.mark.heavy
 def test_without_the_option_and_without_the_cascade_it_is_never_asked(file: Path) -> None:
     judge = ScriptedJudge("used")
     record = conversation(900, used=True)
@@ -136,6 +139,7 @@ def test_without_the_option_and_without_the_cascade_it_is_never_asked(file: Path
         assert "distilled" not in score.details
 
 
+@pytest.mark.heavy
 def test_what_is_unlike_the_training_is_left_to_the_judge(file: Path) -> None:
     judge = ScriptedJudge("used")
     strange = trace(
@@ -244,6 +248,7 @@ def test_verdicts_that_share_a_text_are_on_one_side_of_each_trial() -> None:
     assert sorted(Counter(folds.texts).values()) == [60] * 5
 
 
+@pytest.mark.heavy
 def test_learning_texts_by_heart_answers_nothing() -> None:
     # What a result is decides, and nothing else: whoever has seen it knows the label of all of its
     # answers, and nobody else can tell. With conversations alone apart, all trials would be right.
@@ -309,6 +314,7 @@ def test_fewer_than_500_verdicts_and_one_label_are_refused(verdicts: list[Verdic
         trained([each._replace(label="used") for each in verdicts])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -356,6 +362,7 @@ def test_a_pickle_and_a_huge_file_are_refused_unread(tmp_path: Path) -> None:
         judged(pickle)
 
 
+@pytest.mark.heavy
 def test_frameworks_are_kept_apart_in_the_trials(report: Report) -> None:
     assert report.model.trained.apart == "frameworks"
     assert report.model.trained.frameworks == ["f0", "f1", "f2", "f3"]
