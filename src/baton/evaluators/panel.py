@@ -1,4 +1,4 @@
-"""Several models judge by one rubric: the majority of labels, the median of numbers."""
+"""Several models judge by one rubric. The majority of labels or the median of numbers counts."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PanelDetails(JudgedDetails, kw_only=True):
-    """Of the model that is nearest to the verdict, with the votes of all.
+    """Details of the model nearest to the verdict, with the votes of all models.
 
-    ``models`` has what each model said (a label, a number, why it said nothing), ``dissent`` those
-    that said otherwise.
+    ``models`` has each model's answer (a label, a number, or why there is none). ``dissent`` has
+    the models with a different answer.
     """
 
     dissent: list[str] | msgspec.UnsetType = msgspec.UNSET
@@ -57,12 +57,12 @@ class PanelDetails(JudgedDetails, kw_only=True):
 
 
 class Panel(EvaluatorTraits):
-    """Asks several models the same, and gives one score of their verdicts.
+    """Asks several models the same question, and gives one score from their verdicts.
 
-    Of labels with as many votes the worst one counts, and the score says that it is a tie. Who says
-    otherwise is named, with the reason. A model without an answer, or with one that does not count
-    as it was not shown all, is a vote that is unknown: where it could have changed the label the
-    score is an error, for numbers always.
+    If labels tie, the worst one counts, and the score notes the tie. Dissenting models are named
+    with their reasons. A model without an answer is an unknown vote. So is a model whose answer
+    does not count because it was not shown everything. The score is an error if an unknown vote
+    could have changed the label, and always for numbers.
     """
 
     type: ClassVar[str] = "panel"
@@ -78,7 +78,7 @@ class Panel(EvaluatorTraits):
     def __init__(
         self, *, name: str | None = None, rubrics: Sequence[Entry] = (), **options: Any
     ) -> None:
-        """Take options and the user's rubrics; raises InputError for wrong ones."""
+        """Take options and the user's rubrics. Raises InputError for wrong ones."""
         self._set(name, options, rubrics, ())
 
     @classmethod
@@ -126,7 +126,7 @@ class Panel(EvaluatorTraits):
 
     @property
     def rubric_hash(self) -> str:
-        """The hash of the rubric, with what options changed in it: it is the same for all."""
+        """The hash of the rubric with its options. It is the same for all models."""
         return self._first.rubric_hash
 
     @property
@@ -136,11 +136,11 @@ class Panel(EvaluatorTraits):
 
     @property
     def lacks(self) -> str | None:
-        """What its rubric lacks."""
+        """What the panel's rubric is missing."""
         return self._first.lacks
 
     def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
-        """Return a copy whose models are shown examples, as far as options ask for it."""
+        """Return a copy whose models are shown examples, if the options request them."""
         made = copy.copy(self)
         items = list(items)
         made._members = {
@@ -150,12 +150,12 @@ class Panel(EvaluatorTraits):
 
     @property
     def members(self) -> tuple[Judged, ...]:
-        """The rubric as each model is asked it."""
+        """The evaluators of the models, one for each."""
         return tuple(self._members.values())
 
     @property
     def judge_options(self) -> tuple[Mapping[str, Any], ...]:
-        """The settings of its judges, one for each model."""
+        """The judge settings, one for each model."""
         return tuple(own for one in self._members.values() for own in one.judge_options)
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
@@ -170,7 +170,7 @@ class Panel(EvaluatorTraits):
         return self.from_options(self.name, given, rubrics=self._rubrics)
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Ask all models, and sum up what they say of each thing."""
+        """Ask all models, and combine their answers about each subject."""
         members = self._members.values()
         found = await asyncio.gather(*(one.evaluate(trace, case, context) for one in members))
         return [
@@ -183,7 +183,7 @@ class Panel(EvaluatorTraits):
         return next(iter(self._members.values()))
 
     def _summed(self, scores: Mapping[str, Score]) -> Score:
-        """Make one score of those on the same thing, by model."""
+        """Combine the scores of all models on the same subject."""
         failed = {model: score for model, score in scores.items() if score.status == "error"}
         asked = {
             model: score
@@ -256,10 +256,10 @@ class Panel(EvaluatorTraits):
 
 
 def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequence[Entry]) -> Judged:
-    """Make the evaluator of one model.
+    """Create the evaluator for one model.
 
     Raises:
-        InputError: there is no such rubric, or its options are wrong.
+        InputError: the rubric does not exist, or its options are wrong.
     """
     try:
         entry = evaluator_entry(options.rubric, rubrics)

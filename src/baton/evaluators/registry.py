@@ -1,8 +1,8 @@
-"""Finds evaluators by name: those of this package, and the rubrics, which are data.
+"""Finds evaluators by name: those in this package, and the rubrics, which are data.
 
-Each module of this package that holds an evaluator is named after its type, and the class says the
-rest: its summary and what other tools call it. So an evaluator is found by importing one module.
-Only a name of another tool, or an unknown one, takes all of them.
+Each evaluator's module in this package is named after its type, and the class declares the rest:
+its summary and its names in other tools. So finding an evaluator takes importing one module. Only
+another tool's name, or an unknown name, takes importing all of them.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ STRANDS_JUDGED = frozenset(
         "TrajectoryEvaluator",
     }
 )
-"""Of Strands; judge-llm has a ``TrajectoryEvaluator`` of its own, which asks nobody."""
+"""Names from Strands. judge-llm has its own ``TrajectoryEvaluator``, which calls no judge."""
 
 JUDGE_LLM_JUDGED = frozenset({"embedding_similarity_evaluator", "EmbeddingSimilarityEvaluator"})
-"""Of judge-llm; a case may override their options although Baton has not been asked for them."""
+"""Names from judge-llm. A case can override their options even if a config does not use them."""
 
 
 @cache
 def _entries_of(module: str) -> tuple[Entry, ...]:
-    """Return the evaluators that a module holds: the classes that state what they are for."""
+    """Return the evaluators in a module: the classes that declare a purpose."""
     name = f"{__package__}.{module}"
     members: Iterable[Any] = vars(importlib.import_module(name)).values()
     classes: list[Any] = [each for each in members if inspect.isclass(each)]
@@ -72,16 +72,16 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
 
 @cache
 def evaluator_entries() -> tuple[Entry, ...]:
-    """Return the evaluators of this package, in the order of their names."""
+    """Return the evaluators in this package, sorted by name."""
     found = (entry for module in module_names(__file__) for entry in _entries_of(module))
     return tuple(sorted(found, key=lambda entry: entry.type))
 
 
 def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
-    """Find an evaluator by any of its names; ``own`` are rubrics of the user's.
+    """Find an evaluator by any of its names. ``own`` are the user's rubrics.
 
     Raises:
-        InputError: nothing has this name; with similar names.
+        InputError: no evaluator has this name. The error lists similar names.
     """
     usual = _entries_of(name) if name in module_names(__file__) else ()
     entry = next((each for each in (*own, *usual) if name in each.names), None)
@@ -95,13 +95,13 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
         raise InputError(f"Baton has no rubric that does what `{name}` does; take it out")
     if "," in name and all(part.strip() in known for part in name.split(",")):
         raise InputError(f"`{name}` is more than one evaluator: name each by itself")
-    # There are about a hundred names: nobody reads them in an error message.
+    # There are about a hundred names, too many to read in an error message.
     hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all of them"
     raise InputError(f"unknown evaluator `{name}`; {hint}")
 
 
 def evaluator_of_type(type_: str) -> Entry | None:
-    """Find an evaluator by its canonical name; ``None`` for one of the user."""
+    """Find an evaluator by its canonical name, or return ``None`` for a user-defined one."""
     entries = _entries_of(type_) if type_ in module_names(__file__) else ()
     entry = next((each for each in entries if each.type == type_), None)
     if entry is not None or ":" in type_:
@@ -110,29 +110,29 @@ def evaluator_of_type(type_: str) -> Entry | None:
 
 
 def all_evaluators() -> tuple[Entry, ...]:
-    """Return all evaluators there are, rubrics included."""
+    """Return all evaluators, including rubrics."""
     return (*evaluator_entries(), *rubric_entries())
 
 
 def known_evaluator_names() -> set[str]:
-    """Return every name a case may override options of, other tools' evaluators included."""
+    """Return every name whose options a case can override, including other tools' evaluators."""
     ours = {name for entry in all_evaluators() for name in entry.names}
     return ours | JUDGE_LLM_JUDGED
 
 
 @cache
 def rubric_entries() -> tuple[Entry, ...]:
-    """Return the rubrics that come with Baton; their files are read when first asked for."""
+    """Return the rubrics that come with Baton. Their files are read on first use."""
     from .judging.load import shipped
 
     return tuple(map(_entry_of_rubric, shipped().values()))
 
 
 def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
-    """Return the rubrics of some folders (or files) of the user's.
+    """Return the user's rubrics from folders (or files).
 
     Raises:
-        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
+        InputError: a folder is missing or has no rubric, or a rubric is faulty or its name taken.
     """
     from .judging.load import load_folders
 
@@ -140,7 +140,7 @@ def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
 
 
 _FLAGS: Mapping[str, Any] = {"true": True, "false": False}
-"""Keys of YAML are texts: as the value of an option of another tool, `"true"` means true."""
+"""YAML keys are texts. As the value of another tool's option, `"true"` means true."""
 
 
 def _entry_of_rubric(rubric: Rubric) -> Entry:

@@ -1,6 +1,6 @@
-"""``response``: whether answers are what cases state, and what every answer has to be.
+"""``response``: whether answers match what cases state, and rules for every answer.
 
-Known to judge-llm as ``response_evaluator``.
+judge-llm calls it ``response_evaluator``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from .base import Pair, TurnEvaluator, Which, describe
 
 
 class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
-    """Checks answers against what turns state, and the last one against the rules.
+    """Checks answers against what turns state, and the last answer against the rules.
 
-    The score is the mean over turns, each the least of its checks.
+    The score is the mean over turns. A turn scores the lowest of its checks.
     """
 
     type = "response"
@@ -107,18 +107,18 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
     ] = 1.0
 
     def check(self) -> None:
-        """Check rules: none is empty, patterns and schemas are valid, libraries are there."""
+        """Check the rules: none is empty, patterns and schemas are valid, libraries installed."""
         for name in ("contains", "all_of", "any_of", "regex"):
             wanted = getattr(self, name)
             if wanted is not None and not (wanted and all(wanted)):
                 raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
-        _ = self._rules  # raises InputError for a pattern or a schema that is none
+        _ = self._rules  # raises InputError for an invalid pattern or schema
         if self.match == "rouge1":
             require_rouge()
 
     @property
     def reading(self) -> Reading:
-        """What about a text does not matter."""
+        """Which differences between texts do not matter."""
         return Reading(
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
@@ -131,16 +131,16 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         return Rules(stated, self.reading)
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Return whether a turn states an answer; an empty list of texts is met by any."""
+        """Return whether a turn states an answer. Any answer meets an empty list of texts."""
         texts = turn.response_contains or turn.response_not_contains
         return bool(texts) or turn.response is not None
 
     def option_details(self) -> dict[str, Any]:
-        """Return the options as plain data, but for the schema: it may be long."""
+        """Return the options as plain data, without the schema, which can be long."""
         return {k: v for k, v in super().option_details().items() if k != "json_schema"}
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002
-        """Look at the turns that state an answer, and with rules at the last one played."""
+        """Select the turns that state an answer and, with rules, the last turn played."""
         return "stated and last" if self._rules else "stated"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
@@ -177,9 +177,9 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         return [self.scored(mean(turns), said, details, proof)]
 
     def _left_out(self, pair: Pair) -> list[dict[str, Any]]:
-        """List the dispatches of a turn whose result has what its answer lacks.
+        """List the dispatches of a turn whose result has what is missing from the answer.
 
-        A fact that a specialist found and the user never got points at who dropped it.
+        A fact that a specialist found but the user never got shows which agent dropped it.
         """
         answer = answer_text(pair.turn)
         wanted = pair.expected.response_contains or ()

@@ -1,6 +1,6 @@
 """``response_match``: how many words an answer shares with the expected one, by ROUGE-1.
 
-Known to Google ADK as ``response_match_score``; figures are those of ADK 2.13.
+Google ADK calls it ``response_match_score``. The figures equal those of ADK 2.13.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .base import Pair, TurnEvaluator, describe
 
 
 class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
-    """Compares the words of every answer with those of the response that its turn states."""
+    """Compares the words of every answer with the words of the response its turn states."""
 
     type = "response_match"
     summary = "how many words an answer shares with the expected one, by ROUGE-1"
@@ -49,7 +49,7 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
     ] = 0.8
 
     def check(self) -> None:
-        """Check that the library for ROUGE is there."""
+        """Check that the library for ROUGE is installed."""
         require_rouge()
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""``result_contradicted``: whether a caller states another value than the result it got."""
+"""``result_contradicted``: whether a caller states a different value from the result it got."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import DispatchEvaluator
 
 
 class ResultContradicted(DispatchEvaluator, frozen=True, kw_only=True):
-    """Fails a dispatch of whose result the caller states a value otherwise."""
+    """Fails a dispatch if the caller states a value that differs from its result."""
 
     type = "result_contradicted"
     summary = "whether the caller states another number, time, date or name than the result"

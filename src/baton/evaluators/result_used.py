@@ -14,7 +14,7 @@ from .base import DispatchEvaluator, describe
 
 
 class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):
-    """Finds results that were ignored, whose work was done again, or that were contradicted."""
+    """Finds results that were ignored, redone or contradicted."""
 
     type = "result_used"
     summary = "whether the caller used the result of a dispatch"
@@ -35,6 +35,6 @@ class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):
         dispatch: Dispatch,
         context: EvalContext,  # noqa: ARG002 - names do not matter here
     ) -> Answer:
-        """1 for a result that was used, else the share of it that came up again."""
+        """Return 1 for a result that was used, else the share of it that came up again."""
         limits = Limits(self.ignored_below, self.facts)
         return result_used(trace, turn, dispatch, limits)

@@ -1,4 +1,4 @@
-"""``starts_with``: how the last answer has to begin. Known to Strands as ``StartsWith``."""
+"""``starts_with``: how the last answer has to start. Strands calls it ``StartsWith``."""
 
 from __future__ import annotations
 

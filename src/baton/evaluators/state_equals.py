@@ -1,6 +1,6 @@
-"""``state_equals``: whether the session ends in the state that is expected.
+"""``state_equals``: whether the session ends in the expected state.
 
-Known to Strands as ``StateEquals``, for one state of the environment.
+Strands calls it ``StateEquals``, for one state of the environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StateEqualsDetails(Details, kw_only=True):
 
 
 class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
-    """Compares the keys that a case states of the final state; others may be there."""
+    """Compares the keys that a case states for the final state. Other keys are allowed."""
 
     type = "state_equals"
     summary = "whether the session ends in the expected state"
@@ -44,7 +44,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
     ] = 1.0
 
     def check(self) -> None:
-        """Check that a value goes with a key."""
+        """Check that a value has a key."""
         if self.value is not None and self.state is None:
             raise ValueError("`value` needs `state`, the key that should have it")
 
@@ -54,10 +54,10 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
         return frozenset({"final_state"} if self.value is None else ())
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: keys with the expected value / keys expected.
+        """Return one score for the trace: keys with the expected value / keys expected.
 
-        ``error`` when a turn broke or was not played; ``skipped`` when no state is expected,
-        or the source does not tell the state at the end.
+        The score is ``error`` if a turn broke or was not played. It is ``skipped`` if no state is
+        expected, or if the source does not record the final state.
         """
         expected = self._expected(whole.case)
         if isinstance(expected, Unscored):
@@ -97,7 +97,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
 
 
 def _problem(key: str, expected: Any, actual: dict[str, Any]) -> str | None:
-    """Say how a state differs; one that is expected to be null may be missing."""
+    """Describe how a state differs. A value that is expected to be null may be missing."""
     if key not in actual:
         return None if expected is None else f"`{key}` is missing"
     return next(json_differences(expected, actual[key], key), None)

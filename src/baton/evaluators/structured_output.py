@@ -1,6 +1,6 @@
-"""``structured_output``: whether the fields of a structured answer are those expected.
+"""``structured_output``: whether a structured answer has the expected fields.
 
-Known to the agentic-chatbot accelerator of AWS as ``StructuredOutputEvaluator``.
+The agentic-chatbot accelerator of AWS calls it ``StructuredOutputEvaluator``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _ABSENT: Any = object()
 class Same(msgspec.Struct, frozen=True, kw_only=True):
     """What may differ between an expected and an actual value.
 
-    Numbers are the same when they differ by no more than ``absolute_tolerance``, or by
-    ``relative_tolerance`` times the expected one. ``list_order: same`` compares lists item by
-    item; ``allow_extra: false`` refuses keys that are not expected, at every depth.
+    Numbers are the same if they differ by no more than ``absolute_tolerance``, or by no more than
+    ``relative_tolerance`` times the expected number. ``list_order: same`` compares lists item by
+    item. ``allow_extra: false`` rejects unexpected keys at every depth.
     """
 
     relative_tolerance: float = 0.0
@@ -51,7 +51,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
     allow_extra: bool = True
 
     def text(self, text: str) -> str:
-        """Return what matters of a text: all of it, unless an option says otherwise."""
+        """Return the relevant part of a text: all of it, unless an option ignores differences."""
         if self.case_sensitive and not self.normalize_whitespace:
             return text
         reading = Reading(
@@ -60,7 +60,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
         return reading.fold(text)
 
     def numbers(self, expected: float, actual: float) -> bool:
-        """Return whether two numbers are the same; 1 is 1.0."""
+        """Return whether two numbers are the same. 1 equals 1.0."""
         if expected == actual:
             return True
         try:
@@ -71,11 +71,11 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Iterator[str]:
-    """Return where a value is not the expected one.
+    """Yield where a value differs from the expected one.
 
-    Strings are compared as they are; ``true`` is not a number, and ``"1"`` none either. A field
-    that is expected to be null may be missing; in a list null is a value. Lists have to be of
-    one length, and each expected item needs one of its own, in any order.
+    Strings are compared unchanged. ``true`` is not a number, and neither is ``"1"``. A field that
+    is expected to be null may be missing. In a list, null is a value. Lists have to have the same
+    length, and each expected item needs a separate match, in any order.
     """
     if isinstance(expected, dict) and isinstance(actual, dict):
         yield from _of_fields(expected, actual, same, path)
@@ -89,7 +89,7 @@ def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Itera
 
 
 def is_same(expected: Any, actual: Any, same: Same) -> bool:
-    """Return whether a value is the expected one, by the rules of :func:`differences`."""
+    """Return whether a value equals the expected one, by the rules of :func:`differences`."""
     if isinstance(expected, dict):
         return isinstance(actual, dict) and next(_of_fields(expected, actual, same), None) is None
     if isinstance(expected, list):
@@ -128,7 +128,7 @@ def _same_lists(expected: list[Any], actual: list[Any], same: Same) -> bool:
     ):
         wanted = Counter(_key(item, same) for item in expected)
         return wanted == Counter(_key(item, same) for item in actual)
-    # Items that are written alike are likely pairs, each place once.
+    # Items with the same notation are likely pairs. Each place is used once.
     places: dict[bytes, list[int]] = {}
     for place in range(len(actual) - 1, -1, -1):
         places.setdefault(_written(actual[place]), []).append(place)
@@ -141,9 +141,9 @@ def _same_lists(expected: list[Any], actual: list[Any], same: Same) -> bool:
 
 
 class _Fitting(Mapping[int, Sequence[int]]):
-    """The places of the items that each expected item fits, found when they are asked for.
+    """The places of the items that each expected item fits, found on demand.
 
-    Most items have a twin that is written alike, and are never asked.
+    Most items have a match with the same notation and are never looked up.
     """
 
     def __init__(self, expected: list[Any], actual: list[Any], same: Same) -> None:
@@ -168,7 +168,7 @@ class _Fitting(Mapping[int, Sequence[int]]):
 
 
 def _key(item: Any, same: Same) -> Hashable:
-    """Return what is equal for plain values that are the same; numbers are so by value."""
+    """Return a key that is equal for plain values that are the same. Numbers go by value."""
     if isinstance(item, bool):
         return "bool", item
     if isinstance(item, str):
@@ -183,7 +183,8 @@ def _written(item: Any) -> bytes:
 class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
     """Compares the top-level fields that a turn states with those of its answer.
 
-    The score is the mean over turns of matching / stated fields; 0 without a structured answer.
+    The score is the mean over turns of matching / stated fields. It is 0 without a structured
+    answer.
     """
 
     type = "structured_output"

@@ -19,15 +19,15 @@ class TokensDetails(Details, kw_only=True):
     """How many tokens a case used."""
 
     tokens: dict[str, int | None]
-    """``total``, ``input`` (cached ones included) and ``output``; null if it is unknown."""
+    """``total``, ``input`` (including cached tokens) and ``output``. Null if unknown."""
     agents: dict[str, int]
-    """Tokens of the runs of each agent by themselves, as far as they are known."""
+    """Tokens of each agent's own runs, as far as known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where there may have been more."""
+    """True if there may have been more."""
 
 
 class Tokens(TraceEvaluator, frozen=True, kw_only=True):
-    """Holds the tokens of all model requests of a case against limits."""
+    """Compares the tokens of all model requests of a case with limits."""
 
     type = "tokens"
     summary = "how many tokens a case used"
@@ -46,16 +46,17 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
         require_one(self)
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 1 within the limits, else the lowest limit / tokens.
+        """Return one score for the trace: 1 within the limits, else the lowest limit / tokens.
 
-        Counts that are known in part fail when that part is too much already. Otherwise ``error``
-        when a turn failed or was not played; ``skipped`` when a count is unknown in full.
+        A partly known count fails if the known part already exceeds the limit. Otherwise the
+        score is ``error`` if a turn failed or was not played, and ``skipped`` if a full count is
+        unknown.
         """
         trace = whole.trace
         usage = total_usage(trace)
         counts: dict[str, int | None] = {"total": None, "input": None, "output": None}
         if usage is not None:
-            # A source that tells no cached tokens has none, or counts them among the others.
+            # A source without cached tokens has none, or counts them among the others.
             read = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
             known_counts = [count for count in read if count is not None]
             counts["total"] = token_count(usage)
@@ -75,7 +76,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
             for kind, limit in limits.items()
             if limit is not None and (count := counts[kind]) is not None
         ]
-        # What the runs of each agent used themselves, as far as known.
+        # The tokens of each agent's own runs, as far as known.
         agents: dict[str, int] = {}
         for turn in trace.turns:
             for run in turn.runs:
@@ -90,7 +91,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
         used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
         used = sorted((pair for pair in used if pair[0]), key=lambda pair: -pair[0])
         evidence = [Evidence(ids=[run.id], quote=f"{count:,} tokens") for count, run in used]
-        if not evidence:  # no run records a cost
+        if not evidence:  # no run records tokens
             evidence = [Evidence(ids=[turn.id for turn in trace.turns])]
         return weigh(self, figures, doubt, details, evidence)
 
@@ -98,7 +99,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
 def _unknown(
     usage: Usage | None, counts: dict[str, int | None], asked: list[str]
 ) -> Unscored | None:
-    """Return which of the counts asked for is unknown in full."""
+    """Return which of the requested full counts is unknown."""
     if usage is None or counts["total"] is None:
         supply = "record the usage of the model requests"
         return Unscored("skipped", f"the trace records no tokens: {supply}")

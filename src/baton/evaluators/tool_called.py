@@ -1,6 +1,6 @@
 """``tool_called``: whether a tool was called, how often, and by whom.
 
-Known to Strands as ``ToolCalled``.
+Strands calls it ``ToolCalled``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class MadeCall(Details, kw_only=True):
-    """A call of the tool: its id, who made it, and its outcome."""
+    """A call of the tool: its id, its caller, and its outcome."""
 
     call: str
     agent: str
@@ -33,7 +33,7 @@ class ToolCalledDetails(Details, kw_only=True):
 
 
 class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
-    """Counts the calls of a tool in all turns, those that hand work over among them."""
+    """Counts the calls of a tool in all turns, including those that dispatch work."""
 
     type = "tool_called"
     summary = "whether a tool was called, how often, and by whom"
@@ -62,14 +62,14 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
 
     @property
     def least(self) -> int:
-        """How many calls there have to be: one, unless the options say otherwise."""
+        """The lowest number of calls required: one, unless the options set another number."""
         return _least(self.min_calls, self.max_calls)
 
     def score(self, whole: WholeTrace) -> Score | Unscored:
-        """Give one score for the trace: 1 or 0. A call that failed or was refused counts.
+        """Return one score for the trace: 1 or 0. A call that failed or was refused counts.
 
-        ``error`` when a turn broke or was not played; ``skipped`` when calls that were not
-        recorded could change the verdict.
+        The score is ``error`` if a turn broke or was not played. It is ``skipped`` if calls that
+        were not recorded could change the verdict.
         """
         trace, context = whole.trace, whole.context
         calls: list[PlacedCall] = []
@@ -106,7 +106,7 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         return agent in [context.agent_names.get(name, name) for name in names]
 
     def _not_recorded(self, trace: Trace, context: EvalContext) -> str | None:
-        """Say what of the calls was not recorded."""
+        """Return what was not recorded about the calls."""
         for number, turn in enumerate(trace.turns, 1):
             if not known(trace, turn, "runs"):
                 return f"turn {number}: not all agents that ran were recorded"

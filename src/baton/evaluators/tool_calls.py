@@ -38,7 +38,7 @@ from .base import Pair, TurnEvaluator, Unknown, Which, describe
 
 
 class Scope(NamedTuple):
-    """The runs that are examined and their calls; ``unknown`` says why they are unknown."""
+    """The examined runs and their calls. ``unknown`` is why they are unknown."""
 
     runs: list[AgentRun]
     calls: list[Made]
@@ -58,11 +58,10 @@ def calls_in_scope(
 ) -> Scope:
     """Collect the calls of a turn in time order.
 
-    ``agents``: ``None`` takes the runs that no delegate started, which are those the system
-    shows from outside, and those of agents in ``also``; ``all`` takes every run, any other word
-    the runs of that agent.
-    ``nameless`` and ``bare`` hold the ids of calls whose agent and whose arguments the source
-    did not record.
+    ``agents``: ``None`` selects the runs that are not started by delegates, which are the ones
+    visible from outside the system, and the runs of agents in ``also``. ``all`` selects every run.
+    Any other word selects the runs of that agent. ``nameless`` and ``bare`` have the ids of calls
+    whose agent or arguments the source did not record.
     """
     runs: list[AgentRun] = turn.runs
     unknown: str | None = None
@@ -104,7 +103,7 @@ def calls_in_scope(
         calls.append(Made(call.id, call.name, call.arguments, name, names_of_agent))
         if unnamed and run.id in unnamed:
             nameless.add(call.id)
-        # Arguments that are there are known, unless the call itself says otherwise.
+        # Present arguments are known, unless the call itself marks them as unknown.
         if (call.unknown or call.arguments is None) and not known(trace, call, "arguments"):
             bare.add(call.id)
     for run in runs:
@@ -124,9 +123,9 @@ def _no_steps(trace: Trace, run: AgentRun) -> str | None:
 def unknown_of(
     scope: Scope, wanted: Sequence[ExpectedToolCall], tools: frozenset[str] | None
 ) -> str | None:
-    """Say what has to be known of the calls and is not; ``None`` when all is.
+    """Return what is needed about the calls but unknown, or ``None`` if nothing is.
 
-    ``tools`` are the called tools whose arguments matter; ``None`` for all.
+    ``tools`` are the called tools whose arguments matter, or ``None`` for all.
     """
     if scope.unknown is not None:
         return scope.unknown
@@ -206,7 +205,8 @@ _ALIASES = (
                     "subset": {"mode": "precision", "threshold": 1.0},
                 },
             ),
-            # There `subset` says of the actual arguments what ours says of the expected.
+            # In that tool, `subset` means about the actual arguments what ours means about the
+            # expected ones.
             (
                 "tool_args_match_mode",
                 {
@@ -219,7 +219,7 @@ _ALIASES = (
         ),
     ),
 )
-"""What judge-llm and agentevals call it, with their options in ours."""
+"""The names in judge-llm and agentevals, with their options mapped to ours."""
 
 _EXTRA_COUNTS = frozenset({"exact", "precision", "f1"})
 
@@ -303,17 +303,17 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         return {**details, "rules": msgspec.to_builtins(rules)} if rules else details
 
     def which(self, case: Case | None) -> Which:
-        """Look at all turns where the option alone says what to look for."""
+        """Select all turns if the option alone states what to look for."""
         if self.mode != "single_tool":
             return "stated"
         states = case is not None and any(turn.tool_calls is not None for turn in case.turns)
         return "stated" if states else "every"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
-        """Compare the calls of one turn; or say what is unknown of it.
+        """Compare the calls of one turn, or return what is unknown about it.
 
-        Calls of delegates may meet what is expected, and are never too many: a case that lists
-        what the system shows from outside passes as well as one that lists all calls.
+        Calls of delegates can meet expectations and are never surplus. So a case passes whether
+        it lists only the calls visible from outside the system, or all calls.
         """
         wanted: Sequence[ExpectedToolCall] = pair.expected.tool_calls or []
         if self.tool is not None:
@@ -363,7 +363,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         wanted: Sequence[ExpectedToolCall],
         missing: Collection[str],
     ) -> Scope:
-        """Add those calls of delegates whose tools are expected, and what is unknown of them."""
+        """Add the calls of delegates whose tools are expected, and what is unknown about them."""
         own = {call.id for call in scope.calls}
         names = {call.name for call in wanted}
         calls = [
@@ -379,7 +379,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         return below._replace(calls=calls, unknown=unknown)
 
     def _may_have_called(self, trace: Trace, run: AgentRun, names: Collection[str]) -> bool:
-        """Return whether a run has one of some tools, as far as its definition says."""
+        """Return whether a run may have called one of the tools, according to its definition."""
         card = trace.agents.get(run.agent)
         for tools in (run.tools_offered, card.tools if card else None):
             if isinstance(tools, list):
@@ -459,7 +459,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
 def _elsewhere(
     scope: Scope, trace: Trace, pair: Pair, wanted: Sequence[ExpectedToolCall], context: EvalContext
 ) -> dict[str, str]:
-    """Return the expected tools that only agents beyond the scope called, each with one."""
+    """Return the expected tools that only agents outside the scope called, each with an agent."""
     called = {call.name for call in scope.calls}
     found = {}
     for tool in {call.name: None for call in wanted if call.name not in called}:

@@ -1,4 +1,4 @@
-"""``tool_trajectory_avg_score``: Google ADK's metric of that name, to the letter."""
+"""``tool_trajectory_avg_score``: an exact copy of Google ADK's metric of that name."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CAMEL = {"matchType": "match_type", "ignoreArgs": "ignore_args"}
 
 
 class PythonEquality:
-    """Calls are the same when name and arguments are, as Python compares them."""
+    """Calls are the same if their names and arguments are equal in Python."""
 
     __slots__ = ("ignore_args",)
 
     def __init__(self, ignore_args: bool) -> None:
-        """Say whether only names count."""
+        """Set whether only names count."""
         self.ignore_args = ignore_args
 
     def name(self, expected: str, actual: str) -> bool:
@@ -42,7 +42,7 @@ class PythonEquality:
         return expected == actual
 
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
-        """Yield the arguments that differ; no arguments differ from empty ones."""
+        """Yield the arguments that differ. No arguments differ from empty arguments."""
         if self.ignore_args or wanted.arguments == made.arguments:
             return
         expected, actual = wanted.arguments or {}, made.mapping
@@ -54,26 +54,26 @@ class PythonEquality:
         yield from differ or [""]
 
     def rule(self, tool: str, argument: str) -> None:
-        """Return no rule: all arguments are compared alike."""
+        """Return no rule: all arguments are compared in the same way."""
 
     def key(self, call: ExpectedToolCall | Made) -> Hashable:
-        """Return what is equal for the same calls."""
+        """Return a key that is equal for the same calls."""
         if self.ignore_args:
             return call.name
         return call.name, identity(call.arguments, flags_apart=False)
 
 
 class Trajectory(NamedTuple):
-    """A turn that was compared, and the share of the expected calls that were made in order."""
+    """A compared turn, and the share of the expected calls that were made in order."""
 
     calls: TurnCalls
     share: float
 
 
 class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=True):
-    """Compares the calls of every turn with the expected ones; a turn scores 0 or 1.
+    """Compares the calls of every turn with the expected ones. A turn scores 0 or 1.
 
-    A turn that states no calls expects none. It is an error when more or fewer turns were played
+    A turn that states no calls expects none. It is an error if more or fewer turns were played
     than planned.
     """
 
@@ -97,7 +97,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
 
     @classmethod
     def respelled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the spellings of ADK: camelCase, any case, ``in-order``, and 0, 1 and 2."""
+        """Accept the spellings of ADK: camelCase, any case, ``in-order``, and 0, 1 and 2."""
         found = {_CAMEL.get(name, name): value for name, value in options.items()}
         way = found.get("match_type")
         if isinstance(way, str):
@@ -107,11 +107,11 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
         return found
 
     def stating(self, turn: ExpectedTurn) -> bool:  # noqa: ARG002
-        """Take every turn: one that states no calls expects none."""
+        """Select every turn. A turn that states no calls expects none."""
         return True
 
     def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return all turns; more than planned may not have been played."""
+        """Return all turns. It is an error if more than planned were played."""
         pairs = super().turns(trace, case)
         if isinstance(pairs, Unscored) or len(trace.turns) == len(pairs):
             return pairs
@@ -122,7 +122,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Trajectory | Unknown:
         """Compare one turn: its calls, and the share of the expected ones found in order."""
         scope = calls_in_scope(trace, pair.turn, renames=context.agent_names)
-        # ADK does not look at the agent.
+        # ADK ignores the agent.
         wanted = [
             ExpectedToolCall(name=call.name, arguments=call.arguments)
             for call in pair.expected.tool_calls or []
@@ -175,7 +175,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
 
 
 def _advice(turn: TurnCalls) -> str:
-    """Say what to write where a call without arguments is, for ADK, not the stated one."""
+    """Suggest what to write if ADK would not match a call without arguments to the stated one."""
     if any(
         turn.wanted[a].arguments is None and turn.made[b].arguments == {} for a, b in turn.nearest
     ):

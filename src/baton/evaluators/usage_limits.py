@@ -1,4 +1,4 @@
-"""What conversations and dispatches used, and how figures are compared with limits."""
+"""The usage of conversations and dispatches, and the comparison of figures with limits."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ UNNAMED = "(model not recorded)"
 
 
 def total_usage(trace: Trace) -> Usage | None:
-    """Return what the conversation used: as the source sums it up, else the sum over its runs.
+    """Return the usage of the conversation: the source's total, else the sum over its runs.
 
-    A cost that the source does not tell is the sum over the runs, where that covers all tokens
-    and none of them lacks a cost. ``None`` when no usage is reported.
+    If the source gives no total cost, the cost is the sum over the runs, provided that it covers
+    all tokens and every run has a cost. ``None`` if no usage is reported.
     """
     recorded, summed = trace.usage, runs_usage(trace)
     if recorded is None or recorded.cost_usd is not None:
@@ -43,7 +43,7 @@ def total_usage(trace: Trace) -> Usage | None:
 
 
 def runs_usage(trace: Trace) -> Usage | None:
-    """Return the sum over the runs; its cost is known when every run that used tokens has one."""
+    """Return the sum over the runs. Its cost is known if every run that used tokens has a cost."""
     recorded = _run_usages(trace)
     total = sum_usage(recorded)
     if total is None:
@@ -61,7 +61,7 @@ def runs_usage(trace: Trace) -> Usage | None:
 
 
 def unassigned_usage(trace: Trace) -> Usage | None:
-    """Return the tokens of the trace that no run reports; ``None`` when there are none."""
+    """Return the tokens of the trace that no run reports, or ``None`` if there are none."""
     if trace.usage is None:
         return None
     rest = Usage(complete=trace.usage.complete)
@@ -74,10 +74,10 @@ def unassigned_usage(trace: Trace) -> Usage | None:
 
 
 def known_cost(trace: Trace) -> float | None:
-    """Return the cost in USD as far as known: the least that was spent."""
+    """Return the known part of the cost in USD: the least that was spent."""
     costs = [usage.cost_usd for usage in _run_usages(trace) if usage.cost_usd is not None]
     if not costs and (trace.usage is None or trace.usage.cost_usd is None):
-        return None  # most sources tell of no cost
+        return None  # most sources record no cost
     total = total_usage(trace)
     if total is not None and total.cost_usd is not None:
         return total.cost_usd
@@ -85,10 +85,9 @@ def known_cost(trace: Trace) -> float | None:
 
 
 def unpriced(trace: Trace, default_model: str | None = None) -> list[str]:
-    """Return the models of which tokens were used and no cost is known, in order of use.
+    """Return the models that used tokens without a known cost, in order of use.
 
-    A model that nothing names stands as ``(model not recorded)``. Empty when the trace has its own
-    cost.
+    An unnamed model appears as ``(model not recorded)``. Empty if the trace has its own cost.
     """
     if trace.usage is not None and trace.usage.cost_usd is not None:
         return []
@@ -104,13 +103,13 @@ def unpriced(trace: Trace, default_model: str | None = None) -> list[str]:
 
 
 def model_of(trace: Trace, run: AgentRun, default: str | None = None) -> str | None:
-    """Return the model of a run: as recorded, else by the agent's definition, else the default."""
+    """Return the model of a run: recorded, else from the agent's definition, else the default."""
     card = trace.agents.get(run.agent)
     return run.model or (card.model if card else None) or default
 
 
 def sole_model(trace: Trace, default: str | None = None) -> str | None:
-    """Return the model that all runs use; ``None`` when they differ or one is unknown."""
+    """Return the model that all runs use, or ``None`` if they differ or one is unknown."""
     models = {model_of(trace, run, default) for turn in trace.turns for run in turn.runs}
     if not models:
         return default
@@ -132,7 +131,7 @@ _JUST_OVER = 0.999999
 
 
 class Figure(NamedTuple):
-    """What was found, and its limit; ``words`` and ``most`` say both."""
+    """A figure and its limit. ``words`` and ``most`` express them as text."""
 
     limit: float
     actual: float
@@ -146,12 +145,12 @@ class Figure(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether it is beyond its limit."""
+        """Whether the figure exceeds its limit."""
         return self.share < 1
 
 
 class Measure(NamedTuple):
-    """A figure of an option, the ids of what is beyond its limit, and why there may be more."""
+    """A figure for an option, the ids of what exceeds its limit, and why there may be more."""
 
     option: str
     limit: float
@@ -163,18 +162,18 @@ class Measure(NamedTuple):
 
     @property
     def figure(self) -> Figure:
-        """What was found against its limit."""
+        """The figure with its limit."""
         return Figure(self.limit, self.found, self.words, self.most or str(self.limit))
 
 
 def share(actual: float, limit: float) -> float:
     """Score a figure against its limit, 0 to 1.
 
-    1 up to the limit (whole numbers to the last digit, others to 1e-9 of it), beyond it limit
-    divided by actual, and at most 0.999999.
+    The score is 1 up to the limit (exactly for whole numbers, else to within 1e-9 of the limit).
+    Beyond it, the score is limit divided by actual, and at most 0.999999.
 
     Raises:
-        ValueError: one of them is not a number (nan).
+        ValueError: the figure or the limit is not a number (nan).
     """
     if actual != actual or limit != limit:  # noqa: PLR0124 - only nan differs from itself
         raise ValueError(f"{actual} cannot be held against a limit of {limit}")
@@ -191,10 +190,10 @@ def weigh(
     details: Details,
     evidence: Sequence[Evidence],
 ) -> Score:
-    """Give the verdict over all figures: the lowest share, and the first that is over its limit.
+    """Return the verdict over all figures: the lowest share, and the first one over its limit.
 
-    Figures may be lower bounds: what is over a limit already fails, and ``doubt`` says why
-    nothing can pass.
+    Figures may be lower bounds. A lower bound over a limit fails, and ``doubt`` is why nothing can
+    pass.
     """
     over = [figure for figure in figures if figure.over]
     if over:
@@ -208,7 +207,7 @@ def weigh(
 
 
 def require_one(evaluator: BaseEvaluator) -> None:
-    """Check that at least one limit, ``max_...``, is set; raises InputError."""
+    """Check that at least one limit (``max_...``) is set. Raises InputError."""
     names = [name for name in evaluator.__struct_fields__ if name.startswith("max_")]
     if all(getattr(evaluator, name) is None for name in names):
         listed = ", ".join(f"`{name}`" for name in names)
@@ -226,7 +225,7 @@ def dispatch_costs(
     not_recorded: str | None,
     context: EvalContext,
 ) -> Measure:
-    """Measure the dearest dispatch of a turn; a cost known in part is the least it can be."""
+    """Measure the most expensive dispatch of a turn. A partly known cost is a lower bound."""
     dearest, words, beyond = 0.0, f"{place}no dispatch", []
     for dispatch in issued:
         name = context.agent_names.get(dispatch.to_agent, dispatch.to_agent)
@@ -241,7 +240,7 @@ def dispatch_costs(
 
 
 def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext) -> list[Measure]:
-    """Measure what all dispatches to each limited agent cost, a run below two of them once."""
+    """Measure the cost of all dispatches to each limited agent. A run below two counts once."""
     issued = [d for turn in trace.turns for d in turn.dispatches if d.kind != "return"]
     hidden = any(not known(trace, turn, "dispatches") for turn in trace.turns)
     found = []
@@ -268,7 +267,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
 def _cost(trace: Trace, dispatches: Sequence[Dispatch]) -> tuple[float, bool]:
     """Return the cost in USD as far as known, and whether there may be more.
 
-    A person costs nothing, and so does an agent that was not started.
+    A person costs nothing, and neither does an agent that was not started.
     """
     runs = dispatched_runs(trace, dispatches)
     missing = any(not _cost_is_recorded(run) for run in runs)
@@ -291,5 +290,5 @@ def _cost_is_recorded(run: AgentRun) -> bool:
 
 
 def dollars(amount: float) -> str:
-    """Write US dollars with the digits that count: ``$0.00012``."""
+    """Write US dollars with the significant digits: ``$0.00012``."""
     return f"${amount:.6g}"

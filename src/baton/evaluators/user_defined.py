@@ -1,4 +1,4 @@
-"""Evaluators of the user: a function or a class that a config names."""
+"""User-defined evaluators: a function or a class that a config names."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _GIVEN = 3
 class OwnEvaluator(EvaluatorTraits):
     """A function, or the method ``evaluate`` of a class, as an evaluator.
 
-    It is called with the trace, the case (``None`` without one) and the context, as many of them as
-    it takes, and may be async. It returns a :class:`Score` or several, a number or a truth value
-    that is compared with ``threshold``, a number and a reason, or ``None`` if there is nothing to
-    score. All other options are arguments of the function, or of the class.
+    It is called with as many of trace, case (``None`` without one) and context as it takes, and
+    can be async. It returns a :class:`Score` or several, a number or a truth value that is compared
+    with ``threshold``, a number and a reason, or ``None`` if there is nothing to score. All other
+    options are arguments of the function, or of the class.
     """
 
     version = "1"
@@ -79,7 +79,7 @@ class OwnEvaluator(EvaluatorTraits):
 
     @property
     def needs_judge(self) -> bool:
-        """Whether it says so: an attribute of the function, or of the class."""
+        """Whether an attribute of the function or class states it."""
         return StatedTraits(self._source).needs_judge
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
@@ -89,10 +89,10 @@ class OwnEvaluator(EvaluatorTraits):
     def evaluate(
         self, trace: Trace, case: Case | None, context: EvalContext
     ) -> list[Score] | Awaitable[list[Score]]:
-        """Call it; what it returns may be awaited.
+        """Call the function. The result can be awaitable.
 
         Raises:
-            TypeError: what it returned is not a verdict.
+            TypeError: the returned value is not a verdict.
         """
         arguments = (trace, case, context)[: self._given]
         answer = self._call(*arguments)
@@ -130,10 +130,10 @@ class OwnEvaluator(EvaluatorTraits):
 
 
 class StatedTraits(EvaluatorTraits):
-    """The traits of what a user wrote, as far as its attributes state them.
+    """The traits of a user-defined evaluator, as far as its attributes state them.
 
-    All of them may be missing: ``needs_judge``, ``judge_options``, ``checks``, ``case_options``
-    (what a case may set) and ``options_type`` (a struct, whose types say what data may set).
+    All are optional: ``needs_judge``, ``judge_options``, ``checks``, ``case_options`` (the options
+    that a case may set) and ``options_type`` (a struct whose types state what data may set).
     """
 
     __slots__ = ("_source",)
@@ -143,7 +143,7 @@ class StatedTraits(EvaluatorTraits):
 
     @property
     def needs_judge(self) -> bool:
-        """Whether it says that it asks a judge."""
+        """Whether it states that it calls a judge."""
         return bool(getattr(self._source, "needs_judge", False))
 
     @property
@@ -153,12 +153,12 @@ class StatedTraits(EvaluatorTraits):
 
     @property
     def checks(self) -> frozenset[str] | None:
-        """What a case may state that it looks at."""
+        """The statements of a case that it checks."""
         names: Iterable[str] | None = getattr(self._source, "checks", None)
         return None if names is None else frozenset(names)
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
-        """Return the options that data may not set: by types, by its list, or by their names."""
+        """Return the options that data may not set, by their types, its list, or their names."""
         struct = getattr(self._source, "options_type", None)
         if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
             return refused_options(struct, options, origin)
@@ -166,14 +166,14 @@ class StatedTraits(EvaluatorTraits):
 
 
 def traits_of(evaluator: Evaluator) -> EvaluatorTraits:
-    """Return what an evaluator says of itself, or for one of the user what it states."""
+    """Return the traits of an evaluator. A user-defined one may state only some."""
     return evaluator if isinstance(evaluator, EvaluatorTraits) else StatedTraits(evaluator)
 
 
 class NotLoaded(EvaluatorTraits):
-    """Stands for an evaluator whose code is not to be run, as by ``baton check``.
+    """A placeholder for an evaluator whose code must not run, as in ``baton check``.
 
-    ``options_type`` is the struct of its options, if it is one of Baton's.
+    ``options_type`` is the struct of its options, if it is one of Baton's evaluators.
     """
 
     version = "1"
@@ -185,24 +185,24 @@ class NotLoaded(EvaluatorTraits):
         self.name, self.type, self.options_type = name, type_, options_type
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Refuse."""
+        """Refuse to evaluate."""
         raise RuntimeError(f"`{self.type}` was not loaded")
 
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
-        """Return the options that data may not set; only its code knows those of a user's own."""
+        """Return the options that data may not set. Only a user-defined evaluator's code knows."""
         struct = self.options_type
         return [] if struct is None else refused_options(struct, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
-        """Take anything: only its code knows its options."""
+        """Accept anything: only the code knows its options."""
         return self
 
 
 def evaluator_of(given: object) -> Evaluator:
-    """Return an evaluator that a program made, or make one of its own function.
+    """Return an evaluator created by a program, or create one from the program's function.
 
     Raises:
-        InputError: it is a class, or something else that cannot score.
+        InputError: the object is a class, or something else that cannot score.
     """
     name = getattr(given, "__name__", type(given).__name__)
     if inspect.isclass(given):
@@ -219,13 +219,13 @@ def evaluator_of(given: object) -> Evaluator:
 def own_evaluator(
     target: str, name: str | None, options: Mapping[str, Any], folder: Path
 ) -> Evaluator:
-    """Make an evaluator of ``module:name`` or ``file.py:name``, as seen from ``folder``.
+    """Create an evaluator from ``module:name`` or ``file.py:name``, relative to ``folder``.
 
-    A class with ``with_options`` is one of Baton's kind, made by ``Class(name, options)``. Any
-    other class is made from its options, and its ``evaluate`` is called like a function.
+    A class with ``with_options`` is a Baton evaluator, created by ``Class(name, options)``. Any
+    other class is created from its options, and its ``evaluate`` is called like a function.
 
     Raises:
-        InputError: there is no such thing, it is no evaluator, or it refuses its options.
+        InputError: the object does not exist, is not an evaluator, or refuses its options.
     """
     found = load_function(target, folder)
     if inspect.isclass(found) and hasattr(found, "with_options"):
@@ -260,7 +260,7 @@ def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 def _positional(function: Callable[..., Any]) -> int:
     """Return how many of trace, case and context a function takes.
 
-    A parameter with a default value is an option, unless it is called like one of the three.
+    A parameter with a default value is an option, unless it has the name of one of the three.
     """
     found = 0
     for parameter in _parameters(function):
@@ -275,7 +275,7 @@ def _positional(function: Callable[..., Any]) -> int:
 
 
 def _check_options(function: Callable[..., Any], given: int, options: Mapping[str, Any]) -> None:
-    """Refuse options that a function does not take, and miss those it needs."""
+    """Raise an error for options that a function does not take, or that it needs and lacks."""
     parameters = list(_parameters(function))[given:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return

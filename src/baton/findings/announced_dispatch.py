@@ -13,8 +13,8 @@ from .dispatch_target_known import agent_of
 from .facts import language
 from .finding import NO_NAMES, TOO_LONG, Answer, Clear, Finding, NotRecorded, name_key
 
-# "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". What follows
-# is who gets the work.
+# "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". The receiver
+# of the work comes next.
 _HAND = (
     r"transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|send|redirect|turn"
     r"|mov|giv"
@@ -40,7 +40,7 @@ _DIRECT = re.compile(
     r"^(?:ask|call|consult|involv|invok|engag|get|hav|let|contact|loop|bring|pull|check)",
     re.IGNORECASE,
 )
-# Words that make an announcement not binding: it is denied, offered, a question, or conditional.
+# Words that make an announcement non-binding: a denial, an offer, a question, or a condition.
 _OPEN = re.compile(
     r"""\b(?:not|never|won['’]t|can['’]t|cannot|unable|n['’]t|if|once|when|unless|after
         |before|until|as\ soon\ as
@@ -64,13 +64,13 @@ _PEOPLE = re.compile(
     r"|human)\b",
     re.IGNORECASE,
 )
-# As far behind a verb a receiver may be named.
+# The greatest distance between a verb and the name of the receiver.
 _NEAR = 120
-# Names that are words as well need "agent" behind them, or to be written as names are: "the Legal
-# agent", `tester`. "tech support" and "sql_expert" say enough.
+# Names that are also plain words need "agent" after them, or the notation of a name: "the Legal
+# agent", `tester`. "tech support" and "sql_expert" are clear enough.
 _AGENT = r"(?:\s+(?:sub-?)?(?:agent|assistant|specialist|expert|bot))"
-# Where such a name is a plain word, the rest of the sentence has to show that work goes there:
-# "I'll hand this to billing", not "I'll hand the keys to security", "transfer 50 EUR to savings".
+# If such a name is a plain word, the rest of the sentence has to show that work goes there: "I'll
+# hand this to billing", not "I'll hand the keys to security", "transfer 50 EUR to savings".
 _GIVES = re.compile(
     r"^(?:transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|redirect|turn|switch)",
     re.IGNORECASE,
@@ -87,7 +87,7 @@ _SETS_TO_WORK = re.compile(r"^(?:ask|get)", re.IGNORECASE)
 _TO_DO = re.compile(
     r"\W{0,4}to (?!(?:the|an?|you|me|us|them|him|her|it|my|your|our)\b)[a-z]+", re.I
 )
-# "Refer to the manual", "switch to French" hand nothing on.
+# "Refer to the manual" and "switch to French" dispatch nothing.
 _NEEDS_WORK = re.compile(r"^(?:refer|redirect|switch|turn|connect|pass)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:you|me|us|them|him|her|it|this|that)$", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(?:the|our|an?)\W+$", re.IGNORECASE)
@@ -107,10 +107,10 @@ def announced_dispatch(
 ) -> Answer | None:
     """Compare the dispatches that a run announces with those of its turn.
 
-    Fault: ``announced_not_made``. ``None``: it announces none to an agent that is known.
-    ``NotRecorded``: dispatches of the turn are not recorded in full, or it did not end.
+    Fault: ``announced_not_made``. ``None``: the run announces no dispatch to a known agent.
+    ``NotRecorded``: the turn's dispatches are not fully recorded, or the turn did not end.
     """
-    # Before anything else: few answers announce something.
+    # This check comes first, because few answers announce anything.
     texts = [text for text in _texts(turn, run) if _ANNOUNCES.search(text) is not None]
     try:
         names = dict(_known_agents(trace, run, renames)) if texts else {}
@@ -150,7 +150,7 @@ def _short(sentence: str) -> str:
 def _known_agents(
     trace: Trace, run: AgentRun, renames: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the agents that a run may mean, by the key of each name; not itself, and no people."""
+    """Yield the agents that a run can refer to, by name key, without itself and without people."""
     named, people = index_of(trace).once("announced", lambda: _agents(trace))
     charge_work(len(named))
     offered = {agent_of(tool) for tool in run.tools_offered or () if agent_of(tool) != tool}
@@ -221,21 +221,21 @@ def _announced(
 
 
 def _is_open(rest: str) -> bool:
-    """Return whether what follows leaves it open; ", who can see your invoices" is of the agent."""
+    """Return whether the rest leaves it open. ", who can see your invoices" describes the agent."""
     first, _, more = rest.partition(",")
     more = re.sub(r"^\s*(?:who|which|so|to)\b[^,]*", "", more)
     return _OPEN.search(first) is not None or _OPEN.search(more) is not None
 
 
 def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) -> str | None:
-    """Return the key of the agent that a text starts with, as the receiver.
+    """Return the key of the agent named as the receiver at the start of a text.
 
-    ``verb`` is one that surely sets somebody to work, ``None`` if it may mean another thing.
+    ``verb`` is a verb that certainly dispatches work, or ``None`` if it can mean something else.
     """
     letters = name_key(rest[:_NEAR])
     for key in sorted((key for key in names if key in letters), key=len, reverse=True):
         spelled = r"[\W_]*".join(map(re.escape, key))
-        # Up to two words may stand before: "the", "our", "you over to the".
+        # Up to two words can come before it: "the", "our", "you over to the".
         match = re.match(
             rf"\W*(?:(?:it|this|that|you|them|over|on|to|in|with|the|our|an?"
             rf"|now)\W+){{0,4}}(?P<name>{spelled})"
@@ -246,12 +246,13 @@ def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) 
         if match is None or _PEOPLE.match(rest[match.end() :]):
             continue
         name = match["name"]
-        # "Finance" and "research" are words, too.
+        # "Finance" and "research" are plain words too.
         one_word = re.fullmatch(r"[A-Za-z]+", name) is not None
         camel = re.search(r"[a-z][A-Z]", name) is not None
         marked = re.search(rf"[`*\"']{re.escape(name)}", rest) is not None
         alone = re.match(r"\W*(?:now\b|$|,|for\b|and\b)", rest[match.end() :]) is not None
-        # "Passing you to Legal" if it is called `Legal`; not "switch to French" of `french`.
+        # "Passing you to Legal" if the agent is called `Legal`, but not "switch to French" for
+        # `french`.
         named = (
             name[:1].isupper()
             and names[key][:1].isupper()
@@ -261,7 +262,7 @@ def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) 
         if one_word and not (match["agent"] or camel or marked or named):
             if name_key(name) != name_key(names[key]) or _PRONOUN.match(name):
                 continue
-            # "Let me check with the scheduler", where the agent is called so and nothing else is.
+            # "Let me check with the scheduler", if only the agent has this name.
             after, before = rest[match.end() :], rest[: match.start("name")]
             if not (alone and len(name) > 8) and not (
                 verb is not None and _is_set_to_work(verb, before, after, no_calls)
@@ -274,7 +275,8 @@ def _who(rest: str, names: Mapping[str, str], verb: str | None, no_calls: bool) 
 def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
     """Return whether a plain word is the agent of that name, as in "Transferring you to billing".
 
-    With an article it may be a person, whom a tool may have written to: "I'll ask the editor".
+    With an article it can be a person, and a tool may have written to that person: "I'll ask the
+    editor".
     """
     if _ARTICLE.search(before) and not no_calls:
         return False
@@ -284,7 +286,7 @@ def _is_set_to_work(verb: str, before: str, after: str, no_calls: bool) -> bool:
 
 
 def _is_made(trace: Trace, turn: Turn, run: AgentRun, key: str, past: bool) -> bool:
-    """Return whether an agent got work in this turn; for the past tense, in any turn so far."""
+    """Return whether an agent got work in this turn or, for the past tense, in any turn so far."""
     turns = [turn]
     if past:
         at = next(i for i, each in enumerate(trace.turns) if each.id == turn.id)

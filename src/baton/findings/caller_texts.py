@@ -1,4 +1,4 @@
-"""What a caller had before a dispatch, and what it said and did after the answer."""
+"""What a caller had before a dispatch, and what it wrote and did after the answer."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .finding import sender_of
 
 
 class Piece(NamedTuple):
-    """A text and the id of what holds it."""
+    """A text and the id of its holder."""
 
     id: str
     text: str
 
 
 def turns_to(trace: Trace, turn: Turn) -> list[Turn]:
-    """Return the turns of a trace up to one of them, itself included."""
+    """Return the turns of a trace up to and including the given one."""
     ids = [each.id for each in trace.turns]
     return trace.turns[: ids.index(turn.id) + 1]
 
 
 def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
-    """Return what the caller knew: users' words, its input and earlier steps, the prompt."""
+    """Return what the caller knew: user messages, its input and earlier steps, and the prompt."""
     pieces = []
     for each in turns_to(trace, turn):
         if each.input is not None:
@@ -55,7 +55,7 @@ def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
 
 def asked(dispatch: Dispatch) -> list[Piece]:
     """Return the texts given to the receiver, and its name."""
-    # The name counts as told: an agent called `hotel-finder` puts "hotel" into the caller's mouth.
+    # The name counts too: a caller of an agent called `hotel-finder` will say "hotel" anyway.
     texts = [dispatch.to_agent, dispatch.description or ""]
     if dispatch.prompt is not None:
         texts.append(plain_text(dispatch.prompt))
@@ -66,28 +66,28 @@ def asked(dispatch: Dispatch) -> list[Piece]:
 def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
     """Return everything from the caller after the answer, to the end of the conversation.
 
-    That is what it said, arguments of its calls, prompts of later dispatches, the same of agents
-    that it passed control to, and answers of the turns.
+    This covers its texts, arguments of its calls, prompts of later dispatches, the same for agents
+    that it passed control to, and the answers of the turns.
     """
     later = trace.turns[len(turns_to(trace, turn)) :]
     index = index_of(trace)
     pieces = _of_steps(index, trip.after, results=False)
     for run in _passed_on(trace, index.dispatches, trip.after):
-        # After a transfer other agents continue with the answer in view. If one of them uses it, it
-        # was used.
+        # After a transfer, other agents continue with the answer in view. The answer was used if
+        # any of them uses it.
         pieces += _shown(index, run)
     for each in (turn, *later):
         if each.output is not None:
             pieces.append(Piece(each.id, plain_text(each.output)))
     for run in (run for each in later for run in each.runs):
-        # A later turn may use what was found out in this one: "As I said, the Lutetia is free."
+        # A later turn can use a finding of this turn: "As I said, the Lutetia is free."
         if run.agent == trip.dispatch.from_agent:
             pieces += _of_steps(index, run.steps, results=False)
     return pieces
 
 
 def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Return the rest of a run's first request beside its input, as far as recorded."""
+    """Return the rest of a run's first request besides its input, as far as recorded."""
     index = index_of(trace)
     pieces = []
     for ref in run.context or ():
@@ -102,12 +102,12 @@ def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
 
 
 def emitted(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
-    """Return what steps say, call with and pass on."""
+    """Return the texts, call arguments and prompts in steps."""
     return _of_steps(index_of(trace), steps, results=False)
 
 
 def shown_by(trace: Trace, run: AgentRun) -> list[Piece]:
-    """Return what a run said, used as arguments and answered: what it knew."""
+    """Return what a run knew: its texts, its call arguments and its answer."""
     return _shown(index_of(trace), run)
 
 
@@ -117,9 +117,9 @@ def _shown(index: TraceIndex, run: AgentRun) -> list[Piece]:
 
 
 def _of_steps(index: TraceIndex, steps: Iterable[Step], *, results: bool) -> list[Piece]:
-    """Return what steps say; with ``results`` also what came back.
+    """Return the texts in steps and, with ``results``, also their results.
 
-    Each dispatch of a caller is compared with all of its steps, so each is read once.
+    Each dispatch of a caller is compared with all of the caller's steps, so each step is read once.
     """
     kept: dict[int, list[Piece]] = index.once(f"pieces, results {results}", dict)
     pieces = []
@@ -136,7 +136,7 @@ def _read_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> It
     if isinstance(step, Said):
         yield Piece(step.id, plain_text(step.content))
     elif isinstance(step, ToolCall):
-        # With the tool's name: calling `book_lutetia` uses an answer that recommends the Lutetia.
+        # Include the tool's name: calling `book_lutetia` uses an answer that recommends Lutetia.
         yield Piece(step.id, f"{step.name}\n{plain_text(step.arguments)}")
         if results and step.result is not None:
             yield Piece(step.id, plain_text(step.result))
@@ -156,7 +156,7 @@ def dispatch_of(trace: Trace, id_: str) -> Dispatch | None:
 def _passed_on(
     trace: Trace, made: Mapping[str, Dispatch], steps: Iterable[Step]
 ) -> Iterator[AgentRun]:
-    """Yield the runs that got control, and with it what was said so far, from these steps."""
+    """Yield the runs that got control from these steps, and so saw the conversation so far."""
     due, seen = deque(steps), set()
     while due:
         step = due.popleft()
@@ -170,6 +170,6 @@ def _passed_on(
 
 
 def all_recorded(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
-    """Return whether all that the caller gave out was recorded."""
+    """Return whether all output of the caller was recorded."""
     run = sender_of(trace, dispatch)
     return run is not None and known(trace, run, "steps") and known(trace, turn, "output")

@@ -1,7 +1,7 @@
-"""Does a prompt give another value in place of one of the request?
+"""Does a prompt replace a value of the request with another value?
 
-That says more than a value that is missing: who passes on a part of the work leaves values out, and
-has no reason to change them.
+A changed value proves more than a missing one. A caller that dispatches part of the work leaves
+values out, but has no reason to change them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .values import (
 )
 from .words import COMMON
 
-# "At most 160 EUR" may be passed on as 150: who stays below a limit keeps to it.
+# "At most 160 EUR" can be passed on as 150: staying below a limit keeps to it.
 _AT_MOST = re.compile(
     r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by
         |(?:less|fewer)\ than|not\ \w+\ more\ than
@@ -35,8 +35,8 @@ _AT_LEAST = re.compile(
     r"|mindestens|au moins|al menos)\b|[>≥]",
     re.IGNORECASE,
 )
-# These bound only the number behind them: "from 45 EUR", "over 200 guests". "Order 15 frames from
-# Thornbury's" has a shop there.
+# These bound only the number after them: "from 45 EUR", "over 200 guests". In "Order 15 frames from
+# Thornbury's", the word comes before a shop.
 _FROM = re.compile(r"\b(?:from|over|above|ab)\s(?:[€$£]\s?|the\s|an?\s)?$", re.IGNORECASE)
 # Times and dates are shifted on purpose: "be there at 19:30", "remind them on 23 June", 19:00 UTC.
 _SHIFTED = re.compile(
@@ -44,8 +44,8 @@ _SHIFTED = re.compile(
     r"|be (?:at|there|ready|in|on)|arriv\w*|get (?:to|there)|meet|check[- ]?in|instead)\b",
     re.IGNORECASE,
 )
-# Kinds of values of which a text has several that mean different things: "3 hours" of driving and
-# "4 hours" of play. Only a slip shows that one stands for the other.
+# Kinds of values that a text often has several of, with different meanings: "3 hours" of driving
+# and "4 hours" of play. Only a slip shows that one stands for the other.
 _CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "NOK"})
 _MANY = _CURRENCIES | {"duration", "months", "share", "time", "date"}
 
@@ -53,8 +53,9 @@ _MANY = _CURRENCIES | {"duration", "months", "share", "time", "date"}
 def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: bool) -> Value | None:
     """Return the value of a prompt that stands for a lost fact of the request.
 
-    ``asked`` are the values of the request, ``new`` those of the prompt that come from nowhere;
-    ``retold`` when the prompt repeats most of the request, so that a word beside a value is enough.
+    ``asked`` are the values of the request. ``new`` are the values of the prompt without any
+    source. ``retold``: the prompt repeats most of the request, so one word next to a value is
+    enough.
     """
     lost = next((value for value in asked if value.fact.keys == fact.keys), None)
     if lost is None:
@@ -77,7 +78,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
 def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
     """Return the value that a prompt has in place of a fact, in words copied from the request.
 
-    "Winter wheat 'Asory', 130 kg/ha, treated" for 180: nobody copies a sentence and means another
+    "Winter wheat 'Asory', 130 kg/ha, treated" for 180: a copied sentence always means the same
     number, whatever else the prompt leaves out.
     """
     for lost in (value for value in asked if value.fact.keys == fact.keys):
@@ -86,7 +87,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
                 continue
             if value.kind in ("date", "time") and _is_shifted(lost, value, within=value.clause):
                 continue
-            # A commit may be given by its first digits.
+            # A commit can be given by its first digits.
             names = sorted((lost.fact.text.casefold(), value.fact.text.casefold()), key=len)
             if lost.kind == "identifier" and names[1].startswith(names[0]):
                 continue
@@ -96,7 +97,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
 
 
 _WORDS = re.compile(r"[^\W_]+")
-# So many words around a gap have to be copied, and one of them has to tell something.
+# The number of words around a gap that have to be copied. One of them has to be meaningful.
 _AROUND_GAP = 3
 
 
@@ -110,7 +111,7 @@ def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
         return False
     before = _WORDS.findall(sentence[: at.start()].casefold())[-_AROUND_GAP:][::-1]
     after = _WORDS.findall(sentence[at.end() :].casefold())[:_AROUND_GAP]
-    # "The new oven: 425 °F" for "oven 1: 425 °F" names another one.
+    # "The new oven: 425 °F" for "oven 1: 425 °F" names another oven.
     if not before or not after or after[0].isdecimal():
         return False
     words = _WORDS.findall(prompt.casefold())
@@ -130,7 +131,7 @@ def _same(words: list[str], others: list[str]) -> list[str]:
 
 
 def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
-    """Tell the one time or date of a request, and the one of a prompt that repeats the rest."""
+    """Return whether both are the only time or date, in a request and a prompt that repeats it."""
     if lost.kind not in ("time", "date"):
         return False
     return all(other is lost or other.kind != lost.kind for other in asked) and all(
@@ -139,10 +140,10 @@ def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) ->
 
 
 def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
-    """Return the limit of a prompt that is looser than the one limit of its kind in a request.
+    """Return the limit of a prompt that is looser than the only limit of its kind in a request.
 
-    "Max. EUR 180 for the parcel" for "must not cost more than 80 EUR". Only of prompts that repeat
-    most of a request: another part of the work may have its own limit.
+    "Max. EUR 180 for the parcel" for "must not cost more than 80 EUR". This only applies to prompts
+    that repeat most of a request, because another part of the work can have its own limit.
     """
     lost = next((value for value in asked if value.fact.keys == fact.keys), None)
     if lost is None or lost.kind in ("number", "identifier"):
@@ -161,7 +162,7 @@ def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
 
 
 def keeps_to(before: str, lost: Fact, other: Fact) -> bool:
-    """Tell a number that keeps the limit of another one; ``before`` stands before the latter."""
+    """Return whether a number keeps the limit of another, which has ``before`` in front of it."""
     sizes, others = _numbers(lost), _numbers(other)
     if not sizes or not others:
         return True
@@ -179,7 +180,7 @@ def _letters(value: Value) -> str:
 
 
 def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
-    """Tell a value that differs as slips do: `E81` for `E18`, 14 July for 14 June."""
+    """Return whether a value differs like a slip: `E81` for `E18`, 14 July for 14 June."""
     swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
     if lost.kind == "date":
         return bool(days_of(lost) & days_of(value)) or is_tens_apart(lost, value)
@@ -192,11 +193,11 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
 
 
 def _is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
-    """Tell a time or date that is moved on purpose, by the words ``within`` that say so.
+    """Return whether a time or date is moved on purpose, according to words in ``within``.
 
-    Without it these are searched for in the whole sentence. Where the words around it are copied,
-    it takes one of the same clause: "whether 15 Feb suits for the check, which must be before any
-    flying" moves nothing.
+    Without ``within``, the whole sentence is searched for such words. If the words around the value
+    are copied, such a word has to be in the same clause: "whether 15 Feb suits for the check, which
+    must be before any flying" moves nothing.
     """
     words = _SHIFTED.findall(value.sentence if within is None else within)
     own = {word.casefold() for word in words}
@@ -206,8 +207,8 @@ def _is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
 def misspelt(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
     """Return the name or long number of a prompt that is a fact with two digits swapped.
 
-    `HH-29038-K` for `HH-20938-K`: nobody has a reason to write that, whatever else the texts say.
-    Where both are real, the prompt has it from somewhere, so that it is not among the ``new``.
+    `HH-29038-K` for `HH-20938-K`: there is never a reason to write that, whatever the rest of the
+    texts. If both are real, the prompt's value has a source, so it is not among the ``new``.
     """
     for lost in (value for value in asked if value.fact.keys == fact.keys):
         for value in new:
@@ -217,12 +218,13 @@ def misspelt(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
     return None
 
 
-# Digits of a number that has no neighbour by chance: 2140.50 and 2410.50, but not 145 and 154.
+# The fewest digits of a number that has no similar number by chance: 2140.50 and 2410.50, but not
+# 145 and 154.
 _LONG = 5
 
 
 def is_transposed(one: str, other: str) -> bool:
-    """Tell two rows of digits of which one has two neighbours swapped."""
+    """Return whether two digit strings differ by two swapped neighbours."""
     if len(one) != len(other):
         return False
     apart = [at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
@@ -233,7 +235,7 @@ def is_transposed(one: str, other: str) -> bool:
 
 
 def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:
-    """Return the same number with another unit, if that is all there is: 74 lb for 74 kg."""
+    """Return the same number with another unit, if there is no other match: 74 lb for 74 kg."""
     sizes = {key for key in fact.keys if key.startswith("u:")}
     if not sizes or sizes & given.keys:
         return None
@@ -242,7 +244,7 @@ def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | Non
         other = {key for key in value.fact.keys if key.startswith("u:")}
         if not other or not value.fact.keys & (fact.keys - sizes):
             continue
-        # `m` may be metres or minutes.
+        # `m` can be metres or minutes.
         if value.kind == kind or {value.kind, kind} <= _CURRENCIES:
             return value
     return None

@@ -1,7 +1,7 @@
-"""Claims of an answer: an action, a test run, an id or a quote, in English.
+"""Claims in an answer: an action, a test run, an id or a quote, in English.
 
-Written for precision: a sentence that denies, asks, offers, supposes or is about the future claims
-nothing.
+The rules favour precision: a sentence that denies, asks, offers, supposes or is about the future
+claims nothing.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 # A longer answer is a document: its sentences are its content, not a report.
 LONGEST = 20_000
-"""The length from which an answer is not read."""
+"""The most characters of an answer that is read."""
 # A sentence with more characters is a list or not text.
 _SENTENCE_MOST = 1000
-# The most claims of an answer that are read.
+# The most claims that are read in an answer.
 _MOST = 40
 
 
@@ -25,9 +25,9 @@ class Action(NamedTuple):
     name: str
     told: re.Pattern[str]
     tools: frozenset[str]
-    """Words in the names of tools that may do it: ``mail`` of ``mail.deliver``."""
+    """Words in the names of tools that can do it: ``mail`` in ``mail.deliver``."""
     object: re.Pattern[str] | None = None
-    """What has to follow if the verb may be about text: "I updated the plan below"."""
+    """What has to follow if the verb can be about text: "I updated the plan below"."""
 
 
 def _action(name: str, told: str, tools: str, object: str | None = None) -> Action:
@@ -39,7 +39,7 @@ def _action(name: str, told: str, tools: str, object: str | None = None) -> Acti
     )
 
 
-# A name with the ending of a file: "src/cart.py", not "e.g." or "example.org".
+# A name with a file extension: "src/cart.py", not "e.g." or "example.org".
 _PATH = (
     r"(?<![\w@./\\-])[\w./\\-]*\w\.(?:py|md|toml|json|ya?ml|txt|csv|tsv|xlsx?|docx?|pptx?|pdf|html?"
     r"|css|jsx?|tsx?"
@@ -47,8 +47,8 @@ _PATH = (
     r"|tf)(?!\w)"
 )
 PATH = re.compile(_PATH, re.IGNORECASE)
-# Of what is changed elsewhere than in the answer itself: a ticket, "to your calendar", but not "a
-# content calendar for you", "a ticket template".
+# Objects that are changed outside the answer itself: a ticket, "to your calendar", but not "a
+# content calendar for you" or "a ticket template".
 _RECORD = (
     r"(?:\b(?:tickets?|incidents?|work orders?|pull requests?|PRs?(?!-)|issues?"
     r"|calendar events?|reminders?)\b"
@@ -59,7 +59,7 @@ _RECORD = (
     r"|\b(?:[\w.]+['’]s|his|her|their|your|the) (?:\w+ ){0,2}(?:record|profile|account)\b"
     r"(?! (?:of|for|below|above|in general)\b))"
 )
-# What can be had for oneself: not "booked two hours for lunch", "reserved day 3 for the beach".
+# Things that can be booked: not "booked two hours for lunch", "reserved day 3 for the beach".
 _BOOKABLE = (
     r"(?:tables?|rooms?|flights?|seats?|tickets?|hotels?|trains?|TGV|bus|coach|cars?"
     r"|appointments?|slots?"
@@ -190,7 +190,7 @@ ACTIONS = (
         "schedule reschedule move appointment calendar event book booking meeting slot change "
         "rebook update reservation",
     ),
-    # Only what an agent has no other way to than a tool: not "searched the text that you pasted".
+    # Only objects that an agent can reach by a tool alone: not "searched the text that you pasted".
     _action(
         "looked up",
         r"(?:searched|queried|scanned)(?= (?:through )?(?:(?:the|your|our|a|all|on|in) )?(?:\w+ )?"
@@ -234,7 +234,7 @@ _ADVERBS = (
     r"|gone ahead and|went ahead and))*"
 )
 _I = r"\b(?:I|[Ww]e)(?:['’]ve|\s+have)?(?!\w)"
-# "I read the minutes and sent them": a verb that follows another one has the same subject.
+# "I read the minutes and sent them": a verb that follows another verb has the same subject.
 _BY_ME = re.compile(rf"{_I}{_ADVERBS}\s+$")
 _AND_BY_ME = re.compile(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
 _ANY_I = re.compile(_I)
@@ -249,10 +249,11 @@ _BARE = re.compile(
     r"(?:[a-z]+ed(?:\s[^.!?;:,]{1,40})?\s+and\s+)?$",
     re.IGNORECASE,
 )
-# Longer texts and lists are rather requested texts: "Fixed a crash" in release notes.
+# Longer texts and lists are more likely requested content: "Fixed a crash" in release notes.
 _BARE_MOST = 240
 
-# Words before a verb by which a clause claims nothing: it denies, supposes, asks or looks ahead.
+# Words before a verb that keep a clause from claiming anything: it denies, supposes, asks or looks
+# ahead.
 _UNSAID = re.compile(
     r"""\b(?:not|never|nothing|nobody|no|none|neither|without|cannot|unable|fail\w*|tried|trying|try
         |attempt\w*|if|once|when|whenever|after|before|until|unless|should|would|could|can|may
@@ -266,7 +267,7 @@ _UNSAID = re.compile(
         |n['’]t\b|e\.g\.""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What was at another time, or is so in general: "reports were sent weekly in the past".
+# Events at another time, or in general: "reports were sent weekly in the past".
 _AT_OTHER_TIMES = re.compile(
     r"\b(?:yesterday|last (?:week|month|year|time|night|quarter)|earlier|previous\w*|ago|weekly"
     r"|monthly|daily|usually|normally|always|in the past|in (?:19|20)\d\d|by (?:the|a|an|your) \w+"
@@ -278,13 +279,13 @@ _SENTENCE = re.compile(
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
-# A letter in the answer: whoever says "I have sent you the minutes" in it is its sender.
+# A letter in the answer: the "I" in its "I have sent you the minutes" is the letter's sender.
 _LETTER = re.compile(
     r"^[^\w\n]*(?:subject:|dear\b|(?:hi|hello) [A-Z]\w+,\s*$)|\b(?:kind|best|warm) regards\b"
     r"|\byours (?:sincerely|faithfully|truly)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-# Any word of what is read below, so that most answers are looked through once.
+# Any word of the patterns below, so most answers need just one search.
 _MAY_CLAIM = re.compile(
     r"^\W*(?:\w+[.!:,]?\s+)?(?:successfully\s+)?\w+ed\b|\b(?:is|are) now \w+ed\b"
     r"|\b(?:I|[Ww]e|been|was|were|green|says?|states?|reads?|writes?|reported?)\b|[Tt]ests?\b"
@@ -316,14 +317,14 @@ _ID = (
     r"|[0-9a-f]{9,40}|\d{3,20}(?: \d{3,20}){1,5}|\d{5,40})"
 )
 _NEW_ID = re.compile(
-    # Not any number of spaces: a long run would be tried for each part in turn.
+    # The number of spaces is bounded, as a long run would be tried for each part in turn.
     rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s{{1,9}}(?:number|no\.?|id|code|reference)))?"
     rf"(?:\s{{1,9}}(?:is|was)|:)?\s{{0,9}}(?P<mark>#)?\(?\s{{0,9}}(?P<id>{_ID})(?![\w-])"
 )
 _STANDARD = re.compile(
     r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I
 )
-# Of something that was read: "The Bible says" is known by heart.
+# The source of a quote that was read. "The Bible says" is quoted from memory.
 _QUOTES = re.compile(
     rf"(?:{_PATH}|\b(?:log|file|page|document|contract|e-?mail|report|policy|output|ticket"
     rf"|message|letter"
@@ -341,12 +342,12 @@ class Claim(NamedTuple):
     """The name of an :class:`Action`, or ``tests pass``, ``id`` or ``quote``."""
     sentence: str
     by_me: bool = True
-    """Whether the speaker claims to have done it itself."""
+    """Whether the speaker claims to have acted itself."""
     value: str = ""
-    """The id or the quote; of tests the number that pass, of a file its path."""
+    """The id or the quote. For tests, the number that pass. For a file, its path."""
 
 
-# Words that many tools start with: what comes behind them says what is made or changed.
+# First words of many tool names. The word after them names what is made or changed.
 WEAK = frozenset(
     """
     create add update insert open new set submit delete remove close end start stop issue put
@@ -358,7 +359,7 @@ BY_NAME = {action.name: action for action in ACTIONS}
 
 
 def claims_of(text: str) -> list[Claim]:
-    """Return what a text claims, in order; none for a text that holds a letter or is a document."""
+    """Return the claims in a text, in order. A letter or a document gives none."""
     if len(text) > LONGEST or not (_MAY_CLAIM.search(text) or _NEW_ID.search(text)):
         return []
     if _LETTER.search(text):
@@ -375,13 +376,13 @@ def claims_of(text: str) -> list[Claim]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the sentences of a text but questions; what is quoted in them is left out, and code."""
+    """Yield the sentences of a text except questions, without quotations and code."""
     for sentence in _SENTENCE.split(_QUOTED.sub("_", _CODE.sub("\n", text))):
         if 0 < len(sentence) <= _SENTENCE_MOST and not sentence.rstrip("\"')*_ ").endswith("?"):
             yield sentence.strip()
 
 
-# Not "students are enrolled in the order in which they apply", which is so in general.
+# Not "students are enrolled in the order in which they apply", which is a general statement.
 _SAID_DONE = re.compile(
     rf"(?:{_I}{_ADVERBS}|\b(?:been|was|were|(?:is|are)\s+now)(?:\s+successfully)?"
     r"|\b[Yy]our?\b[^,]{0,60}\s(?:is|are))\s+$"
@@ -390,9 +391,9 @@ _IN_GENERAL = re.compile(r"\b(?:if|when|whenever|once|until|unless|after|before|
 
 
 def done_by(text: str, told: re.Pattern[str]) -> Iterator[str]:
-    """Yield the sentences by which something was done, in what ``told`` finds.
+    """Yield the sentences that state, by a match of ``told``, that something was done.
 
-    That is a participle, or several words with a subject of their own ("the build succeeded").
+    A match is a participle, or several words with their own subject ("the build succeeded").
     """
     if len(text) > LONGEST or _LETTER.search(text):
         return
@@ -418,7 +419,7 @@ def _of_sentence(sentence: str, bare: bool) -> Iterator[Claim]:
         if not _UNSAID.search(_clause_before(before)):
             yield Claim("tests pass", sentence, True, (passed["count"] or "").replace(",", ""))
     for match in _NEW_ID.finditer(sentence):
-        # "Order 10000 units" and "reference: RFC-2119" are no ids that somebody gave out.
+        # "Order 10000 units" and "reference: RFC-2119" contain no issued ids.
         if _STANDARD.match(match["id"]):
             continue
         if not (match["number"] or match["mark"] or re.search("[A-Za-z]", match["id"])):
@@ -445,10 +446,10 @@ def _actions(sentence: str, bare: bool) -> list[Claim]:
             if _UNSAID.search(_clause_before(before)):
                 continue
             if action.object is not None and not action.object.search(after):
-                # "The file config/app.toml has been updated" has it before the verb.
+                # "The file config/app.toml has been updated" has the object before the verb.
                 if by_me or action.object.search(before) is None:
                     continue
-            # "Forwarded to the returns agent" is a dispatch, and no message.
+            # "Forwarded to the returns agent" is a dispatch, not a message.
             if action.name == "sent" and re.search(r"\bagents?\b", after):
                 continue
             path = PATH.search(after) if action.name == "changed a file" else None
@@ -469,7 +470,7 @@ def _passives(sentence: str) -> Iterator[Claim]:
 
 def _clause_before(before: str) -> str:
     """Return the clause that ends here: "I haven't looked, and I sent it" has two."""
-    # "You were enrolled" is told, "you have to be enrolled" is not.
+    # "You were enrolled" is a report, "you have to be enrolled" is not.
     before = re.sub(r"^You(?= (?:were|are now|have (?:now )?been) $)", "", before)
     parts = re.split(
         r"(?:;|:|,\s+and|,)\s+(?=(?:I|we|your|the|it|all)\b)", before, flags=re.IGNORECASE

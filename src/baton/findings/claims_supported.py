@@ -2,7 +2,7 @@
 
 A claim is *backed* by a call that may have done it, *contradicted* if all such calls failed or show
 otherwise, and *unsupported* if all possible calls are recorded and can't have done it. Otherwise it
-can't tell: most tools may do more than their names say.
+is undecided, because most tools can do more than their names suggest.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _LOOKS = frozenset(
 _ONLY_LOOKS = frozenset(
     "search lookup weather forecast calculator clock wikipedia finder reader news".split()  # noqa: SIM905
 )
-# A name with these does two things, or whatever its arguments say: `search_and_replace`,
-# `get_or_create`, `run_query`, `http_request`.
+# A tool with one of these words does two things, or anything its arguments state:
+# `search_and_replace`, `get_or_create`, `run_query`, `http_request`.
 _ANYTHING = frozenset(
     """
     and or run exec execute bash shell terminal command cmd python code script sql http request api
@@ -55,7 +55,7 @@ _ANYTHING = frozenset(
 _SPECIFIC = frozenset().union(*(action.tools for action in ACTIONS)) - _ANYTHING - WEAK
 # Changing commands in the arguments of a reading tool: `query("DELETE FROM users")`.
 _CHANGING = re.compile(r"\b(?:insert|update|delete|drop|alter|create|merge|post|put|patch)\b", re.I)
-# Commands that only do one thing, by the actions that they may be.
+# Commands that do only one thing, with the actions that they can be.
 _COMMANDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("pytest", "jest", "vitest", "mocha", "tox", "nox", "ruff", "mypy", "eslint", "ctest"),
@@ -75,7 +75,7 @@ _FAILED_TESTS = re.compile(
     r"|\bexit (?:code|status):? [1-9]"
 )
 _PASSED_TESTS = re.compile(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
-# Words in the request or instructions which show that it is a role play.
+# Words in the request or instructions that indicate a role play.
 _PLAY = re.compile(
     r"\b(?:role-?play|pretend|simulat\w+|imagin\w+|fiction\w*|act as if|stor(?:y|ies)|dialogue"
     r"|mock)\b",
@@ -91,14 +91,15 @@ _WRITES = re.compile(
     r"|complaint|post)\b",
     re.IGNORECASE,
 )
-# What a living caller says of the agent that died: "The billing agent has processed it".
+# What a caller states about an agent that died: "The billing agent has processed it".
 _SUCCEEDED = re.compile(
     r"\b(?:complet\w+|finish\w+|found|confirm\w+|report\w+|return\w+|succe\w+|done|handled"
     r"|says?|said"
     r"|provid\w+|verif\w+|process\w+|approv\w+|fixed|wrote|created)\b",
     re.IGNORECASE,
 )
-# Of a quote the words of so many letters count; fewer than this share of them anywhere: invented.
+# Only words with this many letters count in a quote. It is invented if less than this share of them
+# occurs anywhere.
 _LONG_WORD = 4
 _QUOTED_SHARE = 0.5
 _MOST_CALLS = 400
@@ -107,7 +108,7 @@ _PER_RUN = 3
 
 
 class Told(NamedTuple):
-    """A claim, what becomes of it, and the steps that tell."""
+    """A claim, its verdict, and the steps that decide it."""
 
     claim: Claim
     verdict: str
@@ -117,24 +118,24 @@ class Told(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """The calls that may support a claim, and whether they are complete."""
+    """The calls that could support a claim, and whether they are complete."""
 
     calls: list[ToolCall]
     whole: bool
 
 
 class _At:
-    """A run in its place, with its inputs."""
+    """A run with its turn and trace, and its inputs."""
 
     def __init__(self, trace: Trace, turn: Turn, run: AgentRun) -> None:
         self.trace, self.turn, self.run = trace, turn, run
 
     @cached_property
     def heard(self) -> list[str]:
-        """Texts that users, agents and tools gave to it or near it, and its instructions.
+        """Texts that users, agents and tools gave to the run or nearby, and its instructions.
 
         Raises:
-            TooMuchTextError: there is too much of it to be read for each run.
+            TooMuchTextError: there is too much text to read for each run.
         """
         texts = list(_heard(self.trace, self.turn, self.run))
         # Each claim searches all of them: a million characters in about 10 ms.
@@ -149,8 +150,9 @@ def claims_supported(
     """Compare a run's claims with its calls and those of the agents it started.
 
     Faults: ``unsupported_claim`` (no call could have done it) and ``contradicted_claim`` (all
-    calls for it failed, tests did not pass, or an agent that died is told to have succeeded).
-    ``None``: it claims nothing. ``NotRecorded``: what would tell is not recorded, or not English.
+    calls for it failed, tests did not pass, or the answer reports success for an agent that died).
+    ``None``: the run claims nothing. ``NotRecorded``: the deciding data is not recorded, or not in
+    English.
     """
     answer = _answer_of(turn, run)
     if not answer or (answer[0] in "[{" and as_json(answer) is not None):
@@ -222,7 +224,7 @@ def _short(sentence: str) -> str:
 
 
 def _answer_of(turn: Turn, run: AgentRun) -> str:
-    """Return the last words of a run: those of the turn, where it alone speaks."""
+    """Return the answer of a run, or the turn's answer if only this run speaks."""
     content = run.output or (turn.output if len(turn.runs) == 1 else None)
     return content.text or "" if content is not None else ""
 
@@ -241,7 +243,7 @@ def _told(at: _At, claim: Claim) -> Told:
     if len(scope.calls) > _MOST_CALLS:
         return Told(claim, "untold", "too many calls may support it", [])
     if claim.what == "tests pass":
-        # An agent without calls may be explaining what a green build is.
+        # An agent without calls can be explaining what a green build is.
         others = [
             c for c in claims_of(_answer_of(at.turn, at.run)) if c.by_me and c.what in BY_NAME
         ]
@@ -287,14 +289,14 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
     return Told(claim, "unsupported", why, [call.id for call in scope.calls[:5]])
 
 
-# Tools that a provider runs itself, so that many sources record no call of them.
+# Tools that a provider runs itself, so many sources do not record their calls.
 _HOSTED = re.compile(
     r"code_?interpreter|code_?execution|computer|web_?search|google_?search|file_?search|image_?gen"
     r"|url_?context|text_?editor|hosted|mcp",
     re.IGNORECASE,
 )
-# From so many letters or lines on an answer without any call is a text that was asked for: of such
-# a one "I've updated the file" says that the new file stands below.
+# An answer without any call and with this many characters or lines is requested content. In such an
+# answer, "I've updated the file" means that the new file follows.
 _TEXT, _LINES = 600, 6
 
 
@@ -306,13 +308,13 @@ def _may_be_meant_otherwise(at: _At, claim: Claim, scope: _Scope) -> bool:
         if "```" in answer or len(answer) >= _TEXT or answer.count("\n") >= _LINES:
             return True
     if claim.what == "sent" and index_of(at.trace).made_by.get(at.run.id):
-        # "I've forwarded your case" to the agent that it went to.
+        # "I've forwarded your case" can refer to a dispatch to an agent.
         return not re.search(r"\be-?mail|\bsms\b|\bslack\b|\btext", claim.sentence, re.IGNORECASE)
     return False
 
 
 def _is_of_other_file(path: str, calls: list[ToolCall], scope: _Scope) -> bool:
-    """Return whether calls name files, and none of them is this one."""
+    """Return whether calls name files, but not this one."""
     name = re.split(r"[/\\]", path)[-1].casefold()
     texts = [plain_text(call.arguments).casefold() for call in calls]
     if not all(re.search(r"\w\.[a-z]{1,5}\b", text) for text in texts):
@@ -355,7 +357,7 @@ def _value(at: _At, claim: Claim) -> Told:
         return Told(claim, "untold", "what it was asked is not recorded", [])
     texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
     if not any(call.dispatch is None for call in calls):
-        # From instructions, or from a program that stands in for tools.
+        # It may come from instructions, or from a program that replaces tools.
         return Told(claim, "untold", "it may come from elsewhere, as no call is recorded", [])
     if claim.what == "id":
         wanted = _folded(claim.value)
@@ -371,9 +373,9 @@ def _value(at: _At, claim: Claim) -> Told:
 
 
 def _failed_tools(trace: Trace, run: AgentRun) -> Iterator[ToolCall]:
-    """Yield the last call of each tool of a run that changes something and failed each time.
+    """Yield the last call of each tool of a run that changes something and failed every time.
 
-    None where any other call may have changed something: it may have done the same.
+    Yield none if any other call may have changed something, as it may have done the same.
     """
     calls = [step for step in run.steps if isinstance(step, ToolCall)]
     if any(call.dispatch for call in calls) or len(calls) > _MOST_CALLS:
@@ -387,15 +389,16 @@ def _failed_tools(trace: Trace, run: AgentRun) -> Iterator[ToolCall]:
 
 
 def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[Told]:
-    """Find what an answer says was done, in the words of a tool that failed each time.
+    """Find claims of an action in the words of a tool that failed every time.
 
-    `cancel_flight` failed, and "Your flight QX3 has been cancelled." Where the first word of the
-    tool may mean words, its other ones have to be there: `create_invoice`, "Invoice 7 was created".
+    `cancel_flight` failed, and "Your flight QX3 has been cancelled." If the first word of the tool
+    can also refer to text, its other words have to occur: `create_invoice`, "Invoice 7 was
+    created".
     """
     if not failed or _INSTEAD.search(answer) or _speaks_for_another(at):
         return
     errors = [f"{call.error or ''} {_result(call)}" for call in failed]
-    # "Your post was published on 3 May" is true where `publish_post` failed as it exists.
+    # "Your post was published on 3 May" is true if `publish_post` failed because the post exists.
     if any(_DONE_BEFORE.search(text) for text in errors):
         return
     heard = (*at.heard, *errors)
@@ -410,7 +413,7 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
         for word in words:
             told = _participle(word)
             others = [each for each in words if each != word and len(each) > _SHORT_WORD]
-            # "Cancelled" itself is a word of failures.
+            # "Cancelled" itself is a failure word.
             if reports_failure(told.sub("", answer)) or any(told.search(text) for text in heard):
                 continue
             for sentence in done_by(answer, told):
@@ -435,7 +438,7 @@ _SUCCESS = re.compile(
     r"(?:succeeded|successful|went through)|completed successfully)(?![\w-])",
     re.IGNORECASE,
 )
-# First words of tools that an agent may do in its answer as well.
+# First words of tools whose action an agent can also perform in its answer.
 _LOOSE = frozenset(
     """
     change write edit make format draft plan prepare compose suggest propose select choose sort
@@ -448,7 +451,7 @@ _INSTEAD = re.compile(r"\b(?:instead|alternatively|manually|so far|not|n['’]t|
 
 @lru_cache(maxsize=1024)
 def _participle(word: str) -> re.Pattern[str]:
-    """Return what finds the regular participle of a verb: `cancel`, "cancelled" or "canceled"."""
+    """Return a pattern for the regular participle of a verb: `cancel`, "cancelled", "canceled"."""
     stem = word.removesuffix("e")
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return re.compile(rf"(?<![\w-]){re.escape(word[:-1])}ied(?![\w-])", re.IGNORECASE)
@@ -467,7 +470,7 @@ def _of_dead_agents(
         return
     times = Counter(dispatch.to_agent for dispatch in sent)
     for dispatch in sent:
-        # Another try may have worked.
+        # Another attempt may have worked.
         if times[dispatch.to_agent] > 1 or not _names(answer, dispatch.to_agent):
             continue
         ended = completed(trace, turn, dispatch, renames)
@@ -488,10 +491,10 @@ def _names(sentence: str, agent: str) -> bool:
 
 
 def _scope(at: _At, claim: Claim) -> _Scope:
-    """Return the calls that may support a claim.
+    """Return the calls that could support a claim.
 
-    Who was started on its own says "I ran the tests" of its own calls and of those of the agents
-    below it. Anybody else may speak of what others did in the conversation.
+    An agent that was started alone means its own calls and those of the agents below it by "I ran
+    the tests". Any other agent can mean what others did in the conversation.
     """
     trace, turn, run = at.trace, at.turn, at.run
     if claim.by_me and _is_alone(trace, run):
@@ -515,7 +518,7 @@ def _scope(at: _At, claim: Claim) -> _Scope:
 
 
 def _is_alone(trace: Trace, run: AgentRun) -> bool:
-    """Tell a run that was delegated to, and is no other run of an agent that ran before."""
+    """Return whether a run was delegated to, and is not a later run of an agent that ran before."""
     by = [index_of(trace).dispatches.get(id_) for id_ in run.started_by]
     return (
         index_of(trace).runs_of[run.agent] == 1
@@ -573,13 +576,13 @@ def _result(call: ToolCall) -> str:
 
 @lru_cache(maxsize=4096)
 def _name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a tool's name: those of `mcp__mail__sendMessage` are `send message`."""
+    """Return the words of a tool's name: `send message` for `mcp__mail__sendMessage`."""
     last = re.split(r"__|[.:/]", name)[-1] or name
     return tuple(word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", last))
 
 
 def _only_looks(call: ToolCall) -> bool:
-    """Return whether a tool only reads, by its name."""
+    """Return whether a tool only reads, judging by its name."""
     words = _name_words(call.name)
     if not words or {"and", "or"} & set(words) or words[:2] == ("check", "out"):
         return False
@@ -589,8 +592,8 @@ def _only_looks(call: ToolCall) -> bool:
 
 
 def _may_do(call: ToolCall, what: str) -> bool:
-    """Return whether a call may have done something, by what its tool is called and was given."""
-    # Any tool may look something up; one that fails, too: `grep` that finds nothing.
+    """Return whether a call may have done something, judging by tool name and arguments."""
+    # Any tool can look something up, even one that fails: `grep` that finds nothing.
     if what == "looked up":
         return True
     words = _name_words(call.name)
@@ -605,8 +608,8 @@ def _may_do(call: ToolCall, what: str) -> bool:
         return True
     if BY_NAME[what].tools & set(words):
         return True
-    # What a tool with a word of another action does is known well enough: `create_ticket` sends
-    # no mail, unless it says so. Of any other nobody knows: `concierge`, `http_request`.
+    # A tool named after another action is clear enough: `create_ticket` sends no mail, unless its
+    # name also allows anything. Any other tool can do anything: `concierge`, `http_request`.
     return not (_SPECIFIC & set(words)) or bool((_ANYTHING - WEAK) & set(words))
 
 
@@ -619,7 +622,7 @@ def _is_for(call: ToolCall, what: str) -> bool:
 
 
 def _commands(call: ToolCall) -> frozenset[str] | None:
-    """Return what a command line may do; ``None``: no command line, or it can't be told."""
+    """Return the possible actions of a command line, or ``None`` if missing or unclear."""
     if not {"bash", "shell", "terminal", "command", "cmd"} & set(_name_words(call.name)):
         return None
     text = _arguments(call)
@@ -673,14 +676,14 @@ def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
             own = run.id in dispatch.runs or callers & set(dispatch.runs)
             yield from _texts((dispatch.prompt, None if own else dispatch.result))
         for each in one.runs:
-            # Who started it repeats afterwards what it was told.
+            # The run that started it repeats afterwards what it was given.
             if each.id in callers:
                 yield from _texts((each.input,))
             elif each.id != run.id:
                 yield from _texts((each.input, each.output))
                 yield from (plain_text(s.content) for s in each.steps if isinstance(s, Said))
             for step in each.steps:
-                # The call of a dispatch may hold what it was answered with.
+                # The call of a dispatch can contain the dispatch's answer.
                 if isinstance(step, ToolCall) and not step.dispatch and step.result is not None:
                     yield plain_text(step.result)
     yield from _texts((run.input,))
@@ -709,7 +712,7 @@ def _texts(contents: Iterable[Any]) -> Iterator[str]:
 
 
 def _was_told(at: _At, what: str) -> bool:
-    """Return whether somebody else may have said that it is done, or that it is done by itself."""
+    """Return whether another text may state that it is done, or happens by itself."""
     told = BY_NAME[what].told
     return any(told.search(text) for text in at.heard)
 
@@ -721,7 +724,7 @@ def _speaks_for_another(at: _At) -> bool:
 
 
 def _asks_for(at: _At, what: str) -> bool:
-    """Return whether a run was asked to do this, so that a passive tells that it is done."""
+    """Return whether a run was asked to do this, so a passive sentence claims that it is done."""
     texts = list(_texts((at.run.input or at.turn.input,)))
     return any(
         BY_NAME[what].tools & {word.casefold() for word in re.findall(r"[A-Za-z]+", part)}

@@ -1,8 +1,8 @@
-"""Did the numbers, identifiers and limits of a request go along with a dispatch?
+"""Does a dispatch carry the numbers, identifiers and limits of a request?
 
-A sentence of the request concerns a dispatch when enough of its words stand in the prompt. Of
-these sentences, carried = facts that the receiver got / facts that no other dispatch, call or
-words of the caller took up.
+A sentence of the request concerns a dispatch if enough of its words are in the prompt. For these
+sentences, carried = facts that the receiver got / facts that no other dispatch, call or text of
+the caller took up.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from .words import (
     sets_limit,
 )
 
-# "the 88", "under 200" and "find 3": a preposition, article or verb before a number is in every
-# prompt, and would make any prompt speak of what the number belongs to. "order 88" has a noun.
+# "the 88", "under 200" and "find 3": every prompt has prepositions, articles and verbs. If they
+# counted, every prompt would mention what the number belongs to. "order 88" has a noun.
 _SMALL = frozenset(
     """
     and are for from the was with over under than least most about only into until before after
@@ -67,7 +67,7 @@ _SMALL = frozenset(
     über pour avec dans les des del los las para con por que
     """.split()  # noqa: SIM905
 )
-"""Words before a number or name that do not say what it is of."""
+"""Words before a number or name that do not state what it belongs to."""
 
 
 _DEFINITE = (
@@ -81,27 +81,28 @@ _RELATIVE_YEAR = re.compile(
 )
 
 
-# Words for numbers that say how something was, not what is to be done: "rounds twice", "both".
+# Number words that describe what happened, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
-# A request of more sentences is a document; each is compared with the whole prompt.
+# A request with more sentences is a document. Each sentence is compared with the whole prompt.
 _SENTENCES = 200
-# See `_is_retold`. Set on texts of another author (see docs/accuracy.md): with 0.4 for the first
-# one of 96 good prompts failed and one of 72 losses more was found, with 0.6 five fewer.
+# See `_is_retold`. Set on texts by another author (see docs/accuracy.md). With 0.4 for the first
+# value, one of 96 good prompts failed and one more of 72 losses was found. With 0.6, five fewer
+# were found.
 RETOLD = 0.5
 RETOLD_ALONE = 0.8
-# Words of a prompt that says one thing only: "Is a refund due for the order?"
+# The number of words in a prompt with only one point: "Is a refund due for the order?"
 SHORT = 16
 
 
 class Limits(NamedTuple):
     """See the options of the evaluator."""
 
-    # From what share of its words on a sentence concerns the dispatch: "Find the rate of NOK."
+    # The share of its words from which on a sentence concerns the dispatch: "Find the rate of NOK."
     # shares a word or two with "Convert 50 EUR to NOK and tell me whether I can buy 3 chairs.", and
     # rightly leaves out the 50 and the 3.
     shared_words: float = 0.5
     # A request with many numbers and names is a table, a log or a document. A receiver gets the
-    # part it has to work on, and which part that is can't be told from words. The requests of
+    # part it has to work on, and words can't show which part that is. The requests in
     # benchmarks/accuracy are short and the figures are the same from 4 to 100, so this is a guard
     # for other input.
     facts: int = 12
@@ -121,7 +122,7 @@ class _Sent(NamedTuple):
     values: list[Value]
     """Values of the prompt."""
     new: list[Value]
-    """Those that neither the request nor anything the caller had holds."""
+    """Values that are neither in the request nor in anything the caller had."""
 
     @property
     def elsewhere(self) -> Reading:
@@ -130,19 +131,19 @@ class _Sent(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        """What the sender said, as a text."""
+        """The sender's prompt, as a text."""
         return "" if self.dispatch.prompt is None else plain_text(self.dispatch.prompt)
 
 
 def context_carried(
     trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
 ) -> Answer:
-    """Hold a prompt, and what was received, against what the caller was asked itself.
+    """Compare a prompt, and the receiver's input, with the request to the caller.
 
-    Faults: ``not_received`` (said in the prompt, and not in what came in), ``dropped``
+    Faults: ``not_received`` (in the prompt, but not in the receiver's input), ``dropped``
     (a number or identifier), ``dropped_constraint``, ``output_not_carried`` (of the agent
-    whose work is passed on). What the receiver said or called with, it knew. ``NotRecorded``:
-    prompt or request were not recorded, or hold nothing to tell by.
+    whose work is passed on). The receiver knew whatever it wrote or used in calls.
+    ``NotRecorded``: prompt or request were not recorded, or contain nothing to compare.
     """
     try:
         return _carried(trace, turn, dispatch, limits or Limits())
@@ -157,7 +158,7 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     if _begins_anew(trace, dispatch) and dispatch.prompt is None:
         return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
     request = _request(trace, turn, dispatch)
-    # Before anything is read: what receivers say may be long.
+    # Charge this before reading, as texts of receivers can be long.
     if isinstance(request, NotRecorded) and dispatch.kind != "sequence":
         return request
     given, unseen = _given(trace, dispatch)
@@ -167,7 +168,8 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     answer: Answer = request if isinstance(request, NotRecorded) else []
     if not isinstance(request, NotRecorded):
         answer = _of_request(trace, turn, dispatch, limits, request, given)
-        # What came along is seen in any part of it; that something did not, only in all of it.
+        # Any part of the input can prove that something arrived. Only the full input can prove that
+        # it did not.
         if unseen and not isinstance(answer, Clear):
             answer = NotRecorded(says=unseen)
     return output if output is not None and isinstance(answer, NotRecorded) else answer
@@ -191,10 +193,10 @@ def _of_request(
     values = [] if all(_went_along(fact, given) for fact in facts) else list(values_of(prompt))
     new = [value for value in values if not read(request.text).holds(value.fact)]
     if new:
-        # Where no work is left, thousands of texts need not be put together to find that out.
+        # If no work is left, do not join thousands of texts to find that out.
         if not index_of(trace).spend(0):
             return NotRecorded(says=TOO_LONG)
-        # An order that the caller looked up, or that a user named before, is no other order.
+        # An order that the caller looked up, or that a user named before, is not a wrong order.
         own = (dispatch.id, dispatch.call)
         had = [p.text for p in had_before(trace, turn, dispatch) if p.id not in own]
         if not index_of(trace).spend(len(had)):
@@ -206,15 +208,15 @@ def _of_request(
 
 
 def _is_data(turn: Turn) -> bool:
-    """Tell a request of a program: `{"customer": 4711, "items": [...]}`."""
+    """Return whether a request comes from a program: `{"customer": 4711, "items": [...]}`."""
     text = None if turn.input is None else turn.input.text
     return text is None or as_json(text) is not None
 
 
 def _of_data(sent: _Sent) -> Answer:
-    """Look for names and numbers of data with digits swapped.
+    """Look for names and numbers of data with swapped digits.
 
-    Data states no sentences that a prompt could be compared with, so nothing else can be told.
+    Data has no sentences to compare a prompt with, so nothing else can be checked.
     """
     asked = list(values_of(sent.request.text))
     facts = [fact for fact in read(sent.request.text).facts if fact.kind in HARD]
@@ -226,7 +228,7 @@ def _of_data(sent: _Sent) -> Answer:
 
 
 def _went_along(fact: Fact, given: Reading) -> bool:
-    """Tell a fact that was given, and with its unit if it has one."""
+    """Return whether a fact was given, with its unit if it has one."""
     sizes = {key for key in fact.keys if key.startswith("u:")}
     return given.holds(fact) and (not sizes or bool(sizes & given.keys))
 
@@ -234,9 +236,9 @@ def _went_along(fact: Fact, given: Reading) -> bool:
 def _is_retold(request: Reading, prompt: Reading, given: Reading) -> bool:
     """Return whether a prompt repeats most of a request, and little else.
 
-    A planner that hands on a part of the work leaves out what the part does not need, and adds
-    what it thought of itself: "You are a hotel scout. ... Another agent looks after restaurants."
-    Of such a prompt nobody can tell by words what it lacks.
+    A planner that dispatches part of the work leaves out what that part does not need, and adds
+    its own ideas: "You are a hotel scout. ... Another agent looks after restaurants." Words can't
+    show what is missing from such a prompt.
     """
     words = [fact for fact in request.facts if fact.kind not in HARD]
     own = [fact for fact in prompt.facts if fact.kind not in HARD]
@@ -247,12 +249,12 @@ def _is_retold(request: Reading, prompt: Reading, given: Reading) -> bool:
     hard = [fact for fact in request.facts if _has_to_come(fact)]
     kept = sum(given.holds(fact) for fact in hard)
     mostly = 2 * kept >= len(hard) and there >= RETOLD and back >= RETOLD
-    # "Recommend charities" has none of the numbers of a donation, as it comes before it.
+    # "Recommend charities" has none of the numbers of a donation, because it comes first.
     return mostly or (there >= RETOLD_ALONE and back >= RETOLD)
 
 
 def _has_to_come(fact: Fact) -> bool:
-    """Tell a number or name that a receiver may need; `twice` and `both` tell the story."""
+    """Return whether a receiver may need a number or name. `twice` and `both` are narrative."""
     return fact.kind in HARD and fact.text.casefold() not in _TELLS_STORY
 
 
@@ -270,7 +272,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         )
     for sentence in parts:
         if is_courtesy(sentence):
-            # "Hi, it's Bruno's owner (41.5 kg)" asks for nothing, and may still be handed on wrong.
+            # "Hi, it's Bruno's owner (41.5 kg)" asks for nothing, but can still be passed on wrong.
             slips = _misspelt(sentence, sent)
             dropped += [(fact, sentence) for fact in slips]
             asked_for += slips
@@ -306,7 +308,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
 
 
 def _misspelt(text: str, sent: _Sent) -> list[Fact]:
-    """Return facts of a text that the prompt has with two digits swapped, or copied but for one."""
+    """Return facts that the prompt has with two digits swapped, or copies with a changed value."""
     asked = list(values_of(text))
     gone = [f for f in read(text).facts if f.kind in HARD and not sent.given.holds(f)]
     wrong = [f for f in gone if misspelt(f, asked, sent.new) is not None]
@@ -316,14 +318,14 @@ def _misspelt(text: str, sent: _Sent) -> list[Fact]:
 
 
 class _Part(NamedTuple):
-    """What of a sentence went along, what is lost, and of what it can't be told."""
+    """The facts of a sentence that were carried, lost, or are in doubt."""
 
     words: list[Fact]
     kept: list[Fact]
     lost: list[Fact]
     doubtful: list[Fact]
     unsaid: list[Fact]
-    """Those of the doubtful that nothing in the prompt may stand for."""
+    """The doubtful facts that nothing in the prompt can stand for."""
 
     @property
     def words_only(self) -> bool:
@@ -334,12 +336,12 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     reading = read(sentence)
     spared = read(*asides(sentence)).facts
     spared_keys = {fact.keys for fact in spared if fact.kind == "number"}
-    # "3 out of 4" may be handed on as 75 %.
+    # "3 out of 4" can be passed on as 75 %.
     for share in SHARE_OF.finditer(sentence):
         if int(share[2]) and share_keys(int(share[1]) / int(share[2])) & sent.given.keys:
             spared_keys |= {number_keys(share[1]), number_keys(share[2])}
-    # Addresses of mail are left out: "tell legal@example.org" is usually what the caller does
-    # itself with the answer.
+    # Mail addresses are left out: "tell legal@example.org" is usually something the caller itself
+    # does with the answer.
     hard = [
         f
         for f in reading.facts
@@ -348,7 +350,7 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     words = [fact for fact in reading.facts if fact.kind not in HARD]
     kept = [fact for fact in hard if sent.given.holds(fact) or _is_spelled(fact, sent)]
     changed = [f for f in kept if in_another_unit(f, sent.given, sent.values) is not None]
-    # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
+    # "Convert 50 EUR and buy 3 chairs" can go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
     if changed:
         return _Part(words, [f for f in kept if f not in changed], changed, [], [])
@@ -365,7 +367,7 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if sent.alone and copied_except(fact, asked, sent.new) is not None:
             lost.append(fact)
             continue
-        # Only names: "run the smoke tests" may do for "run the 3 smoke tests".
+        # Only names: "run the smoke tests" can be enough for "run the 3 smoke tests".
         if fact.kind != "number" and cut_out(fact, sentence, sent.prompt):
             lost.append(fact)
             continue
@@ -394,14 +396,14 @@ def _is_missing(
     sent: _Sent,
     limits: Limits,
 ) -> bool:
-    """Return whether a prompt that leaves a fact out can't do without it."""
-    # "Convert the amounts of the other agent's table", "your part is the hotel": what such a prompt
-    # leaves out is with others.
+    """Return whether a prompt that leaves a fact out needs it."""
+    # "Convert the amounts of the other agent's table", "your part is the hotel": other agents get
+    # what such a prompt leaves out.
     if refers_to_others(sent.prompt):
         return False
     if _may_be_said_otherwise(fact, sent) or _may_be_worked_out(fact, sentence, sent):
         return False
-    # "Was the account charged twice?" of account DE-4411: nobody can answer that.
+    # "Was the account charged twice?" for account DE-4411 can't be answered without the number.
     names = fact.kind == "identifier" and (sent.retold or _is_short(sent.prompt))
     if names and _named_in(fact, sentence, sent):
         return True
@@ -412,14 +414,14 @@ def _is_missing(
     kinds = {v.kind for v in values_of(sentence) if v.fact.keys == fact.keys}
     if any(value.kind in kinds for value in sent.new):
         return False
-    # A sentence may be about something else on the whole, but if the prompt speaks of "the
-    # order", then which order has to be said: "Is a refund due for the order?" for order 88.
+    # A sentence can be about something else as a whole, but a prompt that mentions "the order" has
+    # to state which order: "Is a refund due for the order?" for order 88.
     if (sent.retold or _is_short(sent.prompt)) and _named_in(fact, sentence, sent):
         return True
     # "12-15 Sept." are three nights from the 12th on.
     if re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
         return False
-    # "Two more positions" may be "further positions"; and who plans the work may keep a deadline.
+    # "Two more positions" can be "further positions", and a planner can keep a deadline to itself.
     if fact.text.isalpha() or is_deadline(fact.text, sentence):
         return False
     return sent.retold and _needed(fact, parts, others, sent, limits)
@@ -429,8 +431,8 @@ def _is_spelled(fact: Fact, sent: _Sent) -> bool:
     return fact.kind != "number" and is_spelled_in(fact.text, sent.prompt)
 
 
-# Words that may say a number, a time or a share in a way that nothing here knows: "half eight",
-# "around the clock", "a handful". New ones in a prompt may stand for what is missing in it.
+# Words that can express a number, a time or a share in a way not handled here: "half eight",
+# "around the clock", "a handful". New ones in a prompt may stand for a missing value.
 _MAY_BE_A_VALUE = re.compile(
     r"""\b(?:an?\ (?:few|dozen|couple|pair|score|handful|hundred|thousand|million|decade|century)
         |half|halves|quarters?|thirds?|\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety
@@ -452,19 +454,19 @@ _MAY_BE_A_DATE = re.compile(r"\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\.\d\d")
 def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
     """Return whether something new in a prompt may be the fact, in another notation.
 
-    What a prompt has in place of "14:00 UTC" may be "9 am EST"; where it has nothing new that
-    could be a value, the fact is missing.
+    A prompt can have "9 am EST" instead of "14:00 UTC". If it has nothing new that could be a
+    value, the fact is missing.
     """
     request = read(sent.request.text)
     mine = _dimensions(fact)
-    # "12 March 2026" for 12.3.26, which may be a version as well; "the 3rd of March" for 3/3.
+    # "12 March 2026" for 12.3.26, which can also be a version, and "the 3rd of March" for 3/3.
     if _MAY_BE_A_DATE.fullmatch(fact.text) is not None:
         if any(key.startswith("d:") for key in read(sent.prompt).keys):
             return True
     for each in read(sent.prompt).facts:
         if not _is_new(each, request, sent.request.text):
             continue
-        # `python:3.11` is no notation of 3.12.
+        # `python:3.11` is not a notation of 3.12.
         if fact.kind == "number" and "." in fact.text and _PACKAGE.fullmatch(each.text):
             continue
         theirs = _dimensions(each)
@@ -480,14 +482,14 @@ def _may_be_said_otherwise(fact: Fact, sent: _Sent) -> bool:
     return bool(digits) and digits in said
 
 
-# "16.2 kg x 50 mg/kg", "270 mg = 5.4 mL": what was worked out from others may stand for them.
+# "16.2 kg x 50 mg/kg", "270 mg = 5.4 mL": a computed value can stand for its inputs.
 _SUM = re.compile(r"\d[^\W\d]{0,8}(?:/[^\W\d]{1,8})?\s?(?:[x×*=]|-->?|→)\s?(?:[€$£]\s?)?\d")
-# "120 x 80 cm" may be told as "Euro pallets".
+# "120 x 80 cm" can be expressed as "Euro pallets".
 _BY = r"\s?(?:[^\W\d]{1,3}\s?)?[x×]\s?"
 
 
 def _may_be_worked_out(fact: Fact, sentence: str, sent: _Sent) -> bool:
-    """Tell a number that a prompt may have used up, or one of a size that may have a name."""
+    """Return whether a prompt may have used a number in a calculation, or named a size instead."""
     if fact.kind != "number":
         return False
     number = re.escape(fact.text)
@@ -497,12 +499,12 @@ def _may_be_worked_out(fact: Fact, sentence: str, sent: _Sent) -> bool:
     return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
 
 
-# It starts with a word: else a long run of letters would be read from each of them on.
+# It starts at a word: otherwise a long run of letters would be scanned from each letter.
 _PACKAGE = re.compile(r"(?<![a-z-])[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
 
 
 def _is_new(fact: Fact, request: Reading, text: str) -> bool:
-    """Tell a number or name of a prompt that the request has not: 6 guests are no 6 feet."""
+    """Return whether a prompt's number or name is not in the request: 6 guests are not 6 feet."""
     if fact.kind not in HARD or (fact.kind != "number" and is_spelled_in(fact.text, text)):
         return False
     precise = {key for key in fact.keys if key.startswith(("u:", "t:", "d:"))}
@@ -510,7 +512,7 @@ def _is_new(fact: Fact, request: Reading, text: str) -> bool:
 
 
 def _dimensions(fact: Fact) -> set[str]:
-    """Return what is measured; all currencies are one, as an amount may be converted."""
+    """Return what is measured. All currencies count as one, as an amount can be converted."""
     kinds = {key.split(":")[1] for key in fact.keys if key.startswith("u:")}
     kinds |= {key[0] for key in fact.keys if key.startswith(("t:", "d:"))}
     return {"money" if kind.isupper() else kind for kind in kinds}
@@ -529,9 +531,9 @@ def _needed(
 ) -> bool:
     """Return whether a fact belongs to what the prompt is about.
 
-    Its own clause decides: of "Order 1,500 screws and 6 hinges" a prompt may hand on the
-    screws. Numbers that went along count as shared words, or a short prompt ("Was A-17 paid
-    twice?") would share nothing with "Did I pay A-17 twice?".
+    The fact's own clause decides: from "Order 1,500 screws and 6 hinges", a prompt can pass on only
+    the screws. Carried numbers count as shared words, or a short prompt ("Was A-17 paid twice?")
+    would share nothing with "Did I pay A-17 twice?".
     """
     own = next(
         ((clause, part) for clause, part in parts if any(f.keys == fact.keys for f in part.facts)),
@@ -540,7 +542,7 @@ def _needed(
     if own is None or len(parts) == 1:
         return _concerns(others, sent.given, limits.shared_words)
     clause, part = own
-    # "2 rooms for Ms Ito" is another's work than "1 room for Mr Berg".
+    # "2 rooms for Ms Ito" and "1 room for Mr Berg" can be work for different agents.
     names = (f for f in part.facts if f.kind == "word" and f.text[:1].isupper())
     first = parts[0][0].lstrip()
     if any(not sent.given.holds(name) for name in names if not first.startswith(name.text)):
@@ -557,7 +559,7 @@ def _is_lost(fact: Fact, sent: _Sent) -> bool:
 
 
 def _reworded(fact: Fact, sent: _Sent) -> bool:
-    """Return whether a number of the prompt may stand for this one: two others make three."""
+    """Return whether a number in the prompt can stand for this one: two others make three."""
     if fact.kind != "number":
         return False
     if _is_day(fact):
@@ -579,7 +581,7 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
         for key in each.keys
         if each.kind == "number" and key.startswith("n:")
     }
-    # Three quarters of a year are nine months: a share may be handed on as what it makes of it.
+    # Three quarters of a year are nine months: a share can be passed on as the resulting amount.
     if new and any(key.startswith("sh:") for key in fact.keys):
         return True
     # "2023" is "last year" in 2024.
@@ -589,15 +591,15 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
     # "Five years from 2019" are 2019 to 2023.
     if years and any(abs(a - b) + 1 in new for a in years for b in known if 1900 <= b <= 2100):
         return True
-    # One of the people is the customer; a sum, difference, product or share may be handed on in
-    # place of its parts, as "128 EUR for both" is of "64 EUR each".
+    # One of the people is the customer. A sum, difference, product or share can be passed on in
+    # place of its parts, like "128 EUR for both" for "64 EUR each".
     # 130 chairs "with 10 spare ones" are 120.
     steps = (known - values) | new | {1.0}
     return any(_follows(value, old, by) for value in new for old in values for by in steps)
 
 
 def _is_end_of_stay(fact: Fact, sent: _Sent) -> bool:
-    """Tell the 16 May that "4 nights from 12 May" says as well."""
+    """Return whether a date follows from a length of stay: 16 May from "4 nights from 12 May"."""
     ends = {int(key.rpartition("-")[2]) for key in fact.keys if key.count("-") == 1}
     asked = read(sent.request.text)
     nights = {
@@ -619,15 +621,15 @@ def _follows(value: float, old: float, by: float) -> bool:
 
 
 def _concerns(words: list[Fact], given: Reading, share: float) -> bool:
-    """Return whether a sentence is what the prompt is about, by the words they share."""
+    """Return whether the prompt is about a sentence, judging by the words they share."""
     shared = sum(given.holds(word) for word in words)
     return bool(words) and shared / len(words) > share
 
 
 def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
-    """Return whether the prompt speaks of what the fact belongs to: ``order`` of ``order 88``.
+    """Return whether the prompt mentions what the fact belongs to: ``order`` for ``order 88``.
 
-    A prompt that says which one it means speaks of that one.
+    A prompt that names another one refers to that one.
     """
     match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
     if match is None or match[1].casefold() in _SMALL:
@@ -636,25 +638,25 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
     if re.search(r"[^s]s$", match[1]):
         return False
     label = re.escape(match[1])
-    # "Order 1,500 screws" and "Order hinges" begin with a verb.
+    # "Order 1,500 screws" and "Order hinges" start with a verb.
     if match.start() == 0 and re.match(rf"\W*{label}(?!\w)", sent.prompt, re.IGNORECASE):
         return False
-    # The prompt "orders in row 9" for a request about `row 7` names another one on purpose.
+    # The prompt "orders in row 9" for a request about `row 7` names another row on purpose.
     # "Reserve a room" for "Please reserve 2 rooms" has the word as a verb.
     before = rf"(?:{_DEFINITE})\s(?:(?:{_DEFINITE})\s)?"
     pattern = rf"\b{before}(?:(\w+)\s)?{label}(?!\w)(?!\s+#?\w*\d)"
     named = re.search(pattern, sent.prompt, re.IGNORECASE)
     if named is None:
         return False
-    # "The new oven" is none of the ovens 1 and 2.
+    # "The new oven" is neither oven 1 nor oven 2.
     return named[1] is None or named[1].casefold() in sent.request.text.casefold()
 
 
 def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:
-    """Return whether a limit is gone: the prompt repeats the request, and limits nothing."""
-    # A limit in words has no number to look for, so it takes more: the caller made no other
-    # dispatch that the limit could be meant for, none of its words went along, the prompt repeats
-    # the rest of the request, and nothing in it limits anything.
+    """Return whether a limit is lost: the prompt repeats the request, but limits nothing."""
+    # A limit in words has no number to look for, so it takes more evidence: the caller made no
+    # other dispatch that the limit could apply to, none of its words were carried, the prompt
+    # repeats the rest of the request, and nothing in it limits anything.
     if not (sent.alone and sent.retold and forbids(sentence)) or refers_to_others(sent.prompt):
         return False
     if is_callers(sentence):
@@ -666,10 +668,10 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
     return not sets_limit(sent.prompt) and _concerns(others, sent.given, limits.shared_words)
 
 
-# How many other numbers and names of a request a prompt has to hand on before the one that is
-# missing is a gap, and not the part of somebody else.
+# How many other numbers and names of a request a prompt has to carry before the missing one counts
+# as a gap, and not as another agent's part.
 _KEPT_BESIDE = 3
-# What limits the number behind it: "at most 180 EUR", "above 2 %", "not before 3 June".
+# Words that limit the number after them: "at most 180 EUR", "above 2 %", "not before 3 June".
 _BOUND = re.compile(
     r"""\b(?:at\ (?:most|least)|no\ (?:more|less|fewer)\ than|(?:more|less|fewer)\ than
         |max(?:imum|imal)?|under|below|above|over|up\ to|exceed\w*|budget|limit|cap|ceiling|within
@@ -677,25 +679,25 @@ _BOUND = re.compile(
         |au\ (?:plus|moins)|como\ máximo|al\ menos|menos\ de|más\ de)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What was, and what somebody says of themselves, may be left out: "She bought it for 59.90", "my
-# number is +43 660 5550142".
+# Past events and personal details can be left out: "She bought it for 59.90", "my number is +43 660
+# 5550142".
 _STORY = re.compile(
     r"\b(?:was|were|had|been|bought|paid|came|went|got|sent|told|said|ago|yesterday|since|my|me"
     r"|mine|(?:I|we|he|she|they|it|you|who|which) \w+ed|war|waren|hatte|wurde|mein\w*|était|mon|fue"
     r"|mi)\b",
     re.IGNORECASE,
 )
-# "On 9 October", "from 12 May", "at 14:15": when something is to be.
+# "On 9 October", "from 12 May", "at 14:15": when something should take place.
 _WHEN = (
     r"\b(?:on|from|starting|begin\w*|between|to|at|for|am|vom|ab|um|zum|le|du|el|del|à)\s(?:the )?"
 )
 
 
 def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
-    """Tell the one bound, name or date that is missing in a prompt with all else of the request.
+    """Return whether only one bound, name or date of the request is missing from the prompt.
 
-    "Hotel in Lisbon, 12 to 16 May, 2 adults, quiet" leaves out "at most 180 EUR a night". A
-    prompt with any value of its own may have it in another form.
+    "Hotel in Lisbon, 12 to 16 May, 2 adults, quiet" leaves out "at most 180 EUR a night". A prompt
+    with any new value may have it in another form.
     """
     if not (sent.retold and sent.alone) or refers_to_others(sent.prompt):
         return False
@@ -707,7 +709,7 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
         return False
     if all(_may_be_said_otherwise(fact, sent) for fact, _ in missing):
         return False
-    # "A toddler" may be handed on as "1 toddler".
+    # "A toddler" can be passed on as "1 toddler".
     own = [f for f in read(sent.prompt).facts if f.kind in HARD and f.keys != number_keys("1")]
     if any(not request.holds(f) for f in own):
         return False
@@ -719,7 +721,7 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
     if len(missing) != 1 or not _is_required(*missing[0]):
         return False
     fact, sentence = missing[0]
-    # "Call him on 0161 496 0372" is a task of its own, of which the prompt says nothing.
+    # "Call him on 0161 496 0372" is a separate task, which the prompt does not mention.
     beside = [each for each in read(sentence).facts if each.keys != fact.keys]
     return fact.kind != "identifier" or any(sent.given.holds(each) for each in beside)
 
@@ -743,8 +745,8 @@ def _is_day(fact: Fact) -> bool:
 
 
 # What is excluded: "nothing in Bairro Alto", "don't touch payments-db", "no walnuts anywhere". Not
-# "don't worry" and "no more than", and not "a replacement, not a refund": there the replacement
-# says it all.
+# "don't worry" and "no more than", and not "a replacement, not a refund", as mentioning the
+# replacement is enough there.
 _EXCLUDES = re.compile(
     r"""(?:\b(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t)[ ]
             (?!worry|forget|hesitate|know|think|mind|want|need|have|care)
@@ -759,7 +761,7 @@ _EXCLUDES = re.compile(
         (?P<object>[^,.;:!?()\n]+)""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Any word by which a prompt may exclude something, in whichever way.
+# Any word that a prompt can use to exclude something.
 _MAY_EXCLUDE = re.compile(
     r"""(?<!\w)(?:no|not|none|never|nothing|nowhere|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
         |ignor\w+|leav\w+|omit\w*|drop\w*|forb\w+|prohibit\w*|ban\w*|refus\w+|reject\w*
@@ -770,18 +772,18 @@ _MAY_EXCLUDE = re.compile(
         |\w-free\b|\bnon-?\w|[≠!]=|<>""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Words of its own that a prompt may have when the excluded is no name: "no meat" may be told as
-# "vegetarian".
+# The number of new words a prompt can have if the excluded thing is not a name: "no meat" can be
+# expressed as "vegetarian".
 _OWN_WORDS = 0
-# How many exclusions of a sentence are looked at.
+# How many exclusions in a sentence are checked.
 _EXCLUSIONS = 20
 
 
 def _excluded_lost(sentence: str, sent: _Sent) -> bool:
-    """Return whether what a request excludes is not spoken of, and nothing else is excluded.
+    """Return whether the prompt does not mention an exclusion, and excludes nothing else.
 
-    Only in a prompt of the same language that repeats most of the request, and is no data:
-    `{"pets": false}` excludes as well.
+    This only applies to a prompt in the same language that repeats most of the request and is not
+    data: `{"pets": false}` also excludes.
     """
     if not (sent.retold and sent.alone) or refers_to_others(sent.prompt):
         return False
@@ -802,8 +804,8 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     ]
     if not lost or re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", sentence, re.IGNORECASE):
         return False
-    # Each word of the prompt that excludes has to stand beside what the request says elsewhere:
-    # "no more than 180 EUR" for another sentence.
+    # Each excluding word in the prompt has to be next to text from elsewhere in the request: "no
+    # more than 180 EUR" for another sentence.
     rest = read(
         *(part for part in _all_clauses(sent.request.text) if not any(o in part for o in lost))
     )
@@ -817,7 +819,7 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
 
 
 def _clause_of(sentence: str, start: int, end: int) -> str:
-    """Return the clause of a sentence that a part of it stands in, up to the end of the part."""
+    """Return the clause that contains a part of a sentence, up to the end of that part."""
     before = sentence[:start]
     at = max(before.rfind(mark) for mark in (", ", "; ", ": ", "(")) + 1
     return sentence[at:end].strip()
@@ -828,12 +830,12 @@ def _all_clauses(text: str) -> list[str]:
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the names in what is excluded: `Bairro Alto`, `payments-db`."""
+    """Return the names in an exclusion: `Bairro Alto`, `payments-db`."""
     return re.findall(r"\b[A-Z][\w]+|\b[a-z]\w*[-_]\w+", text)
 
 
 def _is_left_out(excluded: str, sent: _Sent) -> bool:
-    """Tell that no word which only the exclusion has comes up, nor any that is like it."""
+    """Return whether no word that only the exclusion has, nor any similar word, comes up."""
     if any(fact.kind in HARD for fact in read(excluded).facts):
         return False
     at = sent.request.text.find(excluded)
@@ -846,7 +848,7 @@ def _is_left_out(excluded: str, sent: _Sent) -> bool:
     )
 
 
-# How a whole sentence begins that does nothing but limit: "Never write to sales_daily_gold".
+# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
 _ONLY_LIMITS = re.compile(
     r"""\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
         |not\b|only\b|without\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
@@ -856,9 +858,9 @@ _ONLY_LIMITS = re.compile(
 
 
 def _cut_from_copy(sent: _Sent) -> list[str]:
-    """Return limits that a prompt leaves out, or puts another name, month or number in place of.
+    """Return limits that a prompt leaves out, or in which it replaces a name, month or number.
 
-    Only of a prompt that copies the request word for word.
+    This only applies to a prompt that copies the request word for word.
     """
     if not sent.alone or refers_to_others(sent.prompt) or sent.dispatch.context:
         return []
@@ -899,7 +901,7 @@ _NEGATION = re.compile(
 _QUOTED = 60
 
 
-# What limits the work in a text that is copied but for this; `forbids` is for any other text.
+# Words that limit the work, for a text that is otherwise copied. `forbids` is for any other text.
 _LIMITS_WORK = re.compile(
     r"\b(?:no|none|nobody|nothing|not|disregard|kein\w*|niemand|nichts|aucun\w*|rien|nadie"
     r"|ningun\w*)\b",
@@ -918,11 +920,11 @@ def _is_limit_cut(text: str, sent: _Sent, gap: Gap) -> bool:
         return False
     if any(is_deadline(fact.text, text) for fact in read(text).facts):
         return False
-    # "No meat" may be told as "vegetarian".
+    # "No meat" can be expressed as "vegetarian".
     request = read(sent.request.text)
     if any(f.kind == "word" and not request.holds(f) for f in read(sent.prompt).facts):
         return False
-    # "At most 50 lux" is not said by "50 to 55 % humidity", which the prompt copies as well.
+    # "50 to 55 % humidity", which the prompt also copies, does not carry "at most 50 lux".
     facts = read(text).without(read(gap.rest))
     return bool(facts) and not _comes_up(facts, sent)
 
@@ -963,7 +965,7 @@ def _prompt(dispatch: Dispatch) -> str | None:
 
 
 def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorded:
-    """Return what the caller was asked itself: by another agent, else by the user."""
+    """Return the request to the caller: from another agent, else from the user."""
     run = sender_of(trace, dispatch)
     by = (
         None
@@ -981,13 +983,13 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
 
 
 def _begins_anew(trace: Trace, dispatch: Dispatch) -> bool:
-    """Tell a receiver that begins with an empty history, so that its prompt is all it knows."""
+    """Return whether a receiver starts with an empty history and so knows only its prompt."""
     continues = dispatch.continues is not None or not known(trace, dispatch, "continues")
     return dispatch.kind == "delegate" and not continues
 
 
 def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
-    """Return what the receiver was given as far as it shows, and why there may be more."""
+    """Return what the receiver was given, as far as recorded, and why there may be more."""
     pieces = asked(dispatch)[1:]
     runs = receivers_of(trace, dispatch)
     pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
@@ -996,9 +998,9 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     card = trace.agents.get(dispatch.to_agent)
     pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
     given = read(*(piece.text for piece in pieces))
-    # An agent that is continued remembers what it was told before, and one that gets control by a
-    # transfer or next in a graph usually sees the whole conversation: there the first request to
-    # its model has to be recorded, as it holds all that it was given.
+    # A resumed agent remembers earlier prompts. An agent that gets control by a transfer, or as the
+    # next node in a graph, usually sees the whole conversation. In these cases the first request to
+    # its model has to be recorded, as that contains everything the agent was given.
     if _begins_anew(trace, dispatch):
         return given, ""
     recorded = (known(trace, run, "input") and known(trace, run, "context") for run in runs)
@@ -1011,9 +1013,9 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
 
 
 def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
-    """Read what the caller took up in other dispatches and calls, and the numbers it answers with.
+    """Read what the caller took up in other dispatches and calls, and the numbers in its answer.
 
-    Who says the number may have counted with it, but any caller repeats a name.
+    A caller that states a number may have used it, but any caller repeats a name.
     """
     index, run = index_of(trace), sender_of(trace, dispatch)
     taken_up = index.sent_by.get((turn.id, dispatch.from_agent), ())
@@ -1029,21 +1031,21 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
 
 
 def _done_itself(run: AgentRun) -> list[str]:
-    """Return what a caller called its own tools with, and the numbers that it said."""
+    """Return a caller's arguments to its own tools, and the numbers in its texts."""
     texts = []
     for step in run.steps:
         if isinstance(step, ToolCall) and step.dispatch is None:
             texts.append(plain_text(step.arguments))
         elif isinstance(step, Said):
-            # "Two of the 25 pieces are in stock": a caller that says the number may have done that
-            # part itself.
+            # "Two of the 25 pieces are in stock": a caller that states the number may have done
+            # that part itself.
             numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
             texts.append("\n".join(numbers))
     return texts
 
 
 def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
-    """Find numbers and identifiers of a prompt that the receiver's input has not."""
+    """Find numbers and identifiers of a prompt that are missing from the receiver's input."""
     runs = [run for run in receivers_of(trace, dispatch) if run.input]
     if dispatch.prompt is None or not runs or not all(known(trace, r, "input") for r in runs):
         return None
@@ -1052,8 +1054,8 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
     inputs += [piece.text for run in runs for piece in given_besides(trace, run)]
     given = read(*inputs, *(piece.text for run in runs for piece in shown_by(trace, run)))
     lost = [fact for fact in facts if not given.holds(fact)]
-    # The input of a run is the last message it was given. After a transfer that is one message of a
-    # history, and what the prompt said may be in the part before.
+    # The input of a run is the last message it was given. After a transfer, that is one message of
+    # a history, and the content of the prompt can be in the earlier part.
     if not lost or dispatch.kind != "delegate":
         return None
     names = ", ".join(f"`{fact.text}`" for fact in lost)
@@ -1069,18 +1071,18 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
 def _of_output(
     trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading
 ) -> Finding | Clear | None:
-    """Return whether the output of one agent reached the next in any part; ``None`` = untold."""
+    """Return whether any part of one agent's output reached the next. ``None`` if unknown."""
     run = sender_of(trace, dispatch)
-    # In a sequence a program decides what the next agent gets, for example by the name of a key of
-    # the state, which may be wrong. After a transfer the receiver usually has the whole history.
+    # In a sequence, a program decides what the next agent gets, for example by a state key, whose
+    # name can be wrong. After a transfer, the receiver usually has the whole history.
     if run is None or run.output is None or dispatch.kind != "sequence":
         return None
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
     facts = [fact for fact in read(plain_text(run.output)).without(had) if fact.kind in HARD]
     if not facts:
         return None
-    # One fact that arrived is enough: a program may pass on a summary. ADK does not record what an
-    # agent is given; there it shows in what the agent says and calls with.
+    # One fact that arrived is enough, as a program can pass on a summary. ADK does not record an
+    # agent's input. For ADK, the agent's texts and call arguments show it.
     arrived = [fact.text for fact in facts if given.holds(fact)]
     if arrived:
         names = ", ".join(f"`{text}`" for text in arrived[:5])

@@ -1,7 +1,7 @@
-"""What a prompt leaves out of a request that it copies word for word, or has in its place.
+"""What a prompt omits from or replaces in a request that it copies word for word.
 
-Who puts a request into words of their own may say any part of it in another way, or keep it for
-another agent. Who copies it and cuts a limit out of the middle of it does neither.
+A prompt that rewords the request can express any part of it in another way, or keep it for another
+agent. A prompt that copies the request and drops a limit from the middle does neither.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import NamedTuple
 from .words import COMMON, MONTHS
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
-# Words of longer texts are not held against each other, which takes the square of their number.
+# Longer texts are not compared word by word, as that takes time quadratic in their length.
 _MOST_WORDS = 300
-# What share of a prompt is copied, and what share of the request. In kept-apart lists of
-# benchmarks/accuracy copies with something cut out have 0.95 and 0.7 at least.
+# The share of a prompt that is copied, and the share of the request. In the held-out lists of
+# benchmarks/accuracy, copies with something cut out have at least 0.95 and 0.7.
 COPIED = 0.9
 KEPT = 0.6
-# Fewer words in a row may be the same by chance.
+# Fewer words in a row can be the same by chance.
 _IN_A_ROW = 2
 _SENTENCE_ENDS = re.compile(r"(?:^|[.!?;\n])\s*$")
 
 
-# Characters in which a number's limit stands: "must not cost more than 80 EUR".
+# The number of characters that are searched for a number's limit: "must not cost more than 80 EUR".
 _NEAR = 40
 
 
 class Gap(NamedTuple):
     """A part of a request that is not in its copy, and what the copy has in its place.
 
-    ``whole``: it is a sentence, or several, and not a part of one. ``before`` and ``rest`` are what
-    the request says right before it, and all that it says besides.
+    ``whole``: it is one or more full sentences, not part of one. ``before`` is the request's text
+    right before it, and ``rest`` is the remaining text of the request.
     """
 
     text: str
@@ -44,13 +44,13 @@ class Gap(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Nothing that tells anything is in its place."""
+        """Whether nothing meaningful is in its place."""
         return all(word.casefold() in COMMON for word in _WORD.findall(self.instead))
 
 
 @lru_cache(maxsize=256)
 def gaps(request: str, prompt: str) -> tuple[Gap, ...]:
-    """Return what a prompt leaves out or replaces; nothing if it is no copy of the request."""
+    """Return what a prompt leaves out or replaces, or nothing if it does not copy the request."""
     mine, theirs = list(_WORD.finditer(request)), list(_WORD.finditer(prompt))
     if not 0 < len(mine) <= _MOST_WORDS or not 0 < len(theirs) <= _MOST_WORDS:
         return ()
@@ -73,7 +73,7 @@ def gaps(request: str, prompt: str) -> tuple[Gap, ...]:
         instead = prompt[theirs[at].start() : theirs[to - 1].end()] if at < to else ""
         rest = f"{request[:start]} {request[end:]}"
         near = request[:start].rstrip()[-_NEAR:]
-        # Not from the middle of a word on.
+        # Do not start in the middle of a word.
         near = near if len(near) < _NEAR else near.partition(" ")[2]
         found.append(Gap(request[start:end], instead, whole, near, rest))
     return tuple(found)
@@ -84,7 +84,7 @@ def _ends_there(rest: str) -> bool:
 
 
 def renamed(gap: Gap) -> bool:
-    """Tell a name or month that another one has taken the place of: Polish for German."""
+    """Return whether another name or month replaces this one: Polish for German."""
     mine, other = _WORD.findall(gap.text), _WORD.findall(gap.instead)
     if len(mine) != 1 or len(other) != 1:
         return False
@@ -92,7 +92,7 @@ def renamed(gap: Gap) -> bool:
     if old.casefold() in MONTHS and new.casefold() in MONTHS:
         return MONTHS[old.casefold()] != MONTHS[new.casefold()]
     return (
-        # Behind a number it may be a unit: 900 Kč are 900 CZK.
+        # After a number it can be a unit: 900 Kč are 900 CZK.
         re.search(r"\d\W*$", gap.before) is None
         and old.isalpha()
         and new.isalpha()
@@ -108,13 +108,13 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def numbers_of(gap: Gap) -> tuple[str, str] | None:
-    """Return the number of a request, and the one that a copy has right in its place."""
+    """Return the number of a request, and the number that replaces it in a copy."""
     mine, other = _WORD.findall(gap.text), _WORD.findall(gap.instead)
     if len(mine) != 1 or len(other) != 1:
         return None
     if _NUMBER.fullmatch(mine[0]) is None or _NUMBER.fullmatch(other[0]) is None:
         return None
-    # `0.25` may be handed on as 25.
+    # `0.25` can be passed on as 25.
     old, new = (re.sub(r"\D", "", each[0]).strip("0") for each in (mine, other))
     share = mine[0].startswith("0") or other[0].startswith("0")
     return None if share and old == new else (mine[0], other[0])

@@ -1,4 +1,4 @@
-"""Which dispatch of a turn stands for which expected one, part by part."""
+"""Finds which dispatch of a turn matches which expected one, part by part."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
 
 
 class Part(NamedTuple):
-    """One thing stated: its ``share`` that is right, 0 to 1, or ``None`` if it is unknown.
+    """One stated part: the ``share`` of it that is right, 0 to 1, or ``None`` if unknown.
 
-    ``fault`` is a word for what is wrong, ``says`` a sentence on it, or what would supply it.
+    ``fault`` is a word for what is wrong. ``says`` is a sentence about it, or what would supply it.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 def parts_of(
     trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
 ) -> list[Part]:
-    """Compare what is stated: kind, words of the prompt, tools, parallel or not."""
+    """Compare the stated parts: kind, words of the prompt, tools, parallel or not."""
     parts: list[Part] = []
     if expected.kind is not None:
         parts.append(_kind(trace, expected.kind, made))
@@ -61,10 +61,10 @@ def _prompt(trace: Trace, wanted: Sequence[str], made: Dispatch, reading: Readin
 
 
 def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
-    """Compare with the tools that it allows, as sets.
+    """Compare with the tools that the dispatch allows, as sets.
 
-    Of tools that were only offered to the receiver a missing one is a fault, and a further one
-    proves nothing: frameworks add tools of their own to what they offer.
+    If the tools were only offered to the receiver, a missing tool is a fault, but an extra tool
+    proves nothing, because frameworks add their own tools to the offer.
     """
     supply = "give the agents' definitions (--agents)"
     allowed = made.tools_allowed
@@ -88,9 +88,9 @@ def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
 
 
 def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
-    """Tell work that continues together: issued together, or overlapping in time.
+    """Compare whether the work is parallel: issued together, or overlapping in time.
 
-    Overlap proves it; no overlap proves nothing, so that otherwise the group has to be known.
+    Overlap proves it. No overlap proves nothing, so without overlap the group has to be known.
     """
     others = [
         other
@@ -124,14 +124,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Sent(NamedTuple):
-    """A dispatch, every name of its receiver, and whether it is one too many when unexpected."""
+    """A dispatch, every name of its receiver, and whether it is a fault if unexpected."""
 
     dispatch: Dispatch
     names: tuple[str, ...]
     counted: bool
 
     def name_among(self, wanted: Collection[str]) -> str:
-        """Return the name of the receiver that a case uses, else its own."""
+        """Return the name that a case uses for the receiver, else the receiver's own name."""
         return next((name for name in self.names if name in wanted), self.names[0])
 
 
@@ -143,11 +143,11 @@ def sent_in(
     order: bool,
     renames: Mapping[str, str],
 ) -> list[Sent]:
-    """Return the dispatches of a turn whose receiver is known, but those known from order alone.
+    """Return the dispatches of a turn with a known receiver, except those known only from order.
 
-    ``order`` takes these in as well. A dispatch does not count when its kind is none of
-    ``kinds``, it was refused, asks a person, sends an agent on its way again, or hands control
-    back to the agent that it came from.
+    ``order`` includes those too. A dispatch does not count if its kind is not in ``kinds``, or if
+    it was refused, asks a person, resumes an agent, or hands control back to the agent that it
+    came from.
     """
     back = _handed_back(trace, turn)
     runs = {run.id: run for run in turn.runs}
@@ -181,7 +181,7 @@ def sent_in(
 
 
 def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
-    """Return whether the source names the receiver, by itself or by the run that was started."""
+    """Return whether the source names the receiver, either directly or by the started run."""
     if not known(trace, dispatch, "to_agent"):
         return False
     started = [run for run in turn.runs if run.id in dispatch.runs]
@@ -190,9 +190,9 @@ def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
 
 
 def _handed_back(trace: Trace, until: Turn) -> set[str]:
-    """Return the transfers that give control back to the agent which had given it.
+    """Return the transfers that give control back to the agent that gave it.
 
-    Over all turns so far, as the agent that got control keeps it into the next one.
+    This covers all turns so far, because an agent keeps control into the next turn.
     """
     given: list[tuple[str, str]] = []
     back = set()
@@ -211,7 +211,7 @@ def _handed_back(trace: Trace, until: Turn) -> set[str]:
     return back
 
 
-# A pair weighs more than any agreement of parts in all the others, and that more than order.
+# A pair outweighs any agreement of parts in all other pairs, and that agreement outweighs order.
 _PAIR = 10**16
 _PART = 10**8
 _FAR = 10**4
@@ -221,7 +221,7 @@ Doubt = Callable[[ExpectedDispatch], str | None]
 
 
 class Met(NamedTuple):
-    """An expected dispatch and the one that went to its agent."""
+    """An expected dispatch and the actual one that went to its agent."""
 
     expected: ExpectedDispatch
     sent: Sent
@@ -229,14 +229,14 @@ class Met(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """An expected dispatch and the one that went to another agent in its stead."""
+    """An expected dispatch and the actual one that went to another agent instead."""
 
     expected: ExpectedDispatch
     sent: Sent
 
 
 class Pairs(NamedTuple):
-    """The outcome of the expected dispatches of a turn, and the ones that nobody expected."""
+    """The outcome of a turn's expected dispatches, and the unexpected ones."""
 
     met: list[Met]
     wrong: list[Wrong]
@@ -248,11 +248,10 @@ class Pairs(NamedTuple):
 def pair_up(
     expected: Sequence[ExpectedDispatch], sent: Sequence[Sent], look: Look, doubt: Doubt
 ) -> Pairs:
-    """Pair one to one: as many to the right agent as can be, with the most parts right.
+    """Pair one to one: as many as possible to the right agent, with the most parts right.
 
-    Where equal, the order of both sides is kept. What is left on both sides is paired as a
-    wrong target, but for an expected one that may have been made anyway: ``doubt`` says
-    why.
+    Ties keep the order of both sides. The rest of both sides is paired as wrong targets, except
+    for an expected dispatch that may have been made anyway. ``doubt`` is the reason for that.
     """
     found = _best(_gains(expected, sent, look, right=True))
     met = [
@@ -275,7 +274,7 @@ def pair_up(
     unmet = [one for one, column in zip(open_, stead, strict=True) if column is None]
     used = set(stead)
     again = {name for one in met for name in one.sent.names}
-    # A dispatch that failed and was made again is no surplus.
+    # A dispatch that failed and was retried is not a surplus.
     surplus = [
         each
         for column, each in enumerate(rest)
@@ -287,7 +286,7 @@ def pair_up(
 
 
 def _best(gains: Sequence[Sequence[int]]) -> list[int | None]:
-    """Return for each row its column, or ``None``, so that the sum of gains is the largest."""
+    """Return the column of each row, or ``None``, with the largest possible sum of gains."""
     fitting = [[column for column, gain in enumerate(row) if gain > 0] for row in gains]
     room = [1] * (len(gains[0]) if gains else 0)
     flow = assign(fitting, room, gain=lambda row, column: gains[row][column])
@@ -295,7 +294,7 @@ def _best(gains: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:
-    """Return what compares the parts of a pair, each pair once."""
+    """Return a function that compares the parts of a pair, and compares each pair once."""
     seen: dict[tuple[int, str], list[Part]] = {}
 
     def look(expected: ExpectedDispatch, sent: Sent) -> list[Part]:
@@ -310,7 +309,7 @@ def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:
 def goes_to(expected: ExpectedDispatch, sent: Sent) -> bool:
     """Return whether a dispatch went to the expected agent.
 
-    A return is one that control took by itself: the sources tell some transfers back as one.
+    A return is control that went back by itself. Sources record some transfers back as returns.
     """
     either = expected.kind is None or "return" not in (expected.kind, sent.dispatch.kind)
     return expected.to in sent.names and (either or expected.kind == sent.dispatch.kind)
@@ -339,7 +338,7 @@ def _gain(expected: ExpectedDispatch, sent: Sent, look: Look, far: int, *, right
     parts = look(expected, sent)
     shares = [part.share for part in parts if part.share is not None]
     share = (1 + sum(shares)) / (1 + len(parts))
-    # What went through is told before what did not.
+    # Dispatches that went through come before those that did not.
     through = sent.counted + (sent.counted and not _failed(sent))
     return _PAIR + (2000 * through + int(1000 * share)) * _PART - min(far, _FAR)
 

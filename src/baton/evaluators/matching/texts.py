@@ -1,4 +1,4 @@
-"""Ways in which a text may match another, and rules that an answer has to meet."""
+"""Ways in which one text can match another, and rules that an answer has to meet."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from baton.formats.patterns import BadPatternError, Pattern, compiled, has_sever
 from baton.model import Content, ExpectedTurn, InputError, Problem
 from baton.plugins.origin import install, requirement
 
-# Written without spaces, and each character a word: kana, CJK ideographs, Hangul syllables.
+# Scripts without spaces in which each character is a word: kana, CJK ideographs, Hangul syllables.
 _WORD_EACH = ((0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF))
-# Written without spaces, with marks that belong to the letter before: Thai, Lao, Myanmar, Khmer.
+# Scripts without spaces whose marks belong to the letter before: Thai, Lao, Myanmar, Khmer.
 _UNSPACED = ((0x0E00, 0x0E7F), (0x0E80, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 
 
 class _Spacing(dict[int, str]):
-    """What to write for a character (by code point) so that white space parts the words."""
+    """The replacement for a character (by code point) that puts white space between words."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -49,10 +49,10 @@ _ASCII_WORD = re.compile("[A-Za-z0-9]+")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order, their case as it is; all else only parts them.
+    """Return the words of a text in order, with their case. Other characters only separate them.
 
-    A word is a run of letters, digits and combining marks. A CJK ideograph, kana or Hangul
-    syllable is a word each; a Thai, Lao, Khmer or Myanmar letter starts one.
+    A word is a run of letters, digits and combining marks. Each CJK ideograph, kana or Hangul
+    syllable is a word. A Thai, Lao, Khmer or Myanmar letter starts a new word.
     """
     if text.isascii():  # the usual case, and ten times as fast
         return _ASCII_WORD.findall(text)
@@ -68,7 +68,7 @@ class Rouge(NamedTuple):
 
 
 def require_rouge() -> None:
-    """Raise InputError when the library that stems words is not installed."""
+    """Raise InputError if the library that stems words is not installed."""
     if importlib.util.find_spec("rouge_score") is None:
         raise InputError(f"ROUGE needs rouge-score: {install(requirement('text'))}")
 
@@ -76,13 +76,13 @@ def require_rouge() -> None:
 def rouge1(expected: str, actual: str) -> Rouge:
     """Compare the tokens of two texts, in any order.
 
-    A token counts as often as it is in both. Precision is the share of the actual tokens that were
-    found, recall that of the expected ones, F their harmonic mean; 0 when either text has no
-    tokens, also when both have none.
+    A token counts as often as it occurs in both. Precision is the share of the actual tokens that
+    are in both, recall the share of the expected tokens, and F their harmonic mean. All are 0 if
+    either text, or both, has no tokens.
     """
     wanted, found = Counter(_folded_words(expected)), Counter(_folded_words(actual))
-    # Each word is one token, and words that are equal have equal stems: only what stands in one
-    # text alone ("refund", "refunds") has to be stemmed, which is slow.
+    # Each word is one token, and equal words have equal stems. Only words in just one of the texts
+    # ("refund", "refunds") have to be stemmed, which is slow.
     missing = {word: n - found.get(word, 0) for word, n in wanted.items() if n > found.get(word, 0)}
     extra = {word: n - wanted.get(word, 0) for word, n in found.items() if n > wanted.get(word, 0)}
     overlap = wanted.total() - sum(missing.values())
@@ -101,7 +101,7 @@ def _folded_words(text: str) -> list[str]:
 
 
 def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
-    """Count the stems of words that are counted, of those that start with certain letters."""
+    """Count the stems of counted words that start with certain letters."""
     stems: Counter[str] = Counter()
     for word, count in counts.items():
         if word[0] in beginnings:
@@ -109,14 +109,14 @@ def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
     return stems
 
 
-# Every rule of the stemmer takes off one of these endings (`relational` ends in `al`, `hopefulness`
-# in `s`). A word with none of them ("refund", "book") is its own stem, and that is known at once.
+# Every rule of the stemmer removes one of these endings (`relational` ends in `al`, `hopefulness`
+# in `s`). A word with none of them ("refund", "book") is its own stem, and needs no stemmer.
 _HAS_ENDING = re.compile(r"(?:[eiys]|al|ant|ator|ed|ent|er|ful|ic|ing|ion|ism|ll|ou)\Z").search
 
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    """Stem a word of ASCII letters and digits; leave others alone. Words repeat, so keep them."""
+    """Stem a word of ASCII letters and digits, and leave others unchanged. Cached: words repeat."""
     if _HAS_ENDING(word) is None or not word.isascii():
         return word
     return str(_tokenizer().tokenize(word)[0])
@@ -132,11 +132,11 @@ def _tokenizer() -> Any:
 
 @contextmanager
 def _without_init(*packages: str) -> Iterator[None]:
-    """Import modules of packages, and not what the packages import for themselves.
+    """Import modules of packages without running the packages' own imports.
 
-    ``import nltk`` imports SciPy's statistics: over a second, and 100 MiB. The stemmer is one
-    module that needs none of it. Afterwards the packages count as not imported, so that a program
-    that imports them gets the whole of them. Where it did so before, they are used as they are.
+    ``import nltk`` imports SciPy's statistics, which takes over a second and 100 MiB. The stemmer
+    is a module that needs none of that. Afterwards the packages count as not imported, so a program
+    that imports them gets them in full. Packages that were imported before are used as they are.
     """
     if any(name in sys.modules for name in packages):
         yield
@@ -145,7 +145,7 @@ def _without_init(*packages: str) -> Iterator[None]:
     for name in packages:
         spec = PathFinder.find_spec(name, path)
         if spec is None:
-            break  # the import says what is missing
+            break  # the import reports what is missing
         sys.modules[name] = package = importlib.util.module_from_spec(spec)
         path = package.__path__
     try:
@@ -165,27 +165,27 @@ NormalizeWhitespace = Annotated[
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What about a text does not matter; all matchers share it."""
+    """Which differences between texts do not matter. All matchers share it."""
 
     case_sensitive: bool = False
     normalize_whitespace: bool = True
 
     def fold(self, text: str) -> str:
-        """Return what matters of a text; letters with accents are composed (NFC)."""
+        """Return the relevant part of a text, with accented letters composed (NFC)."""
         text = unicodedata.normalize("NFC", text)
         if not self.case_sensitive:
             text = text.casefold()
         return " ".join(text.split()) if self.normalize_whitespace else text
 
     def pattern(self, regex: str, path: str = "") -> Pattern:
-        """Compile a pattern; raises InputError that names ``path`` when it is not one."""
+        """Compile a pattern. Raises InputError that names ``path`` if it is invalid."""
         try:
             return compiled(regex, ignore_case=not self.case_sensitive)
         except BadPatternError as error:
             raise InputError(Problem(path=path, message=f"{regex!r} {error.why}")) from None
 
     def found_in(self, wanted: str, text: str) -> bool:
-        """Return whether a text holds another; an empty one is found in nothing but itself."""
+        """Return whether a text contains another. An empty text is only found in an empty one."""
         wanted, text = self.fold(wanted), self.fold(text)
         return wanted in text if wanted else not text
 
@@ -199,15 +199,15 @@ def match_score(
 ) -> float:
     """Score ``actual`` against ``expected``, 0 to 1.
 
-    ``equals`` and ``contains`` (``actual`` holds ``expected``): 1 or 0. ``regex``: 1 if
-    ``expected``, as a pattern, is found anywhere in ``actual`` as it is. ``jaccard``: words in both
-    divided by words in either, as sets. ``recall``: share of the expected words, as a set, that are
-    there. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which goes by its own folding. Where
-    either text is empty, or ``expected`` has no words, only equality counts. ``fold`` is that of
-    ``reading``, for who keeps folded texts.
+    ``equals`` and ``contains`` (``actual`` contains ``expected``): 1 or 0. ``regex``: 1 if
+    ``expected``, as a pattern, is found anywhere in the unchanged ``actual``. ``jaccard``: words in
+    both divided by words in either, as sets. ``recall``: the share of the expected words, as a set,
+    that are found. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which has its own folding.
+    If either text is empty, or ``expected`` has no words, only equality counts. ``fold`` is the
+    method of ``reading``, or a cached version of it.
 
     Raises:
-        InputError: ``expected`` is to be a pattern and is none.
+        InputError: ``expected`` should be a pattern and is invalid.
     """
     if match == "regex":
         return float(reading.pattern(expected).search(actual) is not None)
@@ -229,10 +229,10 @@ SchemaCheck = Callable[[Any], str | None]
 
 
 def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
-    """Return a function that says what is wrong with a value, ``None`` when it fits.
+    """Return a function that reports what is wrong with a value, or ``None`` if it is valid.
 
-    The draft is the one that ``$schema`` names, else 2020-12; ``format`` is not checked.
-    References have to stay inside the schema, so that scoring fetches nothing.
+    The draft is the one that ``$schema`` names, else 2020-12. ``format`` is not checked.
+    References have to stay inside the schema, so scoring fetches nothing.
 
     Raises:
         InputError: not a schema, a reference that leads out of it, or no library to check with.
@@ -255,7 +255,7 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     draft: Any = Draft202012Validator
     if "$schema" in schema:
         named = schema["$schema"]
-        # Without its own default, the library warns and takes its newest draft.
+        # Without a default of ours, the library warns and takes its newest draft.
         draft = validator_for({"$schema": str(named)}, default=cast("Any", None))
         if draft is None:
             raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
@@ -280,7 +280,7 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
 
 
 def _check_patterns(schema: Any, path: str) -> None:
-    """Compile all patterns of a schema; raises InputError for one that cannot be used."""
+    """Compile all patterns of a schema. Raises InputError for a pattern that cannot be used."""
     every = list(_dicts(schema))
     unevaluated = any("unevaluatedProperties" in found for found in every)
     for found in every:
@@ -293,7 +293,7 @@ def _check_patterns(schema: Any, path: str) -> None:
                 compiled(pattern)
             except BadPatternError as error:
                 raise InputError(Problem(path=path, message=f"{pattern!r} {error.why}")) from None
-            # For this keyword jsonschema searches by itself, without a limit of time.
+            # For this keyword, jsonschema searches by itself, without a time limit.
             if unevaluated and pattern != single and has_several_repeats(pattern):
                 message = (
                     f"{pattern!r} has several open repeats, which `patternProperties` may not "
@@ -313,7 +313,7 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _in_limited_time(draft: Any) -> Any:
-    """Return a class of validators whose patterns are searched for in limited time."""
+    """Return a validator class that searches for patterns in limited time."""
     from jsonschema.exceptions import ValidationError
     from jsonschema.validators import extend
 
@@ -360,7 +360,7 @@ def _in_limited_time(draft: Any) -> Any:
 
 
 def _leads_somewhere(schema: Any, reference: str) -> bool:
-    """Follow a JSON pointer; anchors and bases of their own are left to the library."""
+    """Return whether a JSON pointer resolves. Anchors and other bases are left to the library."""
     pointer = unquote(reference.removeprefix("#"))
     has_bases = any(b'"$id"' in msgspec.json.encode(value) for value in schema.values())
     if has_bases or (pointer and not pointer.startswith("/")):
@@ -388,9 +388,9 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 class AnswerRules(NamedTuple):
-    """What the last answer of a conversation has to meet, whatever its case states.
+    """The rules for the last answer of a conversation, whatever its case states.
 
-    The texts and patterns are those of the options of ``response``; ``None`` asks for nothing.
+    The texts and patterns come from the options of ``response``. ``None`` requires nothing.
     """
 
     equals: str | None
@@ -402,7 +402,7 @@ class AnswerRules(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One thing that was examined; ``problem`` says what is wrong when it scores below 1."""
+    """One check. ``problem`` is what is wrong if it scores below 1."""
 
     name: str
     score: float
@@ -410,10 +410,10 @@ class Check(NamedTuple):
 
 
 class Rules:
-    """Rules with their patterns and schemas made ready."""
+    """Rules with their patterns and schemas compiled."""
 
     def __init__(self, rules: AnswerRules, reading: Reading) -> None:
-        """Raise InputError for a pattern or a schema that is none."""
+        """Compile the rules. Raises InputError for an invalid pattern or schema."""
         self._rules, self._reading = rules, reading
         self._regex: Pattern | None = None
         self._schema: SchemaCheck | None = None
@@ -451,7 +451,7 @@ class Rules:
 def stated_checks(
     expected: ExpectedTurn, answer: Content | None, match: Match, reading: Reading
 ) -> Iterator[Check]:
-    """Check an answer against what a turn states of it; raises InputError for a bad pattern."""
+    """Check an answer against the turn's statements. Raises InputError for a bad pattern."""
     text = _text(answer)
     if expected.response is not None:
         wanted = expected.response.plain()
@@ -472,7 +472,7 @@ def stated_checks(
         found = [one for one in expected.response_not_contains if reading.found_in(one, text)]
         if found:
             problem = f"the answer has {_listed(found)}"
-        else:  # no answer at all proves nothing
+        else:  # a missing answer proves nothing
             problem = "" if text else "the answer is empty"
         yield Check("response_not_contains", float(not problem), problem)
 

@@ -1,4 +1,4 @@
-"""Comparing expected visits of agents with the runs there were."""
+"""Compares expected visits of agents with the actual runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SeenTurn = TypeVar("SeenTurn")
 
 
 class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
-    """Gives one score for a trace, of the visits that the turns of its case state."""
+    """Gives one score for a trace, based on the visits that the case's turns state."""
 
     checks = frozenset({"interactions"})
     states = ("interactions",)
@@ -44,24 +44,24 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
     normalize_whitespace: NormalizeWhitespace = True
 
     def stating(self, turn: ExpectedTurn) -> bool:
-        """Return whether a turn states a visit; an empty list states none."""
+        """Return whether a turn states a visit. An empty list states none."""
         return bool(turn.interactions)
 
     @property
     def reading(self) -> Reading:
-        """What about a text does not matter."""
+        """Which differences between texts do not matter."""
         return Reading(
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
 
     def check(self) -> None:
-        """Check that the library for ROUGE is there if it is needed."""
+        """Check that the library for ROUGE is installed if it is needed."""
         if getattr(self, "match", None) == "rouge1":
             require_rouge()
 
 
 class Voice(NamedTuple):
-    """Texts of a run with where they were said (``output``, ``prompt``, ``step``), in order.
+    """Texts of a run in order, with their place (``output``, ``prompt``, ``step``).
 
     ``whole`` states whether all of them were recorded.
     """
@@ -71,9 +71,9 @@ class Voice(NamedTuple):
 
 
 def voice_of(trace: Trace, turn: Turn, run: AgentRun, sent: Mapping[str, Dispatch]) -> Voice:
-    """Return what a run answered, wrote to other agents, and said on the way; thoughts apart.
+    """Return a run's answer, its prompts to other agents, and its other texts except thoughts.
 
-    ``sent`` are the dispatches that it made, by id.
+    ``sent`` are the dispatches that the run made, by id.
     """
     answer = run.output.plain() if run.output else ""
     texts: list[tuple[str, str]] = []
@@ -102,7 +102,7 @@ GRADED = ("jaccard", "recall", "rouge1")
 
 
 class Sure(IntEnum):
-    """Whether something is true, as far as the record shows."""
+    """Whether something is true, as far as recorded."""
 
     NO = 0
     MAYBE = 1
@@ -110,14 +110,14 @@ class Sure(IntEnum):
 
 
 class Part(NamedTuple):
-    """Whether one thing that is expected of a visit is so; ``says`` tells why it is not sure."""
+    """Whether one expectation about a visit is met. ``says`` is why it is uncertain."""
 
     sure: Sure
     says: str = ""
 
 
 class Fit(NamedTuple):
-    """A visit beside a run; ``found`` are the texts that were said, each with where."""
+    """How a visit fits a run. ``found`` are the expected texts found, each with its place."""
 
     agent: Sure
     parts: tuple[Part, ...] = ()
@@ -125,18 +125,18 @@ class Fit(NamedTuple):
 
     @property
     def met(self) -> Sure:
-        """Whether the run is the visit in all."""
+        """Whether the run meets every expectation of the visit."""
         return min([self.agent, *(part.sure for part in self.parts)])
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, or not sure."""
+        """What is wrong or uncertain."""
         worst = min(self.parts, key=lambda part: part.sure, default=Part(Sure.YES))
         return worst.says
 
 
 class Terms(NamedTuple):
-    """What to compare, and how; ``fold`` is that of ``reading``, and may keep what it made."""
+    """What to compare, and how. ``fold`` is the method of ``reading``, possibly cached."""
 
     match: Match | None
     enough: float
@@ -148,7 +148,7 @@ class Terms(NamedTuple):
 
 
 class Played:
-    """The runs of a turn, with what is asked of them more than once."""
+    """The runs of a turn, with data that is needed more than once."""
 
     def __init__(self, trace: Trace, turn: Turn, renames: Mapping[str, str]) -> None:
         self._trace, self._turn, self._renames = trace, turn, renames
@@ -162,14 +162,14 @@ class Played:
         self._names: dict[str, list[str]] = {}
 
     def names(self, run: AgentRun) -> list[str]:
-        """Return all names a run goes by; none when its agent was not recorded."""
+        """Return all names of a run's agent, or none if the agent was not recorded."""
         if run.id not in self._names:
             names = run_names(self._trace, run) if known(self._trace, run, "agent") else []
             self._names[run.id] = [self._renames.get(name, name) for name in names]
         return self._names[run.id]
 
     def voice(self, run: AgentRun) -> Voice:
-        """Return what a run said."""
+        """Return the texts of a run."""
         if run.id not in self._voices:
             sent = self._sent.get(run.id, {})
             self._voices[run.id] = voice_of(self._trace, self._turn, run, sent)
@@ -178,7 +178,7 @@ class Played:
     def fit(
         self, visit: ExpectedVisit, run: AgentRun, terms: Terms, text: int | None = None
     ) -> Fit:
-        """Hold a run against a visit; with ``text``, only this one of the texts that it said."""
+        """Compare a run with a visit. With ``text``, compare only that text of the run."""
         agent = self.agent(visit, run)
         if agent is Sure.NO:
             return Fit(Sure.NO)
@@ -191,7 +191,7 @@ class Played:
         return Fit(agent, tuple(parts), tuple(found))
 
     def agent(self, visit: ExpectedVisit, run: AgentRun) -> Sure:
-        """Return whether a run is that of the agent of a visit."""
+        """Return whether a run belongs to the agent of a visit."""
         names = self.names(run)
         if not names:
             return Sure.MAYBE
@@ -268,7 +268,7 @@ class Played:
         return run is None or known(self._trace, run, "agent")
 
     def _sender(self, dispatch: Dispatch) -> list[str]:
-        """Return the names of the agent that sent; none when that was the user or a program."""
+        """Return the names of the sending agent, or none if the user or a program sent it."""
         run = self._runs.get(dispatch.from_run or "")
         if run is not None:
             return self.names(run)
@@ -281,14 +281,14 @@ def _listed(names: list[str]) -> str:
 
 
 class Place(NamedTuple):
-    """Where a visit is laid: at a run, for ``text`` at one of the texts it said, from 0."""
+    """The place of a visit: a run or, with ``text``, one of its texts, counted from 0."""
 
     run: int
     text: int | None = None
 
 
 class _Laid(NamedTuple):
-    """A visit that is laid at a place, and the one laid before it."""
+    """A visit at its place, and the visit placed before it."""
 
     visit: int
     place: Place
@@ -298,16 +298,16 @@ class _Laid(NamedTuple):
 def lay(
     visits: int, texts: Sequence[int], gain: Callable[[int, Place], int], most: int = 1
 ) -> list[Place | None]:
-    """Lay visits against runs in order, so that the sum of gains is the largest.
+    """Place visits at runs in order, with the largest possible sum of gains.
 
-    A visit has a run to itself, or one text of a run: an agent that speaks twice in a row is
-    recorded as one run, and may be expected as two visits. A gain of 0 lays nothing. Takes O(visits
-    * texts), as the longest common subsequence does (R. Wagner and M. Fischer, "The
+    A visit takes a whole run or one text of a run: an agent that speaks twice in a row is recorded
+    as one run, but can be expected as two visits. A visit with a gain of 0 is not placed. This
+    takes O(visits * texts), like the longest common subsequence (R. Wagner and M. Fischer, "The
     string-to-string correction problem", 1974), and O(visits + texts) if all visits gain ``most``.
 
     Args:
-        visits: how many there are.
-        texts: for each run, how many texts it said.
+        visits: the number of visits.
+        texts: the number of texts of each run.
         gain: what a visit gains at a place.
         most: the most that a visit can gain.
     """
@@ -319,7 +319,7 @@ def lay(
     whole = _lay_all(visits, ends, gain, most)
     if whole is not None:
         return whole
-    # What the visits so far gain at most up to each end, and where the last of them is laid.
+    # The largest gain of the visits so far up to each end, and the place of the last of them.
     row: list[tuple[int, _Laid | None]] = [(0, None)] * len(ends)
     for visit in range(visits):
         above, row = row, []
@@ -346,9 +346,9 @@ def _lay_all(
     gain: Callable[[int, Place], int],
     most: int,
 ) -> list[Place | None] | None:
-    """Lay each visit at the first place after the one before where it gains ``most``.
+    """Place each visit at the next place after the previous visit at which it gains ``most``.
 
-    ``None`` if one has no such place. Otherwise no other way gains more.
+    Return ``None`` if a visit has no such place. Otherwise no other placement gains more.
     """
     laid: list[Place | None] = []
     reached, end = 0, 0

@@ -1,1 +1,1 @@
-"""The rubrics that come with Baton, a YAML file each; by name they are evaluators to be made."""
+"""The rubrics that come with Baton, one YAML file each. Each works as an evaluator by name."""
