@@ -279,7 +279,7 @@ async def _end(process: subprocess.Process) -> None:
 
 
 def _runs(group: int) -> bool:
-    """Tell whether a process of a group runs; one that waits to be reaped does not.
+    """Return whether a process of a group runs; one that waits to be reaped does not.
 
     In a container there may be no process that reaps it.
     """

@@ -178,7 +178,7 @@ def stated_turn(answer: Any, id_: str) -> Stated:
 
 
 def _is_task_output(answer: dict[Any, Any]) -> bool:
-    """Tell whether it is a Strands task's result; ``trajectory`` alone may be structured output."""
+    """Return whether it is a Strands task's result; ``trajectory`` alone can be structured data."""
     keys = {*TaskOutput.__struct_fields__}
     return {*answer} <= keys and "output" in answer and bool({*answer} - {"output", "input"})
 

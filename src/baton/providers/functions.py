@@ -61,7 +61,7 @@ def worded(error: BaseException) -> str:
 
 
 def takes_one(function: Function) -> bool:
-    """Tell whether a function can be called with one argument; one that hides it may be."""
+    """Return whether a function can be called with one argument; one that hides it may be."""
     try:
         inspect.signature(function).bind(None)
     except TypeError:

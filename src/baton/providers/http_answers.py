@@ -155,7 +155,7 @@ class Path:
         return str(text)
 
     def has_place(self, document: Any) -> bool:
-        """Tell whether there is at least a list or an object that a match could stand in."""
+        """Return whether there is at least a list or an object that a match could stand in."""
         from jsonpath_rfc9535 import JSONPathQuery
 
         outer = self._query.segments[:-1]

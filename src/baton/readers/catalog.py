@@ -34,7 +34,7 @@ class CatalogFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def is_app_info(value: Any) -> bool:
-    """Tell whether it is an answer of an ADK server's ``/apps/{app}/app-info``."""
+    """Return whether it is an answer of an ADK server's ``/apps/{app}/app-info``."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("agents"), dict)
@@ -104,7 +104,7 @@ def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
 
 
 def is_catalog_file(file: Path | InputFile) -> bool:
-    """Tell whether a file is an app-info answer, by its content."""
+    """Return whether a file is an app-info answer, by its content."""
     path = file.path if isinstance(file, InputFile) else file
     if path.stat().st_size > 4_000_000:
         return False

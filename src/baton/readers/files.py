@@ -164,7 +164,7 @@ class FileReader:
         return self._path.name == BODIES and is_evaluation(self._path.parent)
 
     def can_be_cut(self) -> bool:
-        """Tell whether each line is read separately.
+        """Return whether each line is read separately.
 
         That of an evaluation is not: a later one may stand for it.
         """

@@ -127,7 +127,7 @@ def without_secrets(error: InputError) -> InputError:
 
 
 def _is_empty(file: Path) -> bool:
-    """Tell whether a file holds nothing but blanks; of what else it is, a pipe, this is unknown."""
+    """Return whether a file holds only whitespace; false for a pipe, whose content is unknown."""
     return file.is_file() and not any(line.strip() for line in iter_lines(file))
 
 

@@ -384,7 +384,7 @@ def lacking(
 
 
 def too_few(count: int) -> bool:
-    """Tell whether a class has too few items for its precision or recall to be quoted."""
+    """Return whether a class has too few items for its precision or recall to be quoted."""
     return count < LEAST_OF_CLASS
 
 
@@ -407,7 +407,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     normalise: bool = False
 
     def passes(self, score: float) -> bool:
-        """Tell whether a score passes (to 1e-9)."""
+        """Return whether a score passes (to 1e-9)."""
         return passes(score, self.threshold, higher=self.higher)
 
     def score(self, answer: float) -> float:

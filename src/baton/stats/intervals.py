@@ -273,5 +273,5 @@ def binomial_at_most(k: int, n: int, p: float) -> float:
 
 
 def is_above(k: int, n: int, share: float) -> bool:
-    """Tell whether ``k`` of ``n`` are more than a share, beyond chance (one-sided, 5 %)."""
+    """Return whether ``k`` of ``n`` are more than a share, beyond chance (one-sided, 5 %)."""
     return 0 < share < 1 and k > 0 and binomial_at_most(n - k, n, 1 - share) <= 0.05

@@ -1,9 +1,10 @@
-"""For tests of your own: ``assert_passes``, ``verdict``, faults to seed, and a scripted LLM.
+"""For your own tests: ``assert_passes``, ``verdict``, faults to seed, and a scripted LLM.
 
-:mod:`baton.testing.build` makes traces, cases and scores in a line each.
+:mod:`baton.testing.build` makes a trace, case or score in one line.
 
-Each injector takes a trace and a ``random.Random`` and gives a copy with one fault and what it
-is, or ``None`` when the trace has no place for it. It knows nothing of evaluators.
+Each injector takes a trace and a ``random.Random``. It returns a copy with one fault and a
+description of the fault, or ``None`` if the trace has no place for it. It does not depend on
+evaluators.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _TEST_FILES = "*.test.json"
 
 
 class AgentEvaluator:
-    """Plays eval sets with an agent module, and holds it to the criteria beside them."""
+    """Plays eval sets with an agent module, and checks the criteria in the same folder."""
 
     @staticmethod
     def evaluate(
@@ -35,24 +35,24 @@ class AgentEvaluator:
         num_runs: int = 2,
         agent_name: str | None = None,
         initial_session_file: str | None = None,
-        print_detailed_results: bool = True,  # noqa: ARG004 - a failure always says all
+        print_detailed_results: bool = True,  # noqa: ARG004 - a failure always shows all details
         *,
         trust: str | Path | Sequence[str | Path] = (),
     ) -> Awaitable[None]:
-        """Play every case ``num_runs`` times; may be awaited, and need not be.
+        """Play every case ``num_runs`` times. Awaiting the result is optional.
 
-        As in ADK, a metric passes when its mean over all runs and turns of a case reaches the
-        threshold, and what could not be evaluated fails. Unlike there, every file of a folder is
-        played before the test fails.
+        As in ADK, a metric passes if its mean over all runs and turns of a case reaches the
+        threshold, and a metric that could not be evaluated fails. Unlike in ADK, every file of a
+        folder is played before the test fails.
 
         Args:
             agent_module: a module or package with an ``agent`` module that has ``root_agent``.
-            eval_dataset_file_path_or_dir: an eval set, or a folder whose ``*.test.json`` are
-                found, also further down. ``test_config.json`` beside a file says what to score.
+            eval_dataset_file_path_or_dir: an eval set, or a folder that is searched recursively
+                for ``*.test.json``. ``test_config.json`` next to a file states what to score.
             num_runs: how often each case is played.
             agent_name: a sub-agent to play instead of the root.
             initial_session_file: a session whose state every case starts with.
-            print_detailed_results: taken for ADK's sake.
+            print_detailed_results: ignored; accepted for compatibility with ADK.
             trust: folders whose ``test_config.json`` may name functions (`custom_metrics`).
 
         Raises:
@@ -93,7 +93,7 @@ class AgentEvaluator:
 
 
 class _Done:
-    """What is over already, for tests that await it anyway."""
+    """A result that is already complete, for tests that await it."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
@@ -108,7 +108,7 @@ async def _check(suites: Sequence[Suite]) -> None:
 
 
 def _failures(results: Sequence[CaseResult]) -> Iterator[str]:
-    """Say of each case what kept it from passing, and show the runs that did not."""
+    """Yield for each failed case the reason, and the runs that did not pass."""
     repeats = max((result.repeat for result in results), default=0) + 1
     for position in sorted({result.position for result in results}):
         runs = [result for result in results if result.position == position]
@@ -119,7 +119,7 @@ def _failures(results: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield the metrics of a case whose mean over its runs is too low, and what has no value."""
+    """Yield the metrics of a case with too low a mean over its runs, and those without a value."""
     for run_ in runs:
         if run_.error is not None or not run_.scores:
             yield f"  run {run_.repeat + 1} could not be evaluated"
@@ -142,7 +142,7 @@ def suite_with_state(
     state: dict[str, Any],
     trust: Trust = NOBODY,
 ) -> Suite:
-    """Return a suite whose cases start with a state; what they state themselves goes before."""
+    """Return a suite whose cases start with a state; values in a case take precedence."""
     suite = Suite(prepare_evaluation(file, agent, repeat=runs, trust=trust))
     if not state:
         return suite

@@ -1,4 +1,4 @@
-"""Hold a run to what should have happened: ``assert_passes``, and one ``verdict`` alone."""
+"""Check a run against what should have happened: ``assert_passes``, or a single ``verdict``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def assert_passes(
     evaluators: Iterable[Mapping[str, Any] | Evaluator | str] | None = None,
     **options: Any,
 ) -> None:
-    """Fail with what went wrong, unless the run passes.
+    """Raise an error that states what went wrong, unless the run passes.
 
     Args:
-        trace: a run, the path of a recording, or a result or evaluation that exists already.
+        trace: a run, the path of a recording, or an existing result or evaluation.
         case: what should have happened, or the path of a dataset (``cases.yaml:refund``). A run
-            is held to a single case whatever either is called.
-        evaluators: as for :func:`baton.score`; when left out, what the case states.
-        options: more of :func:`baton.score`: ``pass_rule``, ``prices``, ``agent_names``,
-            ``trust``.
+            is compared with a single case even if their ids differ.
+        evaluators: as for :func:`baton.score`; the default is what the case states.
+        options: other options of :func:`baton.score`: ``pass_rule``, ``prices``,
+            ``agent_names``, ``trust``.
 
     Raises:
         AssertionError: a case failed, or could not be evaluated.
@@ -71,9 +71,9 @@ def verdict(
 
     Args:
         evaluator: a name (``"agent_chain"``), with ``options`` as its options, or an object.
-        trace: the trace; it is held to the case whatever either is called.
-        case: what should have happened; not needed for what a record alone proves.
-        options: of the evaluator; ``agent_names`` and ``prices`` are those of
+        trace: the trace; it is compared with the case even if their ids differ.
+        case: what should have happened; not needed if the record alone proves the verdict.
+        options: options of the evaluator; ``agent_names`` and ``prices`` are those of
             :func:`baton.score`.
 
     Raises:
@@ -103,10 +103,10 @@ def verdicts(
 
 
 def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str:
-    """Say what did not pass; nothing when all did."""
+    """Return a description of what did not pass; empty if everything passed."""
     repeats = max((result.repeat for result in results), default=0) + 1
     bad = [result for result in results if result.status not in ("passed", "skipped")]
     texts = [failure_text(result, repeats=repeats) for result in bad]
     lines = [*texts, *(f"! {visible_line(problem)}" for problem in problems)]
-    # pytest prints this as it is, in a terminal or in the log of a build.
+    # pytest prints this unchanged, in a terminal or in the log of a build.
     return without_commands(visible("\n\n".join(lines)))

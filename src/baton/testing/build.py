@@ -1,4 +1,4 @@
-"""Build records, cases and scores in a line each, so that a test reads as one sentence.
+"""Build records, cases and scores in one line each, so that a test is easy to read.
 
 A trace is written in the order in which things happened::
 
@@ -12,13 +12,13 @@ A trace is written in the order in which things happened::
     )
 
 Every object has an id: the one that was given, or a letter and a number that counts through the
-trace (``t1`` a turn, ``r1`` a run, ``c1`` a tool call, ``d1`` a dispatch, ``s1`` any other step),
-and where an earlier turn has the same id, the turn in front (``t2.r1``).
-A trace, a case and a result have the id ``test`` unless they get another one, so they belong
-together. Where content is asked for, a text is the content's ``text``; a ``Content`` is taken as it
-is, and any other value is its ``data``. All other fields of the record may be given by their names.
+trace (``t1`` for a turn, ``r1`` for a run, ``c1`` for a tool call, ``d1`` for a dispatch, ``s1``
+for any other step). If an earlier turn has the same id, the turn is put in front (``t2.r1``). The
+default id of a trace, a case and a result is ``test``, so they belong together. For content, a
+string becomes the content's ``text``, a ``Content`` is used unchanged, and any other value becomes
+its ``data``. All other fields of the record can be given by name.
 
-An evaluation is made of results, and what needs a folder gets one from it::
+An evaluation is made from results, and can be saved for code that needs a folder::
 
     evaluation(result("passed", id="refund"), result("failed", id="invoice")).save("out/last")
 """
@@ -77,7 +77,7 @@ __all__ = [
 
 
 def content(value: Any) -> Content | None:
-    """Make content: of a text, of data; ``None`` and a ``Content`` stay what they are."""
+    """Make content from a text or data; ``None`` and a ``Content`` are returned unchanged."""
     return value if isinstance(value, Content) else Content.of(value)
 
 
@@ -88,7 +88,7 @@ def content(value: Any) -> Content | None:
 class Passing:
     """Work that passes to another agent, as a step of the run that passes it on.
 
-    :func:`turn` makes the ``Dispatch`` of it, with the steps and ids that belong to one.
+    :func:`turn` converts it to a ``Dispatch`` with its steps and ids.
     """
 
     kind: DispatchKind
@@ -101,11 +101,11 @@ class Passing:
 def delegate(
     to: str, prompt: Any = None, *, tool: str | None = None, arguments: Any = None, **fields: Any
 ) -> Passing:
-    """Pass work to an agent and wait for its result, by calling ``tool`` when one is named.
+    """Pass work to an agent and wait for its result, by calling ``tool`` if one is named.
 
-    The dispatch starts the first later run of ``to`` that nothing else started; ``runs=[]`` says
-    that nothing was started. A dispatch that is completed in the foreground is followed by a
-    ``GotBack`` at once. ``arguments`` are those of the tool call.
+    The dispatch starts the first later run of ``to`` that nothing else started; ``runs=[]`` means
+    that nothing was started. A dispatch that is completed in the foreground is directly followed by
+    a ``GotBack``. ``arguments`` are those of the tool call.
     """
     return Passing("delegate", to, tool, {"prompt": prompt, **fields}, arguments)
 
@@ -113,17 +113,17 @@ def delegate(
 def transfer(
     to: str, prompt: Any = None, *, tool: str | None = None, arguments: Any = None, **fields: Any
 ) -> Passing:
-    """Pass control to an agent, by calling ``tool`` with ``arguments`` when one is named."""
+    """Pass control to an agent, by calling ``tool`` with ``arguments`` if one is named."""
     return Passing("transfer", to, tool, {"prompt": prompt, **fields}, arguments)
 
 
 def sequence(to: str, prompt: Any = None, **fields: Any) -> Passing:
-    """Say that the program or graph starts ``to`` next."""
+    """Record that the program or graph starts ``to`` next."""
     return Passing("sequence", to, None, {"prompt": prompt, **fields})
 
 
 def give_back(to: str, result: Any = None, **fields: Any) -> Passing:
-    """Give control back; ``answers`` names the dispatch that this closes."""
+    """Return control; ``answers`` names the dispatch that this closes."""
     return Passing("return", to, None, {"result": result, **fields})
 
 
@@ -136,9 +136,9 @@ def dispatch(
     result: Any = None,
     **fields: Any,
 ) -> Dispatch:
-    """Make its own dispatch, for :func:`turn`, if no run of the test makes it.
+    """Make a separate dispatch for :func:`turn`, if no run of the test makes it.
 
-    It is taken as it is: the runs that it names are not looked for, and no step is added.
+    It is used unchanged: the runs that it names are not looked up, and no step is added.
     """
     return Dispatch(
         id=id, kind=kind, to_agent=to, prompt=content(prompt), result=content(result), **fields
@@ -153,7 +153,7 @@ def call(
 
 
 def said(text: Any, *, id: str = "", **fields: Any) -> Said:
-    """Make what a run said, a text or data."""
+    """Make a statement of a run, from a text or data."""
     return Said(id=id, content=content(text) or Content(), **fields)
 
 
@@ -172,7 +172,7 @@ def run(
         agent=agent,
         input=content(input),
         output=content(output),
-        # A `Passing` is there until `turn` puts the steps of a dispatch in its place.
+        # `turn` replaces each `Passing` by the steps of a dispatch.
         steps=made,  # type: ignore[arg-type]
         **fields,
     )
@@ -185,9 +185,9 @@ def turn(
     output: Any = None,
     **fields: Any,
 ) -> Turn:
-    """Make a turn of the user's message (a text) and of the runs in the order they started.
+    """Make a turn from the user's message (a text) and the runs in the order they started.
 
-    A ``Dispatch`` among them is taken as it is. What has no id gets one that is unique in the
+    A ``Dispatch`` among them is used unchanged. Objects without an id get one that is unique in the
     turn; :func:`trace` makes it unique in the trace.
     """
     made = Turn(id=id, input=content(input), output=content(output), **fields)
@@ -212,7 +212,7 @@ def trace(
     source: str | Source = "test",
     **fields: Any,
 ) -> Trace:
-    """Make a trace of turns, or of the message and the runs of its only turn."""
+    """Make a trace from turns, or from the message and the runs of its only turn."""
     if all(isinstance(part, Turn) for part in parts):
         turns = [part for part in parts if isinstance(part, Turn)]
     else:
@@ -232,7 +232,7 @@ def trace(
 
 
 def _complete(turn: Turn) -> None:
-    """Turn each ``Passing`` into a dispatch with its steps, and give ids to what has none."""
+    """Convert each ``Passing`` to a dispatch with its steps, and add missing ids."""
     for number, one in enumerate(turn.runs, 1):
         one.id = one.id or f"r{number}"
     by_id = {one.id: one for one in turn.runs}
@@ -254,8 +254,8 @@ def _complete(turn: Turn) -> None:
             fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - given + 1}"
             made = dispatch(step.to, kind=step.kind, **fields)
             if "runs" not in fields:
-                # Runs stand in the order they started, so this one started a later one. Two
-                # dispatches to `billing` start the first and the second of its runs.
+                # Runs are in the order in which they started, so this run started a later one. Two
+                # dispatches to `billing` start its first and its second run.
                 later = turn.runs[next(n for n, one in enumerate(turn.runs) if one is sender) + 1 :]
                 free = (
                     run.id for run in later if run.agent == made.to_agent and not run.started_by
@@ -269,7 +269,7 @@ def _complete(turn: Turn) -> None:
                 requested = named(call(step.tool, step.arguments, dispatch=made.id))
                 made.call = requested.id
                 steps.append(requested)
-            # The program moves on by itself, and an answer needs no words: neither is a step.
+            # The program continues by itself, and an answer needs no call: neither has a step.
             if made.kind in ("transfer", "delegate"):
                 steps.append(named(HandedOff(id="", dispatch=made.id)))
             waited = made.mode == "foreground" and made.status == "completed"
@@ -279,7 +279,7 @@ def _complete(turn: Turn) -> None:
 
 
 def _renamed(turn: Turn, new: dict[str, str]) -> Turn:
-    """Return a copy of a turn with other ids; what a dispatch continues is of an earlier turn."""
+    """Return a copy of a turn with other ids; what a dispatch continues is in an earlier turn."""
 
     def all_of(ids: list[str]) -> list[str]:
         return [new.get(one, one) for one in ids]
@@ -314,10 +314,10 @@ def _renamed(turn: Turn, new: dict[str, str]) -> Turn:
 
 
 def expect(input: Any = "hi", **stated: Any) -> ExpectedTurn:
-    """Make a turn of a case: the message, and what is stated of the turn.
+    """Make a turn of a case: the message, and the expectations for the turn.
 
-    ``response`` may be a text, ``tool_calls`` names or pairs of a name and arguments,
-    ``dispatches`` names of agents.
+    ``response`` can be a text, ``tool_calls`` can be names or pairs of a name and arguments, and
+    ``dispatches`` can be names of agents.
     """
     fields = dict(stated)
     if "response" in fields:
@@ -345,10 +345,10 @@ _OF_A_TURN = frozenset(ExpectedTurn.__struct_fields__) - frozenset(Case.__struct
 
 
 def case(*turns: ExpectedTurn | str, id: str = "test", **stated: Any) -> Case:
-    """Make a case of messages or turns; one turn that says "hi" when there are none.
+    """Make a case from messages or turns; without any, it has one turn with the message "hi".
 
-    What is stated of a turn (``agents=["desk", "billing"]``) holds for every message; anything
-    else is the case's.
+    Fields of a turn (``agents=["desk", "billing"]``) apply to every message; all other fields
+    belong to the case.
     """
     of_turn = {name: stated.pop(name) for name in list(stated) if name in _OF_A_TURN}
     made = [
@@ -366,7 +366,7 @@ def score(
     value: float | None = None,
     **fields: Any,
 ) -> Score:
-    """Make a score; its value is 1 when it passed and 0 when it failed, unless one is given."""
+    """Make a score; its default value is 1 if it passed and 0 if it failed."""
     if value is None and status in ("passed", "failed"):
         value = float(status == "passed")
     fields = {"type": evaluator, "version": "1", **fields}
@@ -374,19 +374,19 @@ def score(
 
 
 def result(*scores: Score | Status, id: str = "test", **fields: Any) -> CaseResult:
-    """Make the outcome of a case, with its status by its scores."""
+    """Make the result of a case; its status follows from its scores."""
     made = [one if isinstance(one, Score) else score(one) for one in scores]
     fields = {"status": case_status([one.status for one in made]), **fields}
     return CaseResult(case_id=id, scores=made, **fields)
 
 
 def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) -> Evaluation:
-    """Make an evaluation of results, with its counts and its status by them.
+    """Make an evaluation from results, which determine its counts and its status.
 
-    It is what ``baton.score`` returns: ``save(path)`` writes its folder, ``to_html(path)`` and the
-    like its reports. Results keep their places; if none is given, the cases are numbered in the
-    order in which they come, and the repeats of a case share its place. ``about`` is what
-    `evaluation.json` says of how it was made (``{"planned": 3}``).
+    It is of the type that ``baton.score`` returns: ``save(path)`` writes its folder, and
+    ``to_html(path)`` and similar methods write its reports. Results keep their places. If they have
+    none, the cases are numbered in the given order, and the repeats of a case share its place.
+    ``about`` is the information in `evaluation.json` about how it was made (``{"planned": 3}``).
     """
     if not any(one.position for one in results):
         places: dict[str, int] = {}

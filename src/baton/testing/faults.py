@@ -1,4 +1,4 @@
-"""Faults that are seeded into good traces: wrong receivers, lost content, work that goes wrong."""
+"""Seed faults into good traces: wrong receivers, lost content, work that goes wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from baton.model.views import comes_back
 
 
 class Seeded(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault that was put into a trace: its ``kind``, the ids it is about, and in words."""
+    """A fault that was put into a trace: its ``kind``, the ids it concerns, and a description."""
 
     kind: str
     subject: list[str]
@@ -37,7 +37,7 @@ class Seeded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(NamedTuple):
-    """A dispatch in a trace that may be changed, with its turn and the run that made it."""
+    """A dispatch in a trace that can be changed, with its turn and the run that made it."""
 
     trace: Trace
     turn: Turn
@@ -51,12 +51,12 @@ class Place(NamedTuple):
 
     @property
     def after(self) -> list[Step]:
-        """The sender's steps behind the moment the answer came."""
+        """The sender's steps after the answer arrived."""
         return [] if self.sender is None else self.sender.steps[self.came_back + 1 :]
 
     @property
     def came_back(self) -> int:
-        """Where in the sender's steps the last answer of the group is; -1 where none came."""
+        """The index of the group's last answer in the sender's steps; -1 if none came."""
         if self.sender is None:
             return -1
         group = {
@@ -76,7 +76,7 @@ def copied(trace: Trace) -> Trace:
 
 
 def pick(trace: Trace, random: Random, fits: Callable[[Place], bool]) -> Place | None:
-    """Copy a trace and choose one of the dispatches that fit; returns are none of them."""
+    """Copy a trace and choose one of the dispatches that fit, which are never returns."""
     made = copied(trace)
     runs = {run.id: run for turn in made.turns for run in turn.runs}
     places = [
@@ -90,7 +90,7 @@ def pick(trace: Trace, random: Random, fits: Callable[[Place], bool]) -> Place |
 
 
 def first_level(place: Place) -> bool:
-    """Tell whether no other agent waits for what the sender answers."""
+    """Return whether no other agent waits for the sender's answer."""
     if place.sender is None or not known(place.trace, place.sender, "steps"):
         return False
     by = [d for turn in place.trace.turns for d in turn.dispatches]
@@ -110,7 +110,7 @@ def replace_text(value: Any, old: str, new: str) -> Any:
 
 
 def without_below(turn: Turn, dispatch: Dispatch) -> None:
-    """Take out the runs that a dispatch started, and all that came of them."""
+    """Remove the runs that a dispatch started, and everything that followed from them."""
     gone_runs = set(dispatch.runs)
     gone: set[str] = set()
     while True:
@@ -144,7 +144,7 @@ def call_of(place: Place) -> ToolCall | None:
 
 
 def said(id_: str, text: str) -> Said:
-    """Make a step that says a text."""
+    """Make a step with a text that an agent said."""
     return Said(id=id_, content=Content(text=text))
 
 
@@ -153,13 +153,13 @@ ELSEWHERE = (
     "The museum shop sells postcards, and the tram stops right in front of its main entrance.",
     "Every colleague here speaks several languages, and lunch is served in the garden at noon.",
 )
-"""Answers to other questions than were asked."""
+"""Answers to questions that were not asked."""
 
 _HELD = re.compile(r"[\w./:@-]*\d[\w./:@%-]*\w|\d|\w+_\w+|\w+\(\)|(?:[\w.-]*/)+[\w.-]+\w")
 
 
 def dropped_constraint(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Leave a number or name of the request out of a prompt; its receiver never hears of it."""
+    """Remove a number or name of the request from a prompt, so that the receiver never sees it."""
     place = pick(trace, random, lambda p: bool(_kept(p)))
     if place is None:
         return None
@@ -187,7 +187,7 @@ def dropped_constraint(trace: Trace, random: Random) -> tuple[Trace, Seeded] | N
 
 
 def _kept(place: Place) -> list[str]:
-    """Return what request and prompt have in common that a receiver can't guess."""
+    """Return values in both request and prompt that a receiver cannot guess."""
     dispatch, asked = place.dispatch, place.turn.input
     if dispatch.kind != "delegate" or not first_level(place):
         return []
@@ -224,7 +224,7 @@ def _forgotten(value: object, gap: re.Pattern[str]) -> object:
 def ignored_result(
     trace: Trace, random: Random, instead: Sequence[str] = ELSEWHERE
 ) -> tuple[Trace, Seeded] | None:
-    """Let the caller continue as if nothing had come back, with one of the texts ``instead``."""
+    """Make the caller continue as if it had no result, with one of the texts ``instead``."""
     place = pick(trace, random, _answered)
     if place is None:
         return None
@@ -236,7 +236,7 @@ def ignored_result(
 def repeated_work(
     trace: Trace, random: Random, instead: Sequence[str] = ELSEWHERE
 ) -> tuple[Trace, Seeded] | None:
-    """Let the caller make the child's calls again, and answer with one of the texts ``instead``."""
+    """Make the caller repeat the child's calls, and answer with one of the texts ``instead``."""
     place = pick(trace, random, lambda p: _answered(p) and bool(_own_calls(p)))
     if place is None:
         return None
@@ -252,7 +252,7 @@ def repeated_work(
 
 
 def _answered(place: Place) -> bool:
-    """Tell whether the caller got an answer, and made its own of nothing else afterwards."""
+    """Return whether the caller got an answer and received nothing else afterwards."""
     dispatch = place.dispatch
     if dispatch.kind != "delegate" or not first_level(place) or place.came_back < 0:
         return False
@@ -282,7 +282,7 @@ STRANGERS = ("archive_clerk", "billing_agent", "night_porter", "stock_keeper", "
 
 
 def wrong_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Send a dispatch to another agent of the system, who does the work in its own name."""
+    """Send a dispatch to another agent of the system, which does the work under its own name."""
     place = pick(trace, random, lambda p: "to_agent" not in p.dispatch.unknown)
     if place is None:
         return None
@@ -303,7 +303,7 @@ def wrong_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
 
 
 def unknown_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Misspell the receiver of a dispatch, so that nobody was started."""
+    """Misspell the receiver of a dispatch, so that no agent was started."""
     place = pick(
         trace,
         random,
@@ -361,7 +361,7 @@ AGAIN = ("", " Please.", " Try again.", "!")
 
 
 def tool_outside_subset(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let a receiver call a tool that it was not given: one seen elsewhere, or a foreign one."""
+    """Make a receiver call a tool that it was not given: one seen elsewhere, or an unknown one."""
     place = pick(trace, random, _limited)
     if place is None:
         return None
@@ -403,7 +403,7 @@ _VALUE = re.compile(r"(?<![\w.,:/#-])\d[\d.,:]*\d(?![\w/:-]|[.,]\d)")
 
 
 def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """State another number than the result in an answer: two digits swapped, or one changed."""
+    """Change a number from the result in an answer: two digits are swapped, or one is changed."""
     place = pick(trace, random, lambda p: _answered(p) and bool(_values_of(p)))
     if place is None or place.sender is None:
         return None
@@ -420,7 +420,7 @@ def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
         letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
     new = "".join(letters)
     told = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
-    # A list, since a turn and its run may share one content.
+    # A list, because a turn and its run can share one content object.
     contents = [place.turn.output, place.sender.output]
     contents += [step.content for step in place.after if isinstance(step, Said)]
     for content in contents:
@@ -431,7 +431,7 @@ def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
 
 
 def _values_of(place: Place) -> list[str]:
-    """Return numbers that the answer has from the result, and from nowhere else."""
+    """Return numbers in the answer that come only from the result."""
     result, output = place.dispatch.result, place.turn.output
     if result is None or not result.text or output is None or not output.text:
         return []
@@ -446,7 +446,7 @@ def _values_of(place: Place) -> list[str]:
 
 
 def duplicate_work(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let another agent do the same work once more, by the same calls and with the same answer."""
+    """Make another agent do the same work again, with the same calls and the same answer."""
     place = pick(trace, random, _repeatable)
     if place is None or place.sender is None:
         return None
@@ -465,7 +465,7 @@ def duplicate_work(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
 
 
 def loop(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Make a dispatch three to five times more, in nearly the same words."""
+    """Repeat a dispatch three to five times, in nearly the same words."""
     place = pick(trace, random, _repeatable)
     if place is None or place.sender is None:
         return None
@@ -492,7 +492,7 @@ def _repeatable(place: Place) -> bool:
 
 
 def _alone(place: Place) -> bool:
-    """Tell whether the receiver handed nothing on."""
+    """Return whether the receiver passed no work on."""
     return not {d.from_run for d in place.turn.dispatches} & set(place.dispatch.runs)
 
 
@@ -526,7 +526,7 @@ def _once_more(place: Place, number: int, suffix: str) -> list[Step]:
 
 
 def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let a receiver die at work: it failed, never answered, answered nothing or with an error."""
+    """Make a receiver fail: it raised, never answered, answered nothing or with an error."""
     place = pick(
         trace,
         random,
@@ -564,7 +564,7 @@ def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
     return place.trace, Seeded(kind="dead_child", subject=[dispatch.id, run.id], says=says)
 
 
-# Deeds of which no recorded call may be proof: each with what a tool for it would be called.
+# Claimed actions, each with words in the name of a tool for it. No recorded call may match these.
 _DEEDS = (
     ("I've also emailed the result to the customer.", "mail|send|message|notif"),
     ("I have booked a table for two as well.", "book|reserv"),
@@ -576,7 +576,7 @@ _DEEDS = (
 
 
 def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let an agent end with the claim of a deed, if no tool was called that might do it."""
+    """Make an agent end by claiming an action, if no tool was called that could perform it."""
     made = copied(trace)
     names = {
         step.name.casefold()
@@ -597,7 +597,7 @@ def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | No
 
 
 def announced_not_made(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Let an agent end with the words that it hands over to another one, who gets nothing."""
+    """Make an agent end by announcing a hand-over to another agent, which receives nothing."""
     made = copied(trace)
     ends = [(turn, run) for turn, run in _ends(made) if run is turn.runs[-1]]
     if not ends:
@@ -616,7 +616,7 @@ def announced_not_made(trace: Trace, random: Random) -> tuple[Trace, Seeded] | N
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Turn, AgentRun]]:
-    """Yield the runs that ended with words, and whose calls are recorded."""
+    """Yield the runs that ended with a text and whose calls are recorded."""
     for turn in trace.turns:
         for run in turn.runs:
             told = run.output is not None and (run.output.text or "").strip()[:1] not in (
@@ -629,7 +629,7 @@ def _ends(trace: Trace) -> Iterator[tuple[Turn, AgentRun]]:
 
 
 def _say_more(turn: Turn, run: AgentRun, words: str) -> None:
-    """Add words to the last ones of a run, wherever these came up again."""
+    """Add words to the last text of a run, and to all copies of that text."""
     if run.output is None or run.output.text is None:
         return
     old = run.output.text

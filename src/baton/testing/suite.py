@@ -1,4 +1,4 @@
-"""Cases, what plays them and what scores them, case by case: what tests are made of."""
+"""Suites of tests: cases, the provider that plays them, and the evaluators that score them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Suite(NamedTuple):
     def play(self, place: int) -> Sequence[CaseResult]:
         """Play the case at a place of the dataset, as often as it is repeated, and score it.
 
-        The provider is built again for every case, as each is played in an event loop of its own.
+        The provider is created again for every case, because each case has its own event loop.
 
         Raises:
             InputError: the provider refuses its options.
@@ -43,18 +43,18 @@ class Suite(NamedTuple):
 
 
 def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
-    """Read a config; raises InputError when it has errors, or names no dataset or provider.
+    """Read a config; raises InputError if it has errors, or names no dataset or provider.
 
-    ``trust`` is for one that was found; without it the user named the config.
+    ``trust`` is for a config that was found; without it, the user named the config.
     """
     config = load_config(path) if trust is None else load_found(path, trust)
     return Suite(prepare_evaluation(config=config, trust=trust or NOBODY))
 
 
 def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
-    """Read what a marker says; relative paths start in the folder of the test.
+    """Read the arguments of a marker; relative paths start in the folder of the test.
 
-    A wrong argument fails the collection of the test, with what is right.
+    A wrong argument makes the collection of the test fail; the message states the correct form.
     """
     form = inspect.signature(_suite)
     try:
@@ -70,7 +70,7 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
             return _suite(*stated.args, **stated.kwargs)
         except InputError as error:
             wrong = _told(error)
-    # Outside of the handlers: pytest shows the errors that another one is raised in, too.
+    # Outside the exception handlers, because pytest also shows the errors being handled.
     pytest.fail(f"the marker `baton`: {wrong}", pytrace=False)
 
 
@@ -113,7 +113,7 @@ class CaseFile(pytest.File):
     def _suite(self) -> Suite:
         trust = trust_of_ini(self.config)
         if self.path.suffix in (".yaml", ".yml"):
-            # Whether it was named to pytest, and not found in a folder.
+            # Whether the file was named on pytest's command line, and not found in a folder.
             called_in = self.config.invocation_params.dir
             is_named = any(
                 (called_in / word.partition("::")[0]).resolve() == self.path.resolve()
@@ -139,25 +139,25 @@ class CaseItem(pytest.Item):
         self._place = place
 
     def runtest(self) -> None:
-        """Play the case, and raise what did not pass."""
+        """Play the case, and raise an error for what did not pass."""
         failed = failures(self._suite.play(self._place))
         if failed:
             raise CaseFailedError(failed)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show what went wrong with the case, not where Baton noticed."""
+        """Show what went wrong with the case, without Baton's own traceback."""
         if isinstance(excinfo.value, CaseFailedError | InputError):
             return _told(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Tell file, line (from 0) and name."""
+        """Return file, line (from 0) and name."""
         where = self._suite.dataset.line_of(self._place)
         return self.path, where - 1 if where else None, self.name
 
 
 def _told(error: BaseException) -> str:
-    """Return what an error says, fit for the terminal and the log that pytest prints it to."""
+    """Return the message of an error, made safe for the terminal and log that pytest prints to."""
     return without_commands(visible(str(error)))
 
 
@@ -166,11 +166,11 @@ class CaseFailedError(AssertionError):
 
 
 def trust_of_ini(config: pytest.Config) -> Trust:
-    """Return the trust in found files that the ini file gives; its folders start beside it."""
+    """Return the trust for found files from the ini file; its folders are relative to that file."""
     folders = [agent_folder(config) / word for word in config.getini("baton_trust")]
     return Trust(folders, option="`baton_trust = {folder}` in the ini file of pytest")
 
 
 def agent_folder(config: pytest.Config) -> Path:
-    """Return the folder that paths of the ini file start in."""
+    """Return the base folder of relative paths in the ini file."""
     return config.inipath.parent if config.inipath else config.rootpath

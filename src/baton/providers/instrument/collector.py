@@ -121,7 +121,7 @@ class Collector(SpanProcessor):
             self._groups.setdefault(trace_id, _Group([])).owner = play
 
     def is_open(self, play: Play) -> bool:
-        """Tell whether a span of a case has not ended."""
+        """Return whether a span of a case has not ended."""
         with self._lock:
             return any(span.end_time is None for span in self._spans_of(play))
 

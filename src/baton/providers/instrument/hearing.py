@@ -87,7 +87,7 @@ class Hearing:
         self._heard.add(provider)
 
     def _is_still_there(self, provider: Any) -> bool:
-        """Tell whether the processor is still among those there; some providers drop them."""
+        """Return whether the processor is still among those there; some providers drop them."""
         multi = getattr(provider, "_active_span_processor", None)
         there = getattr(multi, "_span_processors", None)
         return there is None or self._spans in there

@@ -101,7 +101,7 @@ def record_langchain(note: Callable[[str], None]) -> None:
 
 
 def is_recorded_or_refused(name: str) -> bool:
-    """Tell whether an instrumentor of this name is installed, or the environment refuses one."""
+    """Return whether an instrumentor of this name is installed, or the environment refuses one."""
     return name in {entry.name for entry in installed_instrumentors()} | _refused()
 
 

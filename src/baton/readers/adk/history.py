@@ -76,7 +76,7 @@ def _last_words(turn: Turn, run: AgentRun) -> Content | None:
 
 
 def _sees(branch: str, other: str) -> bool:
-    """Tell whether what was said in another branch is given to an agent in this one.
+    """Return whether what was said in another branch is given to an agent in this one.
 
     ``fan_out.a`` and ``fan_out.b`` run side by side, and what comes after both has no branch.
     """
@@ -84,7 +84,7 @@ def _sees(branch: str, other: str) -> bool:
 
 
 def passed_by_workflow(catalog: Catalog, sender: str, receiver: str) -> bool:
-    """Tell whether a workflow starts one agent after the other.
+    """Return whether a workflow starts one agent after the other.
 
     That is so if the nearest common ancestor of both is not an LLM agent.
     """

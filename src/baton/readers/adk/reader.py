@@ -94,7 +94,7 @@ def read_conversation(
 
 
 def _rewritten(events: list[Event]) -> bool:
-    """Tell whether agents get another history than the events: a summary, or only a part."""
+    """Return whether agents get another history than the events: a summary, or only a part."""
     return any(
         event.actions is not None
         and (event.actions.compaction or event.actions.rewind_before_invocation_id)

@@ -220,7 +220,7 @@ def _without_nameless_transfers(data: IntermediateData) -> IntermediateData:
 
 
 def _opener_named(data: IntermediateData) -> bool:
-    """Tell whether the first agent that is named opened the turn, or was handed to."""
+    """Return whether the first agent that is named opened the turn, or was handed to."""
     for record in data.intermediate_responses or ():
         if author_pair(record):
             return True

@@ -150,7 +150,7 @@ def read_turn(
 
 
 def is_bookkeeping(event: Event) -> bool:
-    """Tell whether an event is only bookkeeping: state changes or agent ends without content."""
+    """Return whether an event is only bookkeeping: state changes or agent ends without content."""
     return not (
         (event.content and event.content.parts)
         or event.partial

@@ -94,7 +94,7 @@ def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
 
 
 def _is_warm_up(entries: list[Entry]) -> bool:
-    """Tell whether older versions started the agent themselves, to fill a cache."""
+    """Return whether older versions started the agent themselves, to fill a cache."""
     first = next((entry for entry in entries if entry.type == "user"), None)
     return first is not None and message_text(first.blocks).text == WARM_UP
 

@@ -283,7 +283,7 @@ class SessionReader:
         self.ended_turn = self._told_of_task = False
 
     def _from_user(self) -> bool:
-        """Tell whether a user's message started what follows, by the result that ends it."""
+        """Return whether a user's message started what follows, by the result that ends it."""
         if self.results < len(self._origins):
             result = self._origins[self.results]
             origin = dict_at(result, "origin")
@@ -558,7 +558,7 @@ def _answered(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None
 
 
 def _died_unseen(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> bool:
-    """Tell whether an agent died although older versions report it as completed.
+    """Return whether an agent died although older versions report it as completed.
 
     Its last words were not recorded, and the answer is the error of a request.
     """

@@ -328,7 +328,7 @@ class Calls:
             self._early[notice.call] = notice, at
 
     def sent_by_main(self, call: str) -> bool:
-        """Tell whether the main thread made a call."""
+        """Return whether the main thread made a call."""
         opened = self._threads.calls.get(call)
         return opened is not None and opened.thread is self._threads.main
 

@@ -1,4 +1,4 @@
-"""How Baton itself writes a record as spans, and how it reads them back."""
+"""Write a Baton record as spans, and read it back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAID = ("text", "reasoning")
 
 
 class Form(NamedTuple):
-    """How a value is written under a name, and read again as plain data."""
+    """How a value is written under a name and read back as plain data."""
 
     write: Callable[[str, Any], Attributes]
     read: Callable[[str, Mapping[str, Any]], Any]
@@ -54,10 +54,10 @@ def as_json(value: Any) -> str:
 
 
 def messages(content: Content, role: str, *, text: str = "text") -> str:
-    """Write content as the one message of GenAI's ``gen_ai.*.messages``.
+    """Write content as a single message of GenAI's ``gen_ai.*.messages``.
 
-    Data and attachments are parts of types of their own, which GenAI allows; ``text`` is the
-    type of the part that holds the text.
+    Data and attachments are parts with custom types, which GenAI allows; ``text`` is the type of
+    the part that holds the text.
     """
     parts: list[Any] = []
     if content.text is not None:
@@ -79,7 +79,7 @@ def content_of(text: str) -> Attributes:
     """Read the content that :func:`messages` wrote, as plain data.
 
     Raises:
-        ValueError: it is no such message.
+        ValueError: the text is not such a message.
     """
     found: Attributes = {}
     said = decode_json(text)
@@ -112,7 +112,7 @@ def _read_messages(name: str, attributes: Mapping[str, Any]) -> Any:
 
 
 def _write_result(name: str, value: Content) -> Attributes:
-    """Write a result as tools give it; what is no plain text says so beside it."""
+    """Write a result as tools return it; anything but plain text gets an extra attribute."""
     if value == Content(text=value.text) and value.text is not None:
         return {name: value.text}
     if value == Content(data=value.data) and value.data is not None:
@@ -138,7 +138,7 @@ def _read_tools(name: str, attributes: Mapping[str, Any]) -> Any:
 
 
 def write_usage(usage: Usage) -> Attributes:
-    """Write what was spent; the input of GenAI has the cached tokens in it."""
+    """Write token usage; GenAI's input count includes the cached tokens."""
     found: Attributes = {}
     if usage.input_tokens is not None:
         cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
@@ -151,7 +151,7 @@ def write_usage(usage: Usage) -> Attributes:
 
 
 def read_usage(attributes: Mapping[str, Any]) -> Attributes | None:
-    """Read what :func:`write_usage` wrote, as plain data; ``None`` if nothing was told."""
+    """Read what :func:`write_usage` wrote, as plain data; ``None`` if there is no usage."""
     if USAGE + "complete" not in attributes:
         return None
     names = {**_TOKENS, **{field: USAGE + field for field in _BESIDE}}
@@ -176,7 +176,7 @@ TOOLS = Form(_write_tools, _read_tools)
 SCOPE = "baton"
 KIND, ID, INDEX, TURN, RUN = "baton.kind", "baton.id", "baton.index", "baton.turn", "baton.run"
 GUARD = "baton.guard."
-"""What attributes of a guard's decisions start with."""
+"""The prefix of attributes with a guard's decisions."""
 ERROR, UNTIMED, SPANS = "baton.error", "baton.untimed", "baton.spans"
 CONVERSATION = "gen_ai.conversation.id"
 EVENTS: dict[str, type[HandedOff] | type[GotBack]] = {
@@ -260,7 +260,7 @@ TIMES: dict[type[msgspec.Struct], tuple[str, ...]] = {
     HandedOff: ("at",),
     GotBack: ("at",),
 }
-"""The fields that the start, and the end, of a span hold."""
+"""The fields that are stored as the start and the end of a span."""
 
 
 NAMES = frozenset(
@@ -272,24 +272,24 @@ NAMES = frozenset(
         if form is PLAIN and field != "description"
     }
 )
-"""Attributes that hold ids, names and kinds, and no text that somebody said."""
+"""Attributes that hold ids, names and kinds, and no content of messages."""
 _OF_CARD = ("tools", "denied_tools", "model", "kind", "aliases")
 
 
 def without_texts(
     before: Attributes, after: Attributes, *, tagged: bool, no_message: bool
 ) -> Attributes:
-    """Make what is left of a span of ours readable once texts were taken out of its attributes.
+    """Make one of Baton's spans readable after texts were removed from its attributes.
 
-    ``after`` is what is left of ``before``, where tags stand for the texts if it is ``tagged``;
-    with ``no_message`` that of the status is gone. Fields without their texts are named in
-    ``unknown``, as it is no longer known what they were.
+    ``after`` is what is left of ``before``. If it is ``tagged``, tags replace the texts. With
+    ``no_message``, the message of the status was removed. Fields without their texts are named in
+    ``unknown``, because their values are no longer known.
     """
     owner = KINDS.get(str(before.get(KIND)))
     if owner is None:
         return after
     left = {key: value for key, value in after.items() if key != "baton.result"}
-    # Names of agents and tools, and how often something was lost, are in JSON with texts.
+    # Names of agents and tools, and counts of lost items, are in JSON together with texts.
     for key, short in (("baton.agents", _short_cards), ("baton.dropped", _short_dropped)):
         if key in before:
             left[key] = as_json(short(decode_json(before[key])))
@@ -301,7 +301,7 @@ def without_texts(
             gone.append(field)
     if owner is AgentRun and not tagged:
         gone.append("steps.said")
-    elif owner is Said and "content" in gone:  # it stays how often something was said
+    elif owner is Said and "content" in gone:  # the number of statements is kept
         left.update(ANSWERED.write(FIELDS[Said]["content"][0], Content()))
     told = [field for field in gone if field in NONE_BY_DEFAULT.get(owner, ())]
     if told:
@@ -324,7 +324,7 @@ def _short_cards(cards: Any) -> Any:
 
 
 def _short_dropped(dropped: Any) -> Any:
-    # Defaults are not written: something that was lost once has no `count`.
+    # Defaults are not written, so an item that was lost once has no `count`.
     return [{key: each[key] for key in ("what", "count") if key in each} for each in dropped]
 
 
@@ -344,7 +344,7 @@ def write_fields(obj: msgspec.Struct) -> Attributes:
 
 
 def _made(default: Any) -> Any:
-    """Return a default, made again where the struct makes one."""
+    """Return a default value, made by its factory if it has one."""
     return default.factory() if hasattr(default, "factory") else default
 
 
@@ -352,7 +352,7 @@ def read_fields(owner: type[msgspec.Struct], item: Span | Event) -> Attributes:
     """Read what :func:`write_fields` wrote, and the times, as plain data.
 
     Raises:
-        ValueError: an attribute does not hold what its field needs.
+        ValueError: the value of an attribute does not fit its field.
     """
     attributes = item.attributes
     found = {
@@ -385,12 +385,12 @@ _STEPS: dict[str, type[msgspec.Struct]] = {"said": Said, "tool_call": ToolCall}
 
 
 def is_own(span: Span) -> bool:
-    """Tell a span that Baton wrote."""
+    """Return whether Baton wrote a span."""
     return span.scope == SCOPE and KIND in span.attributes
 
 
 def part(conversation: Conversation) -> tuple[list[list[Span]], Conversation]:
-    """Part what Baton wrote, the spans of each record together, from what others did."""
+    """Separate the spans that Baton wrote, grouped by record, from all others."""
     own: dict[str, list[Span]] = defaultdict(list)
     for span in conversation.spans:
         if is_own(span):
@@ -410,7 +410,7 @@ def restore(spans: list[Span], location: str | None) -> Trace:
     """Read the record that these spans of one trace were written from.
 
     Raises:
-        InputError: spans are missing or were changed, so that they make no record.
+        InputError: spans are missing or were changed, so they do not form a record.
     """
     by_kind: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
@@ -486,7 +486,7 @@ def _steps(by_kind: dict[str, list[Span]]) -> _ByPlace:
 
 
 def _placed(spans: list[Span], owner: type[msgspec.Struct], place: str) -> _ByPlace:
-    """Read spans of one kind, by what they stand in."""
+    """Read spans of one kind, grouped by the object that contains them."""
     found: _ByPlace = defaultdict(list)
     for span in spans:
         fields = read_fields(owner, span)

@@ -1,4 +1,4 @@
-"""OTLP files, and spans in memory, to traces: a trace for each conversation."""
+"""Convert OTLP files, and spans in memory, to traces: one trace for each conversation."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ _FOREIGN = tuple(prefix for dialect in DIALECTS for prefix in dialect.prefixes)
 _LABELS = frozenset(
     key for dialect in DIALECTS for key in (*dialect.sessions, *dialect.conversations)
 )
-"""Attributes that only say which conversation a span belongs to: no content is lost with them."""
+"""Attributes that only name the conversation of a span: no content is lost with them."""
 
 
 _DECIDED = f"{OF_GUARDS}on"
-"""What a span of a guard's decision has."""
+"""The attribute of a span with a guard's decision."""
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
-# pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
-# form, so it must not be taken for none.
+# pydantic-ai writes `final_result`. For other frameworks it is unknown whether an answer had a
+# structured form, so a missing one must not count as none.
 _TELLS_DATA = ("pydantic-ai",)
 """Frameworks whose spans hold the structured output of an agent."""
 
@@ -107,7 +107,7 @@ def read_conversation(
 
 
 def _session(conversation: Conversation) -> dict[str, Any]:
-    """Say which user a conversation is with, where its first turn has OpenTelemetry's name."""
+    """Return the user of a conversation, if its first turn has OpenTelemetry's attribute."""
     spans = conversation.turns[0] if conversation.turns else []
     users = (span.attributes.get("user.id") for span in spans if "user.id" in span.attributes)
     user = next(users, None)
@@ -115,7 +115,7 @@ def _session(conversation: Conversation) -> dict[str, Any]:
 
 
 def _guarded(conversation: Conversation) -> dict[str, Any]:
-    """Return what a guard decided, which are spans of its own."""
+    """Return the decisions of a guard, which are in separate spans."""
     found = [
         {
             key: span.attributes[f"{OF_GUARDS}{key}"]
@@ -130,7 +130,7 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
 
 
 def _whole(turns: list[list[Span]]) -> list[list[Span]]:
-    """Put what continues a turn together with it."""
+    """Merge spans that continue a turn with that turn."""
     whole: list[list[Span]] = []
     for spans in turns:
         if whole and goes_on(whole[-1], spans):
@@ -152,7 +152,7 @@ class _Reader:
         self._spent_before = 0.0
 
     def framework(self) -> str | None:
-        """Return the framework that most spans are of."""
+        """Return the framework that most spans belong to."""
         return self._frameworks.most_common(1)[0][0] if self._frameworks else None
 
     def turn(self, spans: list[Span], logs: list[Event]) -> None:
@@ -181,16 +181,16 @@ class _Reader:
         _finish(self.builder, turn, nodes, runs, self._torn)
         self._contexts.add(turn, runs)
         for node in nodes:
-            # Else parents and children keep each other until the garbage collector looks for such
-            # circles, which takes it a tenth of the time of reading.
+            # Otherwise parents and children keep each other alive until the garbage collector
+            # looks for such cycles, which takes a tenth of the reading time.
             node.children.clear()
 
     def _instruct(self, draft: RunSpans) -> None:
-        """Note what an agent was told to be, where only its model requests say so.
+        """Record an agent's instructions if only its model requests contain them.
 
-        Prompts that are made at run time stand on no span of the agent. Of several requests the
-        first one counts, as a prompt may hold the time of day; what the agent's own span or a
-        definition states stays.
+        Prompts that are made at run time are not on the agent's own span. If there are several
+        requests, the first one counts, because a prompt can contain the time of day. Instructions
+        from the agent's own span or from a definition are not replaced.
         """
         run = draft.run
         if "agent" in run.unknown or not draft.models:
@@ -207,7 +207,7 @@ class _Reader:
             self.cards.setdefault(run.agent, AgentCard()).instructions = told
 
     def _note(self, nodes: list[Node]) -> None:
-        """Take from the spans of a turn what is told of the whole conversation."""
+        """Record data about the whole conversation from the spans of a turn."""
         for node in nodes:
             says = node.says
             if self.case is None and _CASE in node.span.attributes:
@@ -227,7 +227,7 @@ class _Reader:
                     self._define(says.name, says.agent)
 
     def _define(self, name: str | None, agent: AgentSpan) -> None:
-        """Add what a span says of an agent's definition."""
+        """Add the parts of an agent's definition that a span contains."""
         if name is not None and agent.card is not None:
             known = self.cards.setdefault(name, AgentCard())
             known.description = known.description or agent.card.description
@@ -237,9 +237,9 @@ class _Reader:
 
 
 def _since(before: float, says: AgentSpan) -> float:
-    """Take what was spent before out of a cost that counts on; returns where it stands now.
+    """Subtract earlier turns from a cumulative cost; returns the current total.
 
-    A count that is lower than the one before began anew, with another process.
+    A total that is lower than the one before started again from zero, with another process.
     """
     now, totals = says.session_cost or 0.0, says.totals
     if now >= before and totals is not None and totals.cost_usd is not None:
@@ -249,7 +249,7 @@ def _since(before: float, says: AgentSpan) -> float:
 
 
 def unread(span: Span, says: PlainSpan) -> str | None:
-    """Say what of a span is lost; ``None`` when it is known to hold nothing of an agent's work."""
+    """Return what is lost with a span; ``None`` if it is known to hold no work of an agent."""
     if says.lost is not None:
         return says.lost
     if says.framework is None and says.name is None and says.agent is None:
@@ -259,9 +259,9 @@ def unread(span: Span, says: PlainSpan) -> str | None:
 
 
 def _describe(draft: RunSpans, opens: bool) -> None:
-    """Fill in what a run is besides its steps: input, output, times, tokens, status."""
+    """Fill in the fields of a run other than its steps: input, output, times, tokens, status."""
     run, agents, models = draft.run, draft.agents, draft.models
-    # The workflows around it, but for those that only wrap an agent of their name.
+    # The enclosing workflows, except those that only wrap an agent of the same name.
     at = draft.first.in_workflow
     while at is not None:
         if type(at.says) is WorkflowSpan and at.says.name not in (None, draft.agent):
@@ -290,7 +290,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     run.output = _output(run, agents)
     offering: list[ModelSpan | AgentSpan] = [*models, *agents]
     offered = [names for says in offering if (names := says.offered) is not None]
-    if offered:  # every request offers the same tools, mostly
+    if offered:  # most requests of a run offer the same tools
         alike = offered.count(offered[0]) == len(offered)
         run.tools_offered = list(dict.fromkeys(offered[0] if alike else chain(*offered)))
     failed = next((agent for agent in agents if agent.failed), None)
@@ -309,7 +309,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     ):
         if value is None:
             run.unknown.append(name)
-    # Where a request does not say what was answered, texts may be missing.
+    # If a request does not record its answer, texts can be missing.
     speakers: list[ModelSpan] | list[AgentSpan] = models or agents
     silent = not speakers or any(map(_is_silent, speakers))
     if silent:
@@ -325,8 +325,8 @@ def _describe(draft: RunSpans, opens: bool) -> None:
 def _broke_off(draft: RunSpans) -> str | None:
     """Return the error that ended a run of OpenAI's Agents SDK.
 
-    Its spans note an error at the turn of the agent in which it was raised ("Tool not found"), and
-    newer versions have a span for each: the agent's own span and those around it are OK.
+    Its spans record an error at the agent's turn in which it was raised ("Tool not found"). Newer
+    versions have a separate span for each turn, while the agent's own span and its parents are OK.
     """
     node = (draft.nodes or draft.owned)[-1]
     if node.says.framework != "openai-agents" or not node.children:
@@ -338,7 +338,7 @@ def _broke_off(draft: RunSpans) -> str | None:
 
 
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:
-    """Tell a request that was answered, and of which is not recorded what the answer was."""
+    """Return whether a request was answered but its answer is not recorded."""
     if says.failed:
         return False
     if says.spoken is None:
@@ -349,9 +349,9 @@ def _is_silent(says: ModelSpan | AgentSpan) -> bool:
 def _tells_calls(
     draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan], silent: bool
 ) -> bool:
-    """Tell whether all calls that a run's models wrote are recorded, and not only tools that ran.
+    """Return whether all calls that a run's models wrote are recorded, and not only tools that ran.
 
-    Without the words of its models (``silent``), a call that the runtime refused has left no
+    If the models' answers are not recorded (``silent``), a call that the runtime refused leaves no
     trace.
     """
     if models:
@@ -362,7 +362,7 @@ def _tells_calls(
 
 
 def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> Usage | None:
-    """Add up the model requests; what an agent sums up itself counts only where they tell none."""
+    """Add up the usage of model requests; an agent's own total counts only if they have none."""
     inner = [node.says for node in draft.inner if type(node.says) is ModelSpan]
     requests: list[Usage | None] = []
     for model in (*models, *inner):
@@ -384,7 +384,7 @@ def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) ->
 
 
 def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
-    """Return the last answer of a run: what its span says, else its words after its last call."""
+    """Return the last answer of a run: from its span, else its text after the last call."""
     stated = next((agent.output for agent in agents if agent.output is not None), None)
     for step in reversed(run.steps):
         if type(step) is ToolCall:
@@ -404,7 +404,7 @@ def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
 def _finish(
     builder: TraceBuilder, turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool
 ) -> None:
-    """Fill in what a turn is besides its runs."""
+    """Fill in the fields of a turn other than its runs."""
     top = [run for run in runs if run.place is None] or runs
     frames: list[tuple[Node, WorkflowSpan | PlainSpan]] = []
     for node in nodes:
@@ -440,7 +440,7 @@ def _end(
     last: RunSpans,
     torn: bool,
 ) -> tuple[TurnStatus, str | None]:
-    """Tell how a turn ended; ``frames`` stand around its runs, of which ``last`` ended last."""
+    """Set how a turn ended; ``frames`` enclose its runs, of which ``last`` ended last."""
     broken = [(node, says) for node, says in frames if node.span.status == ERROR]
     failed = next(((n, says) for n, says in broken if _top(n) is _top(last.first)), None)
     if last.run.status == "failed":
@@ -452,7 +452,7 @@ def _end(
     lost = _lost_parents(nodes, torn)
     if lost:
         return "incomplete", f"spans are missing: {lost} of the spans around those recorded"
-    # The program stopped for a person, and did not go on after that.
+    # The program stopped to wait for a person, and did not continue afterwards.
     asked = max((node.ended for node in nodes if node.says.waits), default=None)
     if asked is not None and all(node.started <= asked for node in nodes):
         return "waiting", None
@@ -460,10 +460,10 @@ def _end(
 
 
 def _lost_parents(nodes: list[Node], torn: bool) -> int:
-    """Count the spans that others name as their parent and that are not in the recording.
+    """Count the spans that are named as a parent but are not in the recording.
 
-    An agent's parent may be another program's, and where no agent has a span, that of a model
-    request may be a web server's; where agents have spans, one is missing.
+    An agent's parent can belong to another program. If no agent has a span, the parent of a model
+    request can belong to a web server. If agents have spans, a missing parent is a lost span.
     """
     loose = nodes
     if not torn:
@@ -488,10 +488,10 @@ def traces_of(
     *,
     torn: bool = False,
 ) -> Iterator[Trace]:
-    """Yield the traces of a conversation: records that Baton wrote as spans, and what it has else.
+    """Yield the traces of a conversation: records that Baton wrote as spans, and all other spans.
 
-    What contradicts itself goes to ``problems``. ``place`` is where the traces are from, ``torn``
-    says that some of the recording was lost.
+    Contradictions are added to ``problems``. ``place`` is the source of the traces, and ``torn``
+    states that part of the recording was lost.
     """
     records, others = part(conversation)
     restored: list[Trace] = []
@@ -504,8 +504,8 @@ def traces_of(
     if others.spans or not records:
         source = Source(format="otlp", location=place)
         trace = read_conversation(others, source, catalog, torn=torn)
-        # A guard decides while a program of the Claude Agent SDK runs, and its record is written
-        # when it has ended: beside the record there are no more than the decisions then.
+        # A guard decides while a program of the Claude Agent SDK runs, and the record is written
+        # when the program has ended. So there are only decisions besides the record.
         if not trace.turns and len(restored) == 1 and GUARD not in restored[0].attributes:
             restored[0].attributes |= _guarded(others)
     yield from restored
@@ -517,13 +517,13 @@ _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at wor
 
 
 def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]:
-    """Yield the traces of files that belong together, one a conversation.
+    """Yield the traces of files that belong together, one for each conversation.
 
-    The first trace lists what could not be read of them.
+    The first trace lists the parts of the files that could not be read.
 
     Raises:
-        InputError: a file is broken (at the end, after what is whole), or all spans are of
-            programs without agents.
+        InputError: a file is broken (raised at the end, after all complete data), or all spans
+            are from programs without agents.
     """
     lost: list[Dropped] = []
     files = [each.path for each in inputs]
@@ -551,7 +551,7 @@ def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]
 
 
 def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
-    """Say where a file ends before its first whole span, if that is what one does."""
+    """Return a problem for a file that ends before its first complete span, if there is one."""
     examples = [item.example or "" for item in lost if "truncated" in item.what]
     for file, example in product(files, examples):
         if example.startswith(f"{file}: "):
@@ -562,7 +562,7 @@ def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
 
 
 def read_spans(spans: list[Span], logs: list[Event], catalog: Catalog | None = None) -> list[Trace]:
-    """Read spans in memory, one trace a conversation that an agent was at work in."""
+    """Read spans in memory; returns one trace for each conversation with a working agent."""
     found = (
         read_conversation(conversation, Source(format="otlp"), catalog or {})
         for conversation in group(spans, logs)

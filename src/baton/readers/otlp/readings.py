@@ -1,8 +1,8 @@
-"""What a span says, whichever convention it follows: the seam between dialects and assembly.
+"""The content of a span in any convention: the interface between dialects and assembly.
 
-A dialect reads a span into one of these classes, each with the fields that such a span has. A
-``Node`` holds it at its place in the tree of spans, where it may turn out to be something else:
-then it gets another reading, never another meaning for the same fields.
+A dialect reads a span into one of these classes, which have the fields of such a span. A ``Node``
+holds the reading at its place in the tree of spans. The tree can show that the span is something
+else. Then the node gets another reading; the fields never change their meaning.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Mode = Literal["transfer", "delegate"]
 
 
 class GraphPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in the graphs of LangGraph a span stands: the names of the nodes, outermost first."""
+    """The place of a span in LangGraph graphs: the names of the nodes, outermost first."""
 
     path: tuple[str, ...] = ()
     agent: str | None = None
 
 
 class _Reading(msgspec.Struct, kw_only=True, eq=False):
-    """What any span may say.
+    """Fields of all readings.
 
     ``waits``: the program stops here until a person has answered.
     """
@@ -45,9 +45,9 @@ class _Reading(msgspec.Struct, kw_only=True, eq=False):
 
 
 class _Conversing(_Reading, kw_only=True, eq=False):
-    """A span with messages: what it was given (``heard``), and what it answered (``spoken``).
+    """A span with messages: its input (``heard``) and its answer (``spoken``).
 
-    Both are raw until they are asked for: what the span holds, or a function that reads it.
+    Both stay raw until they are needed: the value from the span, or a function that reads it.
     """
 
     name: str | None = None
@@ -57,19 +57,19 @@ class _Conversing(_Reading, kw_only=True, eq=False):
     _spoken: list[Message] | None = None
 
     def heard_messages(self) -> list[Message]:
-        """Return what the model or agent was given."""
+        """Return the messages that the model or agent was given."""
         if self._heard is None:
             self._heard = _messages(self.heard, "user")
         return self._heard
 
     def spoken_messages(self) -> list[Message]:
-        """Return what the model or agent answered."""
+        """Return the messages that the model or agent answered with."""
         if self._spoken is None:
             self._spoken = _messages(self.spoken, "assistant")
         return self._spoken
 
     def asked(self) -> Content | None:
-        """Return what the user, or whoever stands for one, said last to the model or agent."""
+        """Return the last message that a user, or a caller in that role, sent to it."""
         return last_of(self.heard_messages(), "user")
 
 
@@ -84,16 +84,16 @@ def _messages(raw: Any, role: str) -> list[Message]:
 class AgentSpan(_Conversing, kw_only=True, eq=False):
     """An agent at work.
 
-    - ``run``: tells its run from others of the agent. ``node``: its name in the graph.
-    - ``after``: the agent that went before. ``called_by``: the agent that asked for it.
-      ``follows`` tells the nodes of a graph whose answers it was given, with these; it is
-      called with the last answers of agents that went before.
-    - ``input`` and ``output``: where they are stated apart from messages; ``task`` is the part
-      of the input that its caller wrote.
-    - ``reaches``: the agents that each of its tools may hand work to.
-    - ``totals``: tokens of all its requests. ``session_cost``: the source counts from the start
-      of the session, and this is where it stands; the cost in ``totals`` holds earlier turns too.
-    - ``resumes``: it goes on with its run before, as agents in the background have answered.
+    - ``run``: identifies its run among others of the agent. ``node``: its name in the graph.
+    - ``after``: the agent that ran before it. ``called_by``: the agent that called it.
+      ``follows`` returns the graph nodes whose answers it was given, with the answers; it is
+      called with the last answers of agents that ran before.
+    - ``input`` and ``output``: set if the source has them separately from messages; ``task`` is
+      the part of the input that its caller wrote.
+    - ``reaches``: the agents that each of its tools can hand work to.
+    - ``totals``: tokens of all its requests. ``session_cost``: the total since the start of the
+      session, for sources that count this way; the cost in ``totals`` then includes earlier turns.
+    - ``resumes``: it continues its previous run, because background agents have answered.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
     """
 
@@ -119,9 +119,9 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
 class ModelSpan(_Conversing, kw_only=True, eq=False):
     """One request to a model.
 
-    ``agent``: the agent it says that it belongs to. ``calls``: the model stopped to have a tool
-    called. ``answers_by``: tools whose call is the answer. ``reaches``: the agents that
-    each of its tools may hand work to. ``tells_calls``: what it says holds the calls that it wrote.
+    ``agent``: the agent that it names as its own. ``calls``: the model stopped to call a tool.
+    ``answers_by``: tools whose call is the answer. ``reaches``: the agents that each of its tools
+    can hand work to. ``tells_calls``: the recorded answer includes the calls that it wrote.
     """
 
     agent: str | None = None
@@ -138,10 +138,10 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
 class ToolSpan(_Reading, kw_only=True, eq=False):
     """One call of a tool.
 
-    ``mode`` and ``target``: the call passes work on, and to whom; ``sure`` when an attribute says
-    the mode. ``target_kind``: what the target is. ``launched``: the call only started it.
-    ``allowed``: the tools that the call lets its agent use. ``request``: the model request that
-    asked for it.
+    ``mode`` and ``target``: how the call passes work on, and to which agent; ``sure`` if an
+    attribute states the mode. ``target_kind``: the kind of the target. ``launched``: the call only
+    started the target. ``allowed``: the tools that the call lets its agent use. ``request``: the
+    model request that wrote the call.
     """
 
     name: str | None = None
@@ -170,45 +170,45 @@ class HandoffSpan(_Reading, kw_only=True, eq=False):
 
 
 class MessageSpan(_Conversing, kw_only=True, eq=False):
-    """Messages without a request: what an agent said, or (``heard``) was told of its calls."""
+    """Messages without a request: what an agent said, or (``heard``) results of its calls."""
 
     agent: str | None = None
 
 
 class WorkflowSpan(_Conversing, kw_only=True, eq=False):
-    """What sets agents to work and is none: a workflow, graph, crew or swarm.
+    """Something that starts agents but is not an agent: a workflow, graph, crew or swarm.
 
-    ``agent`` is what it says as the agent that it was taken for.
+    ``agent`` is its original reading, if it was first taken for an agent.
     """
 
     agent: AgentSpan | None = None
 
 
 class PlainSpan(_Conversing, kw_only=True, eq=False):
-    """Anything else. ``lost``: what is in it and no rule reads, in words.
+    """Any other span. ``lost``: a description of the content that no rule reads.
 
-    ``agent`` is what it says as an agent, should it be one; or the definition of one.
+    ``agent`` is its reading as an agent, in case it is one; or the definition of an agent.
     """
 
     lost: str | None = None
     agent: AgentSpan | None = None
 
 
-# Code that is run for every span asks `type(says) is ToolSpan`: where the answer is no,
-# `isinstance` takes five times as long, as structs have a metaclass of their own.
+# Code that runs for every span checks `type(says) is ToolSpan`. If the answer is no, `isinstance`
+# takes five times as long, because structs have a custom metaclass.
 Reading = AgentSpan | ModelSpan | ToolSpan | HandoffSpan | MessageSpan | WorkflowSpan | PlainSpan
 OWNED = (ModelSpan, ToolSpan, HandoffSpan)
-"""What an agent does itself."""
+"""Readings of what an agent itself does."""
 
 
 def instructions_text(says: AgentSpan | ModelSpan) -> str | None:
-    """Return the system instructions as a text."""
+    """Return the system instructions as text."""
     found = content(says.instructions)
     return found.text if found is not None else None
 
 
-# What another convention on the same span may add. Places in graphs are not among it: ids of one
-# convention are not the names of the other.
+# Fields that another convention on the same span can add. Graph places are not among them, because
+# the ids of one convention do not match the names of the other.
 _SHARED: dict[type, tuple[str, ...]] = {
     AgentSpan: ("name", "heard", "spoken", "instructions", "offered", "reaches", "model", "totals"),
     ModelSpan: ("agent", "model", "heard", "spoken", "instructions", "offered", "reaches", "usage"),
@@ -217,7 +217,7 @@ _SHARED: dict[type, tuple[str, ...]] = {
 
 
 def complete(says: Reading, other: Reading) -> None:
-    """Give a reading what only another reading of the same span knows."""
+    """Add the fields to a reading that only another reading of the same span has."""
     if type(says) is WorkflowSpan and type(other) is PlainSpan:
         says.heard = other.heard if says.heard is None else says.heard
         says.spoken = other.spoken if says.spoken is None else says.spoken
@@ -251,7 +251,7 @@ def as_workflow(says: Reading, name: str | None) -> WorkflowSpan:
 
 
 def as_plain(says: Reading, lost: str | None = None) -> PlainSpan:
-    """Return a reading as that of a span which is no agent, model, tool or workflow."""
+    """Return a reading as that of a span that is not an agent, model, tool or workflow."""
     plain = PlainSpan(lost=lost)
     if not isinstance(says, HandoffSpan):
         plain.name = says.name
@@ -260,7 +260,7 @@ def as_plain(says: Reading, lost: str | None = None) -> PlainSpan:
 
 
 def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
-    """Take over what readings of any kind have."""
+    """Copy the fields that readings of any kind have."""
     other.framework, other.graph, other.waits = says.framework, says.graph, says.waits
     other.failed, other.error = says.failed, says.error
     if isinstance(says, _Conversing):
@@ -268,12 +268,12 @@ def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
 
 
 class Node(msgspec.Struct, eq=False):
-    """A span in the tree. It is made by ``node_of``.
+    """A span in the tree, made by ``node_of``.
 
-    ``started`` and ``ended`` are for comparing: what has no time comes first, and what has not
-    ended goes on for ever. ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and
-    ``in_workflow`` are the nearest ones above that belong to that agent, ``in_workflow`` also to
-    that tool.
+    ``started`` and ``ended`` are for comparison: a span without a start comes first, and a span
+    without an end lasts for ever. ``in_agent`` is the nearest agent above. ``in_tool``,
+    ``in_model`` and ``in_workflow`` are the nearest ones above that belong to that agent, and
+    ``in_workflow`` also belongs to that tool.
     """
 
     span: Span
@@ -299,7 +299,7 @@ _Entry = tuple[float, int, Node]
 
 
 class Timed(Protocol):
-    """What has a start and an end, in seconds since the epoch; one without end is infinite."""
+    """Something with a start and an end in seconds since the epoch; a missing end is infinite."""
 
     started: float
     ended: float
@@ -308,8 +308,8 @@ class Timed(Protocol):
 class Overlaps:
     """Finds nodes by time.
 
-    They are held by how long they took, to a power of two, and then by their start: so a long
-    one makes no search for short ones long.
+    They are grouped by their duration, to a power of two, and sorted by their start. So a long
+    node does not slow down the search for short ones.
     """
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
@@ -327,7 +327,7 @@ class Overlaps:
         self._count += 1
 
     def around(self, node: Timed) -> Iterator[Node]:
-        """Yield the nodes that have a moment in common with this one, in the order of adding."""
+        """Yield the nodes that overlap with this one, in the order in which they were added."""
         found: list[tuple[int, Node]] = []
         for most, entries in self._lengths.items():
             first = bisect_left(entries, (node.started - most,))

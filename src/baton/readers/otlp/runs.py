@@ -1,4 +1,4 @@
-"""Which runs there were: the nodes that belong to each, and calls that two spans tell of."""
+"""Find the agent runs: the nodes that belong to each, and calls that two spans record."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from .readings import (
 from .values import name_key, plain_name, same_name
 
 _DONE = (*OWNED, MessageSpan)
-"""What belongs to a run, of an agent span or without one."""
-# AutoGen writes an `invoke_agent` span for each message that an agent answers, ADK one for each
-# round of a loop. Two of them in a row with no hand-off between are one run. Elsewhere two spans
-# mean that the program started the agent twice.
+"""Readings that belong to a run, with or without an agent span."""
+# AutoGen writes an `invoke_agent` span for each message that an agent answers, and ADK writes one
+# for each round of a loop. Two of them in a row with no hand-off between are one run. In other
+# frameworks, two spans mean that the program started the agent twice.
 _ROUNDS = ("autogen", "google-adk")
-"""Frameworks that invoke an agent anew for each round of its work."""
+"""Frameworks that invoke an agent again for each round of its work."""
 
 
 class RunSpans(msgspec.Struct, eq=False):
-    """The spans of one agent run, of which the run is made.
+    """The spans of one agent run.
 
-    ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order; ``inner``
-    are model requests that its tools made. ``kept`` gives, for the ``id()`` of each owned node,
-    the one that is kept where two tell of the same call; ``agents`` and ``models`` are what the
-    spans of the agent itself and its model requests say. ``caller`` is the tool call of another
-    run below which it stands, ``outer`` the agent span below which it stands without one. Times
-    are seconds since the epoch: 0 where no span has one, and what has not ended goes on for ever.
+    ``nodes`` are the spans of the agent itself, and ``owned`` are the spans of what it did, in
+    start order. ``inner`` are model requests that its tools made. ``kept`` maps the ``id()`` of
+    each owned node to the node that is kept if two record the same call. ``agents`` and ``models``
+    are the readings of the agent's own spans and of its model requests. ``caller`` is the tool call
+    of another run that contains it; ``outer`` is the agent span that contains it without a call.
+    Times are seconds since the epoch: 0 if no span has one, and infinite if a run has not ended.
     """
 
     agent: str
@@ -60,16 +60,16 @@ class RunSpans(msgspec.Struct, eq=False):
 
     @property
     def place(self) -> Node | None:
-        """What it stands below: runs of one place follow each other or run side by side."""
+        """The parent of the run: runs with one parent follow each other or run in parallel."""
         return self.caller or self.outer
 
     @property
     def first(self) -> Node:
-        """The span that stands for it."""
+        """The span that represents the run."""
         return self.nodes[0] if self.nodes else self.owned[0]
 
     def given(self) -> str:
-        """Return all text of its first request, instructions too: others may have said it."""
+        """Return all text of its first request and instructions, to find answers of other runs."""
         model = next(iter(self.models), None)
         tellers: list[AgentSpan | ModelSpan] = [*self.agents, *((model,) if model else ())]
         texts = [instructions_text(says) or "" for says in tellers]
@@ -85,14 +85,14 @@ class RunSpans(msgspec.Struct, eq=False):
         self.ended = max(self.ended, node.ended)
 
     def settle(self, run: AgentRun) -> None:
-        """Keep each call once, and gather what the spans say; ``run`` is the run in the record."""
+        """Keep each call once, and collect the readings; ``run`` is the run in the record."""
         self.run = run
         self.owned, self.kept = without_twins(self.owned)
         self.agents = [says for node in self.nodes if type(says := node.says) is AgentSpan]
         self.models = [says for node in self.owned if type(says := node.says) is ModelSpan]
 
     def join(self, other: RunSpans) -> None:
-        """Take in another visit to the same agent."""
+        """Merge another visit to the same agent into this run."""
         self.nodes += other.nodes
         self.owned += other.owned
         self.inner += other.inner
@@ -100,7 +100,7 @@ class RunSpans(msgspec.Struct, eq=False):
 
 
 class Calls:
-    """Requests and calls, among which those are found that two instrumentations tell of."""
+    """Requests and calls, used to find those that two instrumentations record."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[type, str], Overlaps] = {}
@@ -110,7 +110,7 @@ class Calls:
         self._alike.setdefault(_kind(node), Overlaps()).add(node)
 
     def twins(self, node: Node) -> Iterator[Node]:
-        """Yield what another instrumentation tells of the same one, in the order of adding."""
+        """Yield other instrumentations' nodes for the same request or call, in order of adding."""
         alike = self._alike.get(_kind(node))
         if alike is not None:
             yield from (other for other in alike.around(node) if _same_call(other, node))
@@ -122,7 +122,7 @@ def _kind(node: Node) -> tuple[type, str]:
 
 
 def _same_call(one: Node, other: Node) -> bool:
-    """Tell whether spans of two instrumentations are of one request or call."""
+    """Return whether spans of two instrumentations record one request or call."""
     if one.span.scope == other.span.scope:
         return False
     if min(one.ended, other.ended) <= max(one.started, other.started):
@@ -141,13 +141,13 @@ def _same_call(one: Node, other: Node) -> bool:
 
 
 def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
-    """Return the nodes of a run, each call once, and for each node's ``id()`` the one that is kept.
+    """Return the nodes of a run with each call once, and the kept node for each node's ``id()``.
 
-    What one span lacks the other gives.
+    Fields that are missing in one span come from the other.
 
-    A model request inside a model request is the same one. So is a tool call inside a call of
-    the same tool, a hand-off inside the call that makes it, and what two instrumentations tell of
-    one time, model or tool.
+    A model request inside a model request is the same request. The same is true for a tool call
+    inside a call of the same tool, for a hand-off inside the call that makes it, and for spans of
+    two instrumentations with the same time and the same model or tool.
     """
     scopes = {node.span.scope for node in owned}
     if len(scopes) == 1 and not any(node.in_model or node.in_tool for node in owned):
@@ -175,7 +175,7 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
 
 
 def _complete(node: Node, twin: Node) -> None:
-    """Give a node what only its twin knows."""
+    """Add the data to a node that only its twin has."""
     match node.says, twin.says:
         case ModelSpan() as model, ModelSpan() as other:
             for name in ("agent", "usage", "model", "error"):
@@ -224,15 +224,15 @@ def _start(item: Node | RunSpans) -> float:
 
 
 def _done(node: Node) -> tuple[float, bool]:
-    """Order what was done: of a request and a tool that start together, the request comes first."""
+    """Return a sort key: if a request and a tool start together, the request comes first."""
     return node.started, type(node.says) is ToolSpan
 
 
 def _spoke_last(ordered: list[Node]) -> set[int]:
-    """Return the ``id()`` of requests that stand around calls of tools, and spoke after these.
+    """Return the ``id()`` of requests that contain tool calls, and whose answer came after these.
 
-    So it is where one span is written of several requests, and tells only the last: OpenInference
-    does so for Google ADK, and a client that calls functions by itself.
+    This happens if one span is written for several requests and records only the last answer, as
+    OpenInference does for Google ADK, and as a client does that calls functions itself.
     """
     around = {id(n.in_model): n.in_model for n in ordered if type(n.says) is ToolSpan}
     if len(around) == 1 and None in around.values():
@@ -249,7 +249,7 @@ def _spoke_last(ordered: list[Node]) -> set[int]:
 
 
 class _Finder:
-    """Makes runs of agent spans, and gives them what was done below these."""
+    """Makes runs from agent spans, and assigns the nodes below them."""
 
     def __init__(self, ordered: list[Node]) -> None:
         self.found: list[RunSpans] = []
@@ -263,7 +263,7 @@ class _Finder:
             self._enter(node, node.says)  # type: ignore[arg-type]
 
     def take(self, node: Node) -> bool:
-        """Give a node to the run it belongs to; false when no agent stands above it."""
+        """Add a node to the run that it belongs to; false if there is no agent above it."""
         run = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
         if run is None:
             return False
@@ -274,7 +274,7 @@ class _Finder:
         return True
 
     def _enter(self, node: Node, says: AgentSpan) -> None:
-        """Open the run of an agent span, or add the span to the run it is another telling of."""
+        """Start a run for an agent span, or add the span to a run that it also records."""
         name = says.name or MAIN
         outer = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
         nested = outer is not None and node.in_tool is None and outer.agent == name
@@ -291,7 +291,7 @@ class _Finder:
         self._of[id(node)] = run
 
     def _twin(self, name: str, node: Node, says: AgentSpan) -> RunSpans | None:
-        """Find the run that another span of it, or another instrumentation, has told of."""
+        """Find the run that another of its spans, or another instrumentation, already recorded."""
         if says.run is not None and (name, says.run) in self._runs:
             return self._runs[name, says.run]
         named = self._named.get(name)
@@ -304,10 +304,10 @@ class _Finder:
 
 
 def _mostly_together(one: Node, other: Node) -> bool:
-    """Tell whether two spans share at least half of the shorter one.
+    """Return whether two spans overlap for at least half of the shorter one.
 
-    Two instrumentations wrap one agent at nearly the same moments; two runs of an agent that
-    follow each other may touch, but do not overlap.
+    Two instrumentations wrap one agent at nearly the same moments. Two runs of an agent that
+    follow each other can touch, but do not overlap.
     """
     shared = min(one.ended, other.ended) - max(one.started, other.started)
     shorter = min(one.ended - one.started, other.ended - other.started)
@@ -323,13 +323,13 @@ class _Visits:
         self._ends: list[float] = []
 
     def add(self, run: RunSpans) -> None:
-        """Add one that starts no earlier than those that are here."""
+        """Add a run that starts no earlier than those already added."""
         self._runs.append(run)
         self._starts.append(run.started)
         self._ends.append(max(run.ended, *self._ends[-1:]) if self._ends else run.ended)
 
     def last(self, at: float) -> RunSpans | None:
-        """Return the last one at work at a time, else the last one that had begun."""
+        """Return the last run that was active at a time, else the last that had started."""
         begun = bisect_right(self._starts, at)
         for place in range(begun - 1, -1, -1):
             if self._ends[place] < at:
@@ -340,9 +340,9 @@ class _Visits:
 
 
 class _Program:
-    """Makes runs of what no agent span stands above: by the agent it names, else of ``main``.
+    """Makes runs from nodes with no agent span above: of the agent that they name, else ``main``.
 
-    What follows without another agent at work in between belongs to one run.
+    Nodes that follow each other without another agent's work in between belong to one run.
     """
 
     def __init__(self, found: list[RunSpans]) -> None:
@@ -361,7 +361,7 @@ class _Program:
                 self._calls.add(node)
 
     def runs(self, loose: list[Node]) -> list[RunSpans]:
-        """Return the runs that these nodes, in start order, are the only sign of."""
+        """Return the runs of these nodes, which are in start order and the only sign of them."""
         for node in loose:
             owner = self._owner.get(id(node.in_tool)) if node.in_tool is not None else None
             if owner is not None and type(node.says) is ModelSpan:
@@ -370,11 +370,11 @@ class _Program:
             agent = _agent_of(node)
             run = self._already_known(node)
             if run is None and agent is not None:
-                # The agent that a node names was at work when it happened, or before.
+                # The agent that a node names was at work at that time or before.
                 visits = self._named.get(plain_name(agent))
                 run = visits.last(node.started) if visits is not None else None
             if run is None:
-                # The run of the program may still be going on when this happens.
+                # The run of the program can still be active when this happens.
                 last = self._last.get((agent or MAIN, id(node.in_tool)))
                 run = None if last is None or self._came_between(last, node) else last
             if run is None:
@@ -396,7 +396,7 @@ class _Program:
         return run
 
     def _came_between(self, run: RunSpans, node: Node) -> bool:
-        """Tell whether another agent, not one that the run itself called, began meanwhile."""
+        """Return whether another agent started meanwhile that the run itself did not call."""
         since = run.owned[-1].started
         first, last = (bisect_right(self._starts, at) for at in (since, node.started))
         others = [*self._found[first:last], *self._made[bisect_right(self._made_starts, since) :]]
@@ -406,7 +406,7 @@ class _Program:
 
 
 def _agent_of(node: Node) -> str | None:
-    """Return the agent that a span says it belongs to."""
+    """Return the agent that a span names as its own."""
     match node.says:
         case ModelSpan(agent=name) | ToolSpan(agent=name):
             return name
@@ -433,10 +433,11 @@ def _joined(found: list[RunSpans]) -> list[RunSpans]:
 
 
 def _same_visit(before: RunSpans, run: RunSpans) -> bool:
-    """Tell a visit that goes on: AutoGen and ADK invoke an agent anew for each round of its work.
+    """Return whether a run continues the one before it.
 
-    A program gives it to one that waited for a person to allow a call (it stopped at a call), and
-    Claude Code to one whose agents in the background have answered.
+    AutoGen and ADK invoke an agent again for each round of its work. A program also invokes an
+    agent again if it waited for a person to allow a call (it stopped at a call), and Claude Code
+    does so after background agents have answered.
     """
     if before.agent != run.agent:
         return False
@@ -458,7 +459,7 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
 
 
 def in_start_order(turn: Turn) -> list[AgentRun]:
-    """Return the runs by start, none before the one that set it to work, whatever clocks say."""
+    """Return the runs by start, but never before the run that started them, despite clocks."""
     runs = {run.id: run for run in turn.runs}
     senders = {dispatch.id: dispatch.from_run or "" for dispatch in turn.dispatches}
     placed: dict[str, AgentRun] = {}

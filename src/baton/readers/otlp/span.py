@@ -1,4 +1,4 @@
-"""A span as every wire format and the SDK give it, with its numbers, times and ids."""
+"""A span in one form for all wire formats and the SDK, with its numbers, times and ids."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 OK, ERROR = 1, 2
-"""What ``Span.status`` may say besides 0, which is unset."""
+"""Values of ``Span.status`` besides 0, which is unset."""
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """A span event, or a log record: its ``body`` is the record's, its ``name`` the event name.
+    """A span event, or a log record with its ``body``; ``name`` is then the event name.
 
-    ``at`` is in seconds since the epoch, UTC. A log record also has the ids of its span, as far
-    as it names them, and the resource it comes from.
+    ``at`` is in seconds since the epoch, UTC. A log record also has the ids of its span, if it
+    names them, and the resource that it comes from.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Link(msgspec.Struct, kw_only=True, gc=False):
-    """A span that this one names as related, in whichever trace. Ids are lower-case hex."""
+    """A span in any trace that this span names as related. Ids are lower-case hex."""
 
     trace_id: str
     span_id: str
@@ -39,8 +39,8 @@ class Link(msgspec.Struct, kw_only=True, gc=False):
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True, gc=False):
     """One span. Ids are lower-case hex, times seconds since the epoch, attributes plain data.
 
-    ``events`` hold the log records of this span too. ``status`` is 0 (unset), 1 (ok) or 2
-    (error), ``message`` what the status says.
+    ``events`` also hold the log records of this span. ``status`` is 0 (unset), 1 (ok) or 2
+    (error), and ``message`` is the message of the status.
     """
 
     trace_id: str
@@ -61,8 +61,8 @@ class Span(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True, gc
 class Conversation(msgspec.Struct, kw_only=True):
     """The spans of one conversation, and the log records that belong to no span of it.
 
-    ``spans`` are in start order. ``turns`` are the same spans as sets connected by trace or
-    link, the sets in start order.
+    ``spans`` are in start order. ``turns`` are the same spans, grouped by trace or link, with the
+    groups in start order.
     """
 
     id: str
@@ -77,7 +77,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
 def int_value(value: int | str) -> Any:
-    """Read an int64, which JSON may write as text. Text that is not a number stays text."""
+    """Read an int64, which can be text in JSON. Text that is not a number stays text."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -87,7 +87,7 @@ def int_value(value: int | str) -> Any:
 
 
 def tame(value: Any) -> Any:
-    """Make data whose integers have 64 bits: larger ones become floats, or else text."""
+    """Return data with integers of at most 64 bits: larger ones become floats, or else text."""
     if isinstance(value, list):
         return [tame(item) for item in value]
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def tame(value: Any) -> Any:
 
 
 def repaired(text: str) -> str:
-    """Replace what is no Unicode: half of a surrogate pair, which UTF-8 cannot hold."""
+    """Replace invalid Unicode: half of a surrogate pair, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -116,7 +116,7 @@ def double_value(value: float | str) -> float | str:
 
 
 def bytes_value(text: str) -> dict[str, Any]:
-    """Say what bytes were, without keeping them; they are base64."""
+    """Describe bytes, which are in base64, without keeping them."""
     try:
         return digest(base64.b64decode(text))
     except ValueError:  # no base64, or letters beyond ASCII
@@ -124,7 +124,7 @@ def bytes_value(text: str) -> dict[str, Any]:
 
 
 def digest(data: bytes) -> dict[str, Any]:
-    """Say how long ``data`` is and what its hash."""
+    """Return the length and the hash of ``data``."""
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
@@ -136,7 +136,7 @@ def status_of(code: int | str | None) -> int:
 
 
 def nanos(value: float | str | None) -> float | None:
-    """Read nanoseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    """Read nanoseconds since the epoch as seconds; a missing, zero or invalid value is ``None``."""
     try:
         number = int(value or 0)
     except (ValueError, OverflowError):
@@ -145,18 +145,18 @@ def nanos(value: float | str | None) -> float | None:
 
 
 def micros(value: int | None) -> float | None:
-    """Read microseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    """Read microseconds since the epoch as seconds; missing, zero and invalid ones are ``None``."""
     return value / 1_000_000 if value is not None and 0 < value <= _MOST else None
 
 
 @lru_cache(maxsize=1024)
 def trace_id_of(text: str | None) -> str:
-    """Return 32 lower-case hex digits; empty when there is no id."""
+    """Return 32 lower-case hex digits; empty if there is no id."""
     return _hex(text, 32, 24) if text else ""
 
 
 def span_id_of(text: str | None) -> str:
-    """Return 16 lower-case hex digits; empty when there is no id."""
+    """Return 16 lower-case hex digits; empty if there is no id."""
     if not text:
         return ""
     lower = text.lower()
@@ -166,10 +166,10 @@ def span_id_of(text: str | None) -> str:
 
 
 def _hex(text: str, digits: int, base64_length: int) -> str:
-    """Read an id; ``base64_length`` is how long one is as stock protobuf-to-JSON prints it.
+    """Read an id; ``base64_length`` is its length in standard protobuf-to-JSON output.
 
-    Shorter hex is filled up, as tracers with short ids leave zeros out. What is not an id by any of
-    these rules names the same thing wherever it stands, so it is kept as it is.
+    Shorter hex is padded, because tracers with short ids leave zeros out. A value that matches none
+    of these rules still identifies the same object everywhere, so it is kept unchanged.
     """
     lower = text.lower()
     if len(lower) == digits and lower[1] != "x":

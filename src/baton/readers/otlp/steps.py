@@ -1,4 +1,4 @@
-"""The steps of a run: what its model requests said and called, and the tools that ran."""
+"""Make the steps of a run: the answers and calls of its model requests, and the tools that ran."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _REFUSED = (
     "This tool call is rejected.",
     "User rejected the tool call for `",
 )
-"""What frameworks have a model told when a person has said no to its call."""
+"""Texts that frameworks send to a model if a person has refused its call."""
 _ASKED = ("This tool call requires confirmation, please approve or reject.",)
-"""The same while nobody has decided."""
+"""Texts that frameworks send to a model while the decision is pending."""
 
 
 class Action(msgspec.Struct, eq=False):
     """A tool call of a run, or a hand-off without one.
 
-    ``call`` is what its model wrote, ``node`` the span of the tool that ran and ``tool`` what it
-    says, ``handoff`` the span of a hand-off, ``answer`` what the model was told later. ``number``
-    counts the actions of a run. ``batch`` numbers the answer with the call: calls of one answer of
-    a model were issued together.
+    ``call`` is the call that the model wrote, ``node`` is the span of the tool that ran and
+    ``tool`` its reading, ``handoff`` is the span of a hand-off, and ``answer`` is the result that
+    the model received later. ``number`` counts the actions of a run. ``batch`` numbers the model
+    answer with the call: calls in one answer were issued together.
     """
 
     step: ToolCall | None = None
@@ -51,14 +51,14 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def arguments(self) -> Any:
-        """What it was given, from the span or, if that has no object, from the model."""
+        """The arguments, from the span or, if the span has no object, from the model."""
         ran = self.tool.arguments if self.tool is not None else None
         written = self.call.arguments if self.call is not None else None
         return written if ran is None or (isinstance(written, dict) and ran != written) else ran
 
     @property
     def came_to_nothing(self) -> bool:
-        """Whether a model's call was carried out, and neither gave anything back nor failed."""
+        """Whether a model's call was carried out, but neither returned anything nor failed."""
         ran = self.tool
         if ran is None or self.call is None or ran.arguments is None:
             return False
@@ -74,12 +74,12 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def late(self) -> Answer | None:
-        """The answer that came after the call had been answered, of what it launched."""
+        """The answer of work that the call launched, which came after the call was answered."""
         return self.answer if self.answer is not None and self.answer.at is not None else None
 
     @property
     def result(self) -> Content | None:
-        """What came back, from the span or from what the model was told."""
+        """The result, from the span or from the model's later input."""
         if self.tool is not None and self.tool.result is not None:
             return self.tool.result
         if self.answer is None or self.answer.at is not None:
@@ -88,7 +88,7 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def error(self) -> str | None:
-        """What is said of a failure."""
+        """The error message, if the action failed."""
         if not self.failed:
             return None
         own = self.tool.error if self.tool is not None else None
@@ -97,7 +97,7 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def started(self) -> float | None:
-        """When it was carried out, or else written; seconds since the epoch."""
+        """When it was carried out, or otherwise written; in seconds since the epoch."""
         for node in (self.node, self.handoff_node):
             if node is not None and node.span.started is not None:
                 return node.span.started
@@ -105,7 +105,7 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def ended(self) -> float | None:
-        """When it came back; ``None`` if only the model's words tell of it."""
+        """When it returned; ``None`` if only the model's answer records it."""
         node = self.node or self.handoff_node
         return node.span.ended if node is not None else None
 
@@ -114,15 +114,15 @@ _Queue = deque[Action] | list[Action]
 
 
 class _Actions:
-    """The actions of a run, found by id and by name.
+    """The actions of a run, indexed by id and by name.
 
-    What is looked up leaves its list for good when it is settled, so that none is long.
+    An action is removed from its list when it is settled, so the lists stay short.
     """
 
     def __init__(self) -> None:
         self.all: list[Action] = []
         self._written: set[str] = set()
-        # Few actions have one id, and an empty queue takes ten times the room of a list.
+        # Few actions share an id, and an empty queue takes ten times the memory of a list.
         self._by_id: defaultdict[str, list[Action]] = defaultdict(list)
         self._to_run: defaultdict[str, list[Action]] = defaultdict(list)
         self._by_name: defaultdict[str, deque[Action]] = defaultdict(deque)
@@ -131,7 +131,7 @@ class _Actions:
         self._put_off: dict[str, list[Action]] = {}
 
     def add(self, action: Action) -> None:
-        """Add an action; its call, when a model wrote one, is known by now."""
+        """Add an action. If a model wrote its call, the call is already known."""
         action.number = len(self.all)
         self.all.append(action)
         call = action.call
@@ -147,11 +147,11 @@ class _Actions:
             self._to_run[call.id].append(action)
 
     def is_written(self, id_: str) -> bool:
-        """Tell whether a model wrote a call of this id."""
+        """Return whether a model wrote a call with this id."""
         return id_ in self._written
 
     def run(self, action: Action, node: Node, tool: ToolSpan) -> None:
-        """Record that the span of a tool carries an action out."""
+        """Record that the span of a tool carries out an action."""
         again = action.node is not None
         action.node, action.tool = node, tool
         if action.call is not None and not again:
@@ -163,9 +163,9 @@ class _Actions:
             self._by_id[tool.call].append(action)
 
     def put_off(self, tool: ToolSpan) -> Action | None:
-        """Return the call that this span carries out again, as it came to nothing the first time.
+        """Return the call that this span repeats because the first attempt had no effect.
 
-        So it is when a person has to allow the call: its first span ends with the question.
+        This happens if a person has to allow the call: its first span ends with the question.
         """
         waiting = self._put_off.get(name_key(tool.name or ""), [])
         for action in waiting:
@@ -176,7 +176,7 @@ class _Actions:
         return None
 
     def asked_for(self, answer: Answer) -> Action | None:
-        """Return the first action without an answer that this one is for: by id, else by name."""
+        """Return the first open action that an answer is for: by id, else by name."""
         name = answer.name or ""
         if answer.id is None:
             return _first(self._by_name.get(name), _is_answered)
@@ -189,8 +189,8 @@ class _Actions:
     def carried_out(self, tool: ToolSpan) -> Action | None:
         """Return the call that the span of a tool carries out: by id, else by name and arguments.
 
-        ADK gives calls ids of its own where the model gave some too, so an unknown id proves
-        nothing; but a call that has an id and other arguments is another one.
+        ADK assigns its own ids even if the model already gave ids, so an unknown id proves nothing.
+        But a call that has an id and different arguments is another call.
         """
         if tool.call is not None:
             action = _first(self._to_run.get(tool.call), _is_run)
@@ -208,7 +208,7 @@ class _Actions:
 
 
 def _first(actions: _Queue | None, done: Callable[[Action], bool]) -> Action | None:
-    """Return the first that is left to do; those that are done leave the list."""
+    """Return the first action that is not done, and remove the done ones from the list."""
     while actions and done(actions[0]):
         del actions[0]
     return actions[0] if actions else None
@@ -229,8 +229,8 @@ def _is_run(action: Action) -> bool:
 def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) -> list[Action]:
     """Write what the run said and called into its steps; return its actions in order.
 
-    Where no model request tells what it answered, the agent's own account does: before the tools
-    that ran when it holds the calls of them, else as the last word.
+    If no model request records its answer, the agent's own span supplies it. It comes before the
+    tools that ran if it holds their calls; otherwise it is the last statement.
     """
     writer = _Writer(run, new_id)
     models = [(node, says) for node in nodes if type(says := node.says) is ModelSpan]
@@ -278,7 +278,7 @@ class _Writer:
         self._batch = 0
 
     def speaks(self, node: Node, says: AgentSpan | ModelSpan | MessageSpan) -> None:
-        """Take what a model, or an agent as a whole, answered."""
+        """Process the answer of a model, or of an agent as a whole."""
         self._batch += 1
         is_account = type(says) is AgentSpan
         at = node.span.ended
@@ -300,19 +300,19 @@ class _Writer:
             self.answered(message.answers)
 
     def is_told(self, messages: list[Message]) -> None:
-        """Take the answers to calls out of what a model was given."""
+        """Process the answers to calls in a model's input."""
         for message in messages:
             self.answered(message.answers)
 
     def answered(self, answers: list[Answer]) -> None:
-        """Give each answer to the call that it is for."""
+        """Assign each answer to its call."""
         for answer in answers:
             action = self.actions.asked_for(answer)
             if action is not None:
                 action.answer = answer
 
     def runs(self, node: Node, tool: ToolSpan) -> None:
-        """Take the span of a tool, for a call that a model wrote or by itself."""
+        """Process the span of a tool, for a call that a model wrote or as a call of its own."""
         action = self.actions.carried_out(tool) or self.actions.put_off(tool)
         if action is None:
             action = Action(step=ToolCall(id="", name=tool.name or ""))
@@ -321,7 +321,7 @@ class _Writer:
         self.actions.run(action, node, tool)
 
     def hands_off(self, node: Node, handoff: HandoffSpan) -> None:
-        """Take the span of a hand-off, for the call that made it or by itself."""
+        """Process the span of a hand-off, for the call that made it or on its own."""
         action = self._handed_over(handoff)
         if action is None:
             action = Action()
@@ -329,7 +329,7 @@ class _Writer:
         action.handoff_node, action.handoff = node, handoff
 
     def settled(self) -> list[Action]:
-        """Fill the steps of all actions from what is known of them."""
+        """Fill in the steps of all actions from the collected data."""
         run = self._run
         offered: set[str] = set()
         for node in (*run.owned, *run.nodes):
@@ -342,7 +342,7 @@ class _Writer:
             if step is None:
                 continue
             if offered and step.name not in offered:
-                # A call of a tool that nothing offered, which did not run: the runtime refused it.
+                # The call is of a tool that was not offered, and it did not run: it was refused.
                 as_written = action.mode is None and action.call is not None and action.failed
                 if as_written or self._not_run(action):
                     answer = action.result
@@ -356,7 +356,7 @@ class _Writer:
         return self._without_answers()
 
     def _not_run(self, action: Action) -> bool:
-        """Tell a call that no tool or hand-off carried out though the run continued from it."""
+        """Return whether no tool or hand-off carried out a call, although the run continued."""
         if action.node is not None or action.handoff is not None:
             return False
         if action.answer is not None:
@@ -364,10 +364,10 @@ class _Writer:
         return action.mode is None and action.batch is not None and action.batch < self._batch
 
     def _without_answers(self) -> list[Action]:
-        """Make what it is of a call by which the model gave its structured answer.
+        """Convert a call that holds the model's structured answer to an answer.
 
-        Pydantic AI has a model call ``final_result`` with it, which no tool runs: the call is
-        known by its name, or by arguments that are the agent's output.
+        With Pydantic AI, a model calls ``final_result`` with its answer, and no tool runs. The call
+        is recognised by its name, or by arguments that equal the agent's output.
         """
         if all(a.step is None or a.step.status != "unanswered" for a in self.actions.all):
             return self.actions.all
@@ -387,12 +387,12 @@ class _Writer:
         return kept
 
     def _handed_over(self, handoff: HandoffSpan) -> Action | None:
-        """Find the call that a hand-off span carries out: by its target, else the one left."""
+        """Find the call that a hand-off span carries out: by target, else the only one left."""
         left = [a for a in self.actions.all if a.handoff is None and a.step is not None]
         fitting = [action for action in left if _may_carry_out(handoff, action)]
         if fitting:
-            # One that an earlier answer asked for came to nothing, or no model would have been
-            # asked again; of several in one answer the first one is carried out.
+            # A call in an earlier answer had no effect; otherwise the model would not have been
+            # called again. Of several calls in one answer, the first one is carried out.
             last = max(action.batch or 0 for action in fitting)
             return next(action for action in fitting if (action.batch or 0) == last)
         for action in left:
@@ -409,7 +409,7 @@ def _may_carry_out(handoff: HandoffSpan, action: Action) -> bool:
 
 
 def _aim(action: Action) -> tuple[Mode | None, str | None]:
-    """Tell what an action hands over, and to whom."""
+    """Return how an action passes work on, and to which agent."""
     if action.handoff is not None and action.handoff.target is not None:
         return "transfer", action.handoff.target
     tool = action.tool
@@ -454,7 +454,7 @@ def _settle(action: Action) -> None:
 
 
 def _decision(answer: str) -> Literal["refused", "waiting"] | None:
-    """Tell what a person decided on a call by the answer to it; ``None`` when nobody was asked."""
+    """Return a person's decision on a call, from its answer; ``None`` if no person was asked."""
     if answer.startswith(_REFUSED):
         return "refused"
     return "waiting" if answer.startswith(_ASKED) else None

@@ -1,4 +1,4 @@
-"""The spans of a turn as a tree of nodes, each with the agent, tool and workflow around it."""
+"""Build the tree of a turn's spans; each node has its enclosing agent, tool and workflow."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from .span import Event, Span
 
 _MILLISECOND = 0.001
 _FLOAT_ERROR = 0.0005
-"""How far from a whole number of milliseconds a time of today may be as a float of seconds."""
+"""The rounding error of a present-day time in whole milliseconds, as a float of seconds."""
 
 
 _start = attrgetter("started")
-# The order of what stands below one thing: of two that start together, the one that ends first is
-# first. Clocks may count whole milliseconds, as those of JavaScript do: a request of 0.3 ms and the
+# The order of nodes with one parent: of two that start at the same time, the one that ends first
+# comes first. Some clocks count whole milliseconds, as in JavaScript: a request of 0.3 ms and the
 # tool that it calls start at the same time.
 _time = attrgetter("started", "ended")
 
 
 def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
-    """Read the spans and return their nodes, parents before children, else in start order.
+    """Read the spans and return their nodes in start order, but parents before children.
 
-    A span whose parent is missing, or is below itself, is a root.
+    A span is a root if its parent is missing or is one of its own descendants.
     """
     names: set[str] = set()
     nodes = [node_of(span, read_span(span, names)) for span in spans]
@@ -72,7 +72,7 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
 
 
 def _of_one_id(nodes: list[Node]) -> dict[tuple[str, str], list[Node]]:
-    """Return the spans by id where several have one, as some programs count them anew."""
+    """Return the spans that share an id, by id, because some programs restart their ids."""
     by_id: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         by_id.setdefault((node.span.trace_id, node.span.span_id), []).append(node)
@@ -80,7 +80,7 @@ def _of_one_id(nodes: list[Node]) -> dict[tuple[str, str], list[Node]]:
 
 
 def _around(node: Node, parents: list[Node]) -> Node:
-    """Choose the parent of those with one id: the last that started before, else the first."""
+    """Choose the parent among spans with one id: the last that started before, else the first."""
     before = [parent for parent in parents if parent.started <= node.started]
     return max(before or parents[:1], key=_start)
 
@@ -106,7 +106,7 @@ def _walk(roots: list[Node], *, sort: bool = False) -> list[Node]:
 
 
 def _open_circles(nodes: list[Node]) -> None:
-    """Make one node of each circle of parents a root."""
+    """Make one node of each cycle of parents a root."""
     safe: set[int] = set()
     for node in nodes:
         path: dict[int, Node] = {}
@@ -123,10 +123,10 @@ def _open_circles(nodes: list[Node]) -> None:
 
 
 def _rejoin(nodes: list[Node]) -> None:
-    """Put a request that failed below the agent that failed of it, where a span between is lost.
+    """Put a failed request below the agent that failed because of it, if a span between is lost.
 
-    Older versions of Strands never end the span of a cycle that fails, so that it is not
-    exported: the request names a parent that is not there, and the agent has the same error.
+    Older versions of Strands never end the span of a failed cycle, so it is not exported. The
+    request names a parent that is missing, and the agent has the same error.
     """
     lost = [
         node
@@ -149,10 +149,10 @@ def _rejoin(nodes: list[Node]) -> None:
 
 
 def _take_in(nodes: list[Node]) -> None:
-    """Put what an agent did below its span, where the span has ended up beside it.
+    """Move what an agent did below its span, if the span is a sibling of its work.
 
-    So it is where the answer of an agent is streamed, and read by its caller: then the context
-    of the caller, not of the agent, is around each request.
+    This happens if an agent's answer is streamed and read by its caller: each request then runs in
+    the context of the caller and not of the agent.
     """
     bare = [node for node in nodes if type(node.says) is AgentSpan and not node.children]
     if not bare:
@@ -182,7 +182,7 @@ def _beside(node: Node) -> tuple[str, int]:
 
 
 def _look_up(ordered: list[Node]) -> None:
-    """Note for each node what stands around it; parents come first in ``ordered``."""
+    """Record the enclosing nodes of each node; parents come first in ``ordered``."""
     for node in ordered:
         parent = node.parent
         kind = type(parent.says) if parent is not None else AgentSpan
@@ -196,8 +196,8 @@ def _look_up(ordered: list[Node]) -> None:
             closed = None if kind is ToolSpan else parent.in_workflow
             node.in_workflow = parent if kind is WorkflowSpan else closed
         if agent is not None and agent.ended < node.started and type(node.says) in OWNED:
-            # Some instrumentations leave the context of an agent open behind it: what starts
-            # when it has ended belongs to the next one around it that is at work.
+            # Some instrumentations leave the context of an agent open. A span that starts after
+            # the agent has ended belongs to the next enclosing agent that is still active.
             outer: Node | None = agent
             while outer is not None and _had_ended(outer, node):
                 outer = outer.in_agent
@@ -206,10 +206,10 @@ def _look_up(ordered: list[Node]) -> None:
 
 
 def _had_ended(agent: Node, node: Node) -> bool:
-    """Tell whether an agent had ended when something below its span started.
+    """Return whether an agent had ended when something below its span started.
 
     JavaScript counts starts in whole milliseconds and ends in fractions of them: a request at
-    .840 may well belong to an agent that ended at .83993.
+    .840 can belong to an agent that ended at .83993.
     """
     if agent.ended >= node.started:
         return False
@@ -218,15 +218,15 @@ def _had_ended(agent: Node, node: Node) -> bool:
 
 
 def _in_milliseconds(at: float) -> bool:
-    """Tell a time that is a whole number of milliseconds, as far as a float of seconds can say."""
+    """Return whether a time is a whole number of milliseconds, within the rounding of floats."""
     return abs(at * 1000 - round(at * 1000)) < _FLOAT_ERROR
 
 
 def _imply(ordered: list[Node]) -> bool:
-    """Put an agent below each tool call in which models were asked though no agent span tells.
+    """Add an agent below each tool call in which models were called without an agent span.
 
-    It goes by the name that the call gives it. A tool that merely asks a model once, to sum up
-    what it found, is none: it takes a model and a tool of its own.
+    The agent gets its name from the call. A tool that only calls a model once, to summarise what it
+    found, is not an agent: an agent needs a model and a tool of its own.
     """
     inside = [node for node in ordered if node.in_tool is not None]
     asking = {id(node.in_tool) for node in inside if type(node.says) is ModelSpan}
@@ -249,8 +249,9 @@ def _imply(ordered: list[Node]) -> bool:
             attributes={},
             ended=None if None in ends else max(end for end in ends if end is not None),
         )
-        # With no span of its own, an agent is known to be dead by its call; one that is sure to
-        # stand behind a call, also by its last request, and it is given what the call says.
+        # Without its own span, the agent's failure is known from its call. If the call surely
+        # starts an agent, its last request also shows a failure, and its input is the prompt of
+        # the call.
         asked = last_asked.get(id(tool)) if call.sure else None
         failure = call if call.failed or asked is None else asked
         says = AgentSpan(name=call.target, failed=failure.failed, error=failure.error)
@@ -264,10 +265,10 @@ def _imply(ordered: list[Node]) -> bool:
 
 
 def _demote(ordered: list[Node]) -> bool:
-    """Make a workflow of each agent span that itself does nothing and has agents in it.
+    """Turn each agent span that does nothing itself and contains agents into a workflow.
 
-    Google ADK writes one for a SequentialAgent, for example. Where no model request and no tool
-    call is recorded at all, an agent with a name stays one.
+    For example, Google ADK writes such a span for a SequentialAgent. If no model request and no
+    tool call is recorded at all, an agent with a name stays an agent.
     """
     nested = [
         node.in_agent

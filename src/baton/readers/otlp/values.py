@@ -1,4 +1,4 @@
-"""Attribute values as content, counts and tokens; names of agents, spelt in many ways."""
+"""Read attribute values as content, counts and tokens; compare differently spelt agent names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEP = 100
 HIDDEN = frozenset(
     {"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "<REDACTED>", "[redacted]"}
 )
-"""What instrumentations write in place of content that is not to be recorded."""
+"""Placeholders that instrumentations write for content that must not be recorded."""
 _ATTACHMENTS = frozenset(
     {"blob", "file", "uri", "image", "image_url", "input_image", "input_file", "audio",
      "input_audio", "document", "video", "inline_data", "inlineData", "file_data", "fileData"}
@@ -27,7 +27,7 @@ _TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "refusa
 
 
 def parsed(value: Any) -> Any:
-    """Return the object or list that a text holds as JSON, else the value as it is."""
+    """Return the object or list that a text holds as JSON, else the value unchanged."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
@@ -37,9 +37,9 @@ def parsed(value: Any) -> Any:
 
 
 def printed_value(printed: Any, *, otherwise: Any) -> Any:
-    """Return the plain value that Python printed as this text; ``otherwise`` if it is not one.
+    """Return the plain value whose Python ``repr`` is this text; ``otherwise`` if there is none.
 
-    What is not a text stays as it is.
+    A value that is not a string is returned unchanged.
     """
     if not isinstance(printed, str):
         return printed
@@ -50,17 +50,17 @@ def printed_value(printed: Any, *, otherwise: Any) -> Any:
 
 
 def text(value: Any) -> str | None:
-    """Return a text that is not empty; ``None`` for anything else."""
+    """Return a string that is not empty; ``None`` for anything else."""
     return value if isinstance(value, str) and value else None
 
 
 _MOST = 10**15
-"""No request has a thousand million million tokens: what is more is no count. Sums of larger ones
-would pass 64 bits, and a record with such an integer could be written and not be read again."""
+"""No request has 10^15 tokens, so a larger number is not a count. Sums of larger numbers would
+exceed 64 bits, and a record with such an integer could be written but not read again."""
 
 
 def whole(value: Any) -> int | None:
-    """Return a count; numbers may come as texts. ``None`` for what is no count."""
+    """Return a count, which can also be a number in text form; ``None`` for anything else."""
     if type(value) is int:
         return value if 0 <= value <= _MOST else None
     if isinstance(value, bool) or value is None:
@@ -73,7 +73,7 @@ def whole(value: Any) -> int | None:
 
 
 def amount(value: Any) -> float | None:
-    """Return a finite amount that is not negative; ``None`` for what is none."""
+    """Return a finite amount that is not negative; ``None`` for anything else."""
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -84,21 +84,21 @@ def amount(value: Any) -> float | None:
 
 
 MOST_NAMES = 100
-"""Attributes of a span whose names are remembered: the files of others are not to fill memory."""
+"""The number of attributes per span whose names are cached, so that no file can fill the memory."""
 _INDEX_DIGITS = 9
-"""No list has a billion items, and `int` refuses thousands of digits."""
+"""The maximum digits of an index. No list has a billion items, and `int` refuses long numbers."""
 
 
 def numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """Gather attributes such as ``PREFIX0.role`` and ``PREFIX0.content`` by their numbers.
+    """Group attributes such as ``PREFIX0.role`` and ``PREFIX0.content`` by their numbers.
 
-    Returns one mapping for each number, in order, whose keys are what follows the number.
+    Returns one mapping for each number, in order. Its keys are the part after the number.
     """
     rows: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix):
             index, _, rest = key[len(prefix) :].partition(".")
-            # Digits such as `²` are no decimals.
+            # `isdecimal` excludes digits such as `²`.
             if index.isdecimal() and len(index) <= _INDEX_DIGITS:
                 rows.setdefault(int(index), {})[rest] = value
     return [rows[index] for index in sorted(rows)]
@@ -115,7 +115,7 @@ def first(values: Mapping[str, Any], *keys: str) -> Any:
 
 
 def content(value: Any) -> Content | None:
-    """Return a value as content: texts as text, blocks of text joined, all else as data."""
+    """Return a value as content: strings as text, blocks of text joined, all else as data."""
     if isinstance(value, str):
         given, value = value, parsed(value)
         if value is given:
@@ -154,15 +154,15 @@ def _blocks(value: Any) -> Content | None:
 
 
 def shown(value: Any) -> Any:
-    """Return a value as data; ``None`` for what was left out when it was recorded."""
+    """Return a value as data; ``None`` if it was left out when it was recorded."""
     if not isinstance(value, str):
         return finite(value)
-    data = parsed(value)  # JSON has no numbers that are none
+    data = parsed(value)  # JSON has no NaN
     return None if data is value and (not value or value in HIDDEN) else data
 
 
 def finite(value: Any, depth: int = 0) -> Any:
-    """Return data that JSON can hold: what is not a number, or infinite, becomes text."""
+    """Return data that JSON can hold: NaN and infinite numbers become text."""
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
     if depth < _DEEP and isinstance(value, list):
@@ -173,13 +173,13 @@ def finite(value: Any, depth: int = 0) -> Any:
 
 
 def block_kind(block: Mapping[str, Any]) -> str | None:
-    """Return the type of a block, spelt with underscores."""
+    """Return the type of a block, with underscores as separators."""
     kind = block.get("type", block.get("block_type"))
     return kind.replace("-", "_") if isinstance(kind, str) else None
 
 
 def block_text(block: Mapping[str, Any]) -> str | None:
-    """Return the text of a block that is nothing but text."""
+    """Return the text of a block that contains only text."""
     kind = block_kind(block)
     if kind in _TEXTS or (kind is None and "text" in block):
         said = first(block, "text", "content", "refusal")
@@ -211,17 +211,17 @@ _OTHER = re.compile(r"[\W_]+")
 
 @lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
-    """Return a name without case and separators: ``Refund Agent`` is ``refund_agent``."""
+    """Return a name in lower case with uniform separators: ``Refund Agent`` is ``refund_agent``."""
     return _OTHER.sub("", name.casefold())
 
 
 def name_key(name: str) -> str:
-    """Return what names of the same agent, and only these, have in common."""
+    """Return a key that is equal for all names of one agent, and only for these."""
     return plain_name(name) or name
 
 
 def same_name(one: str | None, other: str | None) -> bool:
-    """Tell whether two names are of the same agent."""
+    """Return whether two names belong to the same agent."""
     if one is None or other is None:
         return False
     return one == other or plain_name(one) == plain_name(other) != ""
@@ -263,12 +263,12 @@ _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thought
 
 
 def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
-    """Read the counts whose names start with the first prefix that has any, if one has."""
+    """Read the counts with the first prefix for which there are any; ``None`` without counts."""
     return usage_by(attributes, counts_in(attributes, prefixes))
 
 
 def counts_in(names: Container[str], prefixes: tuple[str, ...]) -> list[tuple[str, str]] | None:
-    """Return which of the names are counts, each with its kind; ``None`` without any."""
+    """Return the names that are counts, with their kinds; ``None`` if there are none."""
     for prefix in prefixes:
         found = [
             (kind, next((prefix + name for name in known if prefix + name in names), None))
@@ -281,7 +281,7 @@ def counts_in(names: Container[str], prefixes: tuple[str, ...]) -> list[tuple[st
 
 
 def usage_by(attributes: Mapping[str, Any], counts: list[tuple[str, str]] | None) -> Usage | None:
-    """Read the counts that ``counts_in`` found."""
+    """Read the counts that :func:`counts_in` found."""
     if counts is None:
         return None
     found: dict[str, int | None] = {"input": None, "output": None}
@@ -291,7 +291,7 @@ def usage_by(attributes: Mapping[str, Any], counts: list[tuple[str, str]] | None
 
 
 def usage_of_gemini(response: Any) -> Usage | None:
-    """Read the counts in a response of Gemini; ``None`` when it has none."""
+    """Read the counts in a Gemini response; ``None`` if it has none."""
     counts = response.get("usage_metadata") if isinstance(response, Mapping) else None
     if not isinstance(counts, Mapping):
         return None
@@ -316,11 +316,11 @@ def usage(
     thinking: int | None = None,
     cost: Any = None,
 ) -> Usage:
-    """Return counts as the record has them: input without cached tokens, output with thinking.
+    """Return counts in the form of the record: input without cached tokens, output with thinking.
 
-    Sources differ in whether the input holds the cached tokens and the output the thinking ones.
-    The total tells if there is one; otherwise both do, as OpenTelemetry says, unless that would
-    leave fewer than none.
+    Sources differ in whether the input includes cached tokens and the output includes thinking
+    tokens. If there is a total, it shows this. Otherwise both are taken to be included, as
+    OpenTelemetry specifies, unless that would give a negative count.
     """
     if read is None and write is None and thinking is None and cost is None:
         return Usage(

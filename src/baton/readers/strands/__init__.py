@@ -1,1 +1,1 @@
-"""What Strands Agents and its evaluation SDK leave behind: sessions, reports, results."""
+"""Readers for files of Strands Agents and its evaluation SDK: sessions, reports, results."""

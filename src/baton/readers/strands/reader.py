@@ -1,4 +1,4 @@
-"""The way into Strands' files; reports of its evaluation SDK as recordings, one trace a case."""
+"""The entry point for Strands' files; reads evaluation reports as one trace for each case."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _UNKNOWN_OF_DEPENDENCIES = [
 
 
 class Listed(NamedTuple):
-    """A turn, and what was in the lists and has no place in it."""
+    """A turn, and the items of the lists that have no place in it."""
 
     turn: Turn
     dropped: list[Dropped]
@@ -73,10 +73,10 @@ class Listed(NamedTuple):
 def list_turn(
     trajectory: list[Any] | None, interactions: list[Interaction] | None, builder: TraceBuilder
 ) -> Listed:
-    """Read what a task returned of its own.
+    """Read the lists that a task itself returned.
 
-    How agents followed each other is known as far as interactions state dependencies, and which
-    kind of hand-off it was is not: those of a graph are edges, those of a swarm are transfers.
+    The order of agents is known only if interactions state dependencies. The kind of hand-off is
+    not known: a dependency is an edge in a graph, but a transfer in a swarm.
     """
     turn = builder.turn(unknown=["dispatches"])
     lost: Counter[str] = Counter()
@@ -113,8 +113,8 @@ _NO_DISPATCH = "a dependency of an interaction: which visits of its nodes it joi
 def _depend(turn: Turn, named: list[Interaction], builder: TraceBuilder) -> int:
     """Add a dispatch for each dependency of one visit on another; returns how many are left out.
 
-    Dependencies are those of a node. Where it was visited several times, they do not say which
-    visit followed which: of `a b c b` with "b after a and c", `a` started only the first `b`.
+    Dependencies belong to a node. If a node was visited several times, they do not show which visit
+    followed which: in `a b c b` with "b after a and c", `a` started only the first `b`.
     """
     at = {run.agent: place for place, run in enumerate(turn.runs)}
     visits = Counter(run.agent for run in turn.runs)
@@ -137,9 +137,9 @@ def _depend(turn: Turn, named: list[Interaction], builder: TraceBuilder) -> int:
 def _by_visit(steps: list[str], named: list[Interaction]) -> list[list[Interaction]]:
     """Return the interactions that belong to each visit of a node.
 
-    A node with as many interactions as visits said one at each. What is fewer is told of its last
-    visits (Strands' swarms keep the last answer of a node), and what is more was said at the last
-    one: an agent that speaks twice in a row.
+    If a node has as many interactions as visits, each visit has one. If there are fewer, they
+    belong to its last visits, because Strands' swarms keep the last answer of a node. If there are
+    more, the rest belong to the last visit: an agent that speaks twice in a row.
     """
     left: dict[str | None, list[Interaction]] = {}
     for each in reversed(named):
@@ -168,7 +168,7 @@ def _run(turn: Turn, name: str, told: list[Interaction], builder: TraceBuilder) 
 
 
 def _comes_back(named: list[Interaction]) -> bool:
-    """Tell whether a node follows one that stands after it: it was visited more than once."""
+    """Return whether a node depends on a later one, which shows that it was visited repeatedly."""
     seen: set[Any] = set()
     for each in named:
         if any(name not in seen for name in each.dependencies or () if isinstance(name, str)):
@@ -178,7 +178,7 @@ def _comes_back(named: list[Interaction]) -> bool:
 
 
 def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], builder: TraceBuilder) -> None:
-    """Give the calls to the only run there is; those of several agents belong to nobody."""
+    """Assign the calls to the only run. With several agents, their owner is not known."""
     calls = [call for step in steps if (call := _call(step, builder)) is not None]
     lost["a step of a trajectory that names no tool"] += len(steps) - len(calls)
     if len(turn.runs) != 1:
@@ -214,7 +214,7 @@ def _call(step: Any, builder: TraceBuilder) -> ToolCall | None:
 
 
 def _more(step: Any) -> int:
-    """Return how many calls a step stands for, beyond the one it tells of."""
+    """Return how many calls a step represents beyond the one that it contains."""
     count = step.get("call_count") if isinstance(step, dict) else None
     return max(0, count - 1) if isinstance(count, int) else 0
 
@@ -256,7 +256,7 @@ def read_report(document: Document, source: Source, catalog: Catalog) -> Iterato
 
 
 def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: str) -> Trace:
-    """Read one case alone, as the SDK keeps what a task answered.
+    """Read a file with a single case, the form in which the SDK stores the answer of a task.
 
     Raises:
         InputError: it has errors.
@@ -269,7 +269,7 @@ def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: 
 
 
 def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[ExtraKey]]:
-    """Read a row; what it expects and how it was judged is left to others."""
+    """Read a row, without its expectations and judgements, which other modules read."""
     extra_keys: list[ExtraKey] = []
     path = ("cases", number)
     try:
@@ -286,7 +286,7 @@ def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[E
 
 
 def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
-    """Tell rows of one case from others, whoever evaluated them."""
+    """Return a key that is equal for all rows of one case, regardless of the evaluator."""
     try:
         row = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -340,7 +340,7 @@ def _trace(
 
 
 def state_of(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
-    """Read the states of the environment by name; of two with one name the first counts."""
+    """Read the states of the environment by name; if two have one name, the first counts."""
     if states is None:
         return None, []
     state: dict[str, Any] = {}
@@ -355,7 +355,7 @@ def state_of(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Drop
 
 
 def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
-    """Say what the case asked, where one message was sent, and its result last."""
+    """Add the input of the case, if it sent one message, and its result to the last turn."""
     if len(turns) == 1:
         _set(turns[0], "input", _content(row.input))
     last = turns[-1]

@@ -1,4 +1,4 @@
-"""Results and states of swarms and graphs: visits of nodes as runs, and their dispatches."""
+"""Read results and states of swarms and graphs: visits of nodes as runs, and their dispatches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ Kind = Literal["swarm", "graph"]
 
 
 class Visit(NamedTuple):
-    """One visit; ``result`` is kept of a node's last one only, ``only`` when it had no other."""
+    """One visit of a node.
+
+    ``result`` is known only for the node's last visit; ``only`` is true if it had no other visit.
+    """
 
     node: str
     result: NodeResult | None
@@ -43,9 +46,9 @@ class Visit(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """The visits of a swarm or graph; ``lost`` are those that only a count tells of.
+    """The visits of a swarm or graph; ``lost`` is the number of visits known only from a count.
 
-    ``ordered`` says whether the order is told, ``edges`` are pairs of nodes, where told.
+    ``ordered`` states whether the order is known; ``edges`` are pairs of nodes, if known.
     """
 
     kind: Kind | None
@@ -58,7 +61,7 @@ class Visits(NamedTuple):
 def visits_of(result: MultiAgentResult) -> Visits:
     """Work out the visits.
 
-    A node that broke or waits is in no list of visits that Strands writes, but has a result.
+    A node that failed or waits is in no list of visits that Strands writes, but it has a result.
     """
     nodes = result.results or result.node_results
     listed = result.node_history if result.node_history is not None else result.execution_order
@@ -81,13 +84,13 @@ def visits_of(result: MultiAgentResult) -> Visits:
 
 
 def node_id(node: Any) -> str | None:
-    """Return the id of a node, which is written alone or in an object."""
+    """Return the id of a node, which is either a plain string or part of an object."""
     found = node.get("node_id") if isinstance(node, dict) else node
     return found if isinstance(found, str) else None
 
 
 def is_exception(node: NodeResult) -> bool:
-    """Tell a node that raised."""
+    """Return whether a node raised an exception."""
     return node.result is not None and node.result.get("type") == "exception"
 
 
@@ -121,7 +124,7 @@ _NESTED = "multiagent_result"
 
 
 class Place(NamedTuple):
-    """The runs that a visit started and ended with; ``None`` if that is not told."""
+    """The runs that a visit started and ended with; ``None`` if not recorded."""
 
     visit: Visit
     first: AgentRun | None
@@ -135,7 +138,7 @@ class Level(NamedTuple):
     places: list[Place]
 
     def final(self) -> AgentRun | None:
-        """Return the run that had the last word; ``None`` if several may have."""
+        """Return the run that answered last; ``None`` if several can have answered last."""
         if len(self.places) == 1:
             return self.places[0].last
         if self.visits.kind == "swarm":
@@ -168,7 +171,7 @@ class Nodes:
         name: str | None = None,
         where: Path = (),
     ) -> Level:
-        """Read a swarm or graph, which is the node ``name`` of another one or the outermost.
+        """Read a swarm or graph, which is the node ``name`` of another one, or the outermost one.
 
         ``where`` is its place in the document.
 
@@ -229,7 +232,7 @@ class Nodes:
         run.unknown += ["output"] if run.output is None else []
         usage = _usage(node.accumulated_usage)
         self.used.append(usage)
-        # What an agent used is added up over its visits.
+        # The usage of an agent is the sum over its visits.
         run.usage = usage if visit.only else None
         run.unknown += ["usage"] if run.usage is None else []
 
@@ -254,7 +257,7 @@ class Nodes:
     def _dispatch(self, kind: Any, before: Place, after: Place) -> None:
         sender, receiver = before.last, after.first
         if receiver is None or (sender is None and receiver is self.turn.runs[0]):
-            self.dispatches_told = False  # a nested one of which nothing is told
+            self.dispatches_told = False  # a nested level without recorded dispatches
             return
         dispatch = self.builder.dispatch(self.turn, kind, sender, receiver.agent, None)
         dispatch.basis = "structure"
@@ -282,11 +285,11 @@ NOT_TOLD = [
     "dispatch.context", "dispatch.tools_allowed", "dispatch.tools_source", "dispatch.call",
     "dispatch.prompt", "dispatch.started", "dispatch.ended",
 ]  # fmt: skip
-"""What no result tells."""
+"""Fields that no result contains."""
 
 
 def read_result(document: Document, source: Source, catalog: Catalog, fallback_id: str) -> Trace:
-    """Read a result or a state as one turn; its runs are visits, as far as these are told.
+    """Read a result or a state as one turn; its runs are the recorded visits.
 
     Raises:
         InputError: it has errors.

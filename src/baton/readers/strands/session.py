@@ -1,7 +1,7 @@
-"""Sessions of the Strands evaluation SDK: each invocation a turn, with the hand-offs in it.
+"""Read sessions of the Strands evaluation SDK: each invocation is a turn, with its hand-offs.
 
-Hand-offs are known by nesting (an agent below a tool call), by a swarm's tool, and by what the
-node of a graph was given.
+Hand-offs are known from nesting (an agent below a tool call), from a swarm's tool, and from the
+input of a graph node.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _INPUTS, _FROM, _ANSWER = "Inputs from previous nodes:", "From ", "  - "
 
 
 def followed(tree: Tree, agent: Span) -> dict[str, list[str]] | None:
-    """Return the answers that an agent was given, by node; ``None`` when a graph gave none.
+    """Return the answers that an agent was given, by node; ``None`` if no graph gave any.
 
-    They are pieces of its first message, apart from the task that a session tells.
+    They are parts of its first message, separate from the task that the session records.
     """
     models = tree.models(agent)
     first = models[0].messages[0] if models and models[0].messages else None
@@ -73,7 +73,7 @@ def followed(tree: Tree, agent: Span) -> dict[str, list[str]] | None:
 
 
 class Dispatches:
-    """Finds the dispatches of a turn; ``all_told`` says whether all starts are known."""
+    """Finds the dispatches of a turn; ``all_told`` states whether all starts are known."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Dispatches:
         turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
         by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
         for key in runs:
-            # What one answer of a model asked for was issued together.
+            # The calls in one model answer were issued together.
             together: dict[int, list[Dispatch]] = {}
             for call in calls[key].all:
                 dispatch = by_id.get(call.step.dispatch or "")
@@ -113,14 +113,14 @@ class Dispatches:
         builder.number_sequences(turn)
 
     def final(self, runs: list[AgentRun]) -> AgentRun | None:
-        """Return the run that passed its work on to no other; ``None`` if several did not."""
+        """Return the run that did not pass its work on; ``None`` if there are several."""
         made = self._turn.dispatches
         sending = {d.from_run for d in made if d.kind != "delegate" and d.runs}
         ends = [run for run in runs if run.id not in sending]
         return ends[0] if self.all_told and len(ends) == 1 else None
 
     def _start(self, starter: Starter, agents: list[Span]) -> None:
-        """Tell what started agents that work for the same call, agent or program."""
+        """Record what started agents that work for the same call, agent or program."""
         answered: dict[str | None, list[Span]] = {}
         for number, agent in enumerate(agents):
             if number:
@@ -137,7 +137,7 @@ class Dispatches:
                 self.all_told = False
 
     def _sequences(self, answered: dict[str | None, list[Span]], agent: Span) -> None:
-        """Link an agent of a graph to those whose very answers it was given."""
+        """Link an agent of a graph to the agents whose exact answers it was given."""
         inputs = followed(self._tree, agent) or {}
         self.all_told &= bool(inputs)
         receiver = self._runs[id(agent)]
@@ -187,7 +187,7 @@ class Dispatches:
             run.unknown.remove("output")
 
     def _answer(self, dispatch: Dispatch, call: ToolCall, agent: Span) -> None:
-        """Move what a call said and got back to its dispatch."""
+        """Move the prompt and the result of a call to its dispatch."""
         dispatch.prompt, dispatch.context = _prompt(call.arguments, agent.user_prompt)
         if call.status == "failed":
             self._builder.answer(dispatch, "failed", call.ended, error=call.error)
@@ -225,13 +225,13 @@ class Dispatches:
 
 
 def _offer(dispatch: Dispatch, run: AgentRun) -> None:
-    """Allow the tools that the receiver was offered, if that is told."""
+    """Set the allowed tools to those that the receiver was offered, if recorded."""
     if run.tools_offered is not None:
         allow_tools(dispatch, run.tools_offered, "offered")
 
 
 def _prompt(arguments: Any, received: str | None) -> tuple[Content | None, dict[str, Any]]:
-    """Tell the message in the arguments of a call: the text that arrived, or the only text."""
+    """Return the message in the arguments of a call: the text that arrived, or the only text."""
     if not isinstance(arguments, dict) or not arguments:
         return (Content(data=arguments) if arguments is not None else None), {}
     texts = [key for key, value in arguments.items() if isinstance(value, str)]
@@ -243,9 +243,9 @@ def _prompt(arguments: Any, received: str | None) -> tuple[Content | None, dict[
 
 
 class ReadTurn(NamedTuple):
-    """What is read with a turn: its agents with their names, and the spans that no rule read.
+    """The result of reading a turn: its agents and their names, and the spans that no rule reads.
 
-    ``models`` are the model calls of each of its runs.
+    ``models`` are the model calls of each run.
     """
 
     turn: Turn
@@ -255,7 +255,7 @@ class ReadTurn(NamedTuple):
 
 
 def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
-    """Read the spans of an invocation; what they do not tell is unknown."""
+    """Read the spans of an invocation; fields without data in the spans stay unknown."""
     tree = Tree(trace)
     names = Names(tree)
     turn = builder.turn(trace.trace_id)
@@ -264,7 +264,7 @@ def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
     agents: list[Span | None] = [*tree.agents] or [None]
     for agent in agents:
         calls[id(agent)] = Calls(tree, agent, builder)
-        # Several agents without a name would get the tools of one another.
+        # With several agents without a name, each would get the tools of the others.
         lone = len(agents) == 1
         runs[id(agent)] = _run(turn, agent, names, calls[id(agent)], builder, lone=lone)
     made = Dispatches(builder, turn, tree, names, runs, calls)
@@ -297,7 +297,7 @@ def _run(
         if name is not None or lone:
             defined = [{"name": t.name, "parameters": t.parameters} for t in agent.available_tools]
             builder.may_reach(run.agent, targets_of(defined))
-    else:  # some mappers write none if they know of none
+    else:  # some mappers write none if they find none
         run.unknown.append("tools_offered")
     return run
 
@@ -308,13 +308,13 @@ def _content(run: AgentRun, agent: Span) -> None:
     else:
         run.unknown.append("input")
     run.output = answer_content(agent)
-    if run.output is None:  # whether it failed is not told
+    if run.output is None:  # it is not recorded whether the run failed
         run.status = "unknown"
         run.unknown.append("output")
 
 
 def _ends(builder: TraceBuilder, turn: Turn, tree: Tree, made: Dispatches) -> None:
-    """Take what the user said and was told from the agents that no other agent started."""
+    """Set the user's message and the answer from the agents that no other agent started."""
     pairs = zip(tree.agents, turn.runs, strict=False)
     outer = [(span, run) for span, run in pairs if tree.starter(span).agent is None]
     starts = [run.started for run in turn.runs if run.started is not None]
@@ -333,13 +333,13 @@ def _ends(builder: TraceBuilder, turn: Turn, tree: Tree, made: Dispatches) -> No
 
 
 class Contexts:
-    """Tells what runs were given besides their input: the rest of their first model request."""
+    """Finds the context of runs besides their input: the rest of their first model request."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
 
     def add(self, read: ReadTurn) -> None:
-        """Fill in the context of the runs of a turn, where their model calls hold messages."""
+        """Fill in the context of the runs of a turn, if their model calls hold messages."""
         turn = read.turn
         self._note(turn.id, turn.input)
         for run in turn.runs:
@@ -385,11 +385,11 @@ NOT_TOLD = [
     "run.context",
     "dispatch.description", "dispatch.tools_allowed", "dispatch.tools_source",
 ]  # fmt: skip
-"""What no session tells."""
+"""Fields that no session contains."""
 
 
 class SessionTurns:
-    """The turns of a session; what was not read is counted in ``lost``."""
+    """The turns of a session; items that were not read are counted in ``lost``."""
 
     def __init__(self, session: Session) -> None:
         self.lost: Counter[str] = Counter()
@@ -402,7 +402,7 @@ class SessionTurns:
         self.turns, self.attributes = builder.finish(), builder.attributes()
 
     def dropped(self) -> list[Dropped]:
-        """Return what was met and has no place in the record."""
+        """Return the items that have no place in the record."""
         return [Dropped(what=what, count=count) for what, count in self.lost.items()]
 
     def _read(self, trace: SpanTrace, builder: TraceBuilder) -> None:
@@ -421,7 +421,7 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
     """Read a session; each of its traces is a turn.
 
     Raises:
-        InputError: it has errors, or holds no spans.
+        InputError: the session has errors, or contains no spans.
     """
     extra_keys: list[ExtraKey] = []
     session = document.decode(Session, extra_keys=extra_keys)

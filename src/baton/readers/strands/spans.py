@@ -1,4 +1,4 @@
-"""Spans of one invocation as a tree: the agent of each, its name, what it said and did."""
+"""Read the spans of one invocation as a tree: their agents, with names, statements and calls."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from baton.readers.builder import TraceBuilder
 
 
 class Starter(NamedTuple):
-    """What stands around an agent: the call it works for, and the agent that made it."""
+    """The context of an agent: the call that it works for, and the agent that made the call."""
 
     tool: Span | None
     agent: Span | None
 
 
 class Tree:
-    """The spans of a trace by their start; ``unread`` are those that belong nowhere."""
+    """The spans of a trace by their start; ``unread`` are those without a place in the tree."""
 
     def __init__(self, trace: SpanTrace) -> None:
         spans = sorted(trace.spans, key=lambda span: seconds(span.span_info.start_time))
@@ -40,15 +40,15 @@ class Tree:
                 self.unread.append(span)
 
     def tools(self, agent: Span | None) -> list[Span]:
-        """Return the tool calls of an agent; of ``None`` if there are no agents at all."""
+        """Return the tool calls of an agent; use ``None`` if there are no agents at all."""
         return self._tools.get(id(agent), [])
 
     def models(self, agent: Span | None) -> list[Span]:
-        """Return the model calls of an agent, as above."""
+        """Return the model calls of an agent; use ``None`` if there are no agents at all."""
         return self._models.get(id(agent), [])
 
     def starter(self, agent: Span) -> Starter:
-        """Return what an agent works for; nothing for what the program started."""
+        """Return what an agent works for; empty if the program started the agent."""
         around = self._nearest(agent)
         if around is None or around.span_type == AGENT:
             return Starter(None, around)
@@ -65,12 +65,12 @@ class Tree:
         yield from groups.values()
 
     def _open(self) -> None:
-        """Put an agent first that no other one started, whatever the clocks say."""
+        """Make an agent that no other one started the first, even if clocks disagree."""
         if not self.agents:
             return
         first = self.agents[0]
         opener = next((a for a in self.agents if self.starter(a).agent is None), first)
-        self._around[id(opener)] = None  # parents in a circle start nothing
+        self._around[id(opener)] = None  # parents in a cycle start nothing
         self.agents = [opener, *(agent for agent in self.agents if agent is not opener)]
 
     def _own(self, span: Span, kept: dict[int, list[Span]]) -> None:
@@ -81,7 +81,7 @@ class Tree:
             kept.setdefault(id(owner), []).append(span)
 
     def _owner(self, span: Span) -> Span | None:
-        """Return the running agent in a span; a lone agent is running in all of them."""
+        """Return the running agent in a span; a lone agent is running in all spans."""
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
@@ -104,7 +104,7 @@ class Tree:
         return found
 
     def _nearest(self, span: Span) -> Span | None:
-        """Return the agent or tool call that a span is in, found once for all on the way."""
+        """Return the enclosing agent or tool call of a span, cached for all spans on the way."""
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
@@ -126,7 +126,7 @@ class Tree:
 
 
 def times(span: Span) -> tuple[float, float | None]:
-    """Return start and end in seconds since the epoch; no end by a clock that went backwards."""
+    """Return start and end in seconds since the epoch; no end if the clock went backwards."""
     start, end = seconds(span.span_info.start_time), seconds(span.span_info.end_time)
     return start, end if end >= start else None
 
@@ -136,7 +136,7 @@ def _is_call(span: Span) -> bool:
 
 
 class Call(NamedTuple):
-    """A tool call, the span of it, and the model's answer that asked for it."""
+    """A tool call, its span, and the model answer that requested it."""
 
     step: ToolCall
     span: Span | None
@@ -144,9 +144,9 @@ class Call(NamedTuple):
 
 
 class Calls:
-    """What one agent said and called, built from its model calls and tool calls.
+    """The statements and calls of one agent, from its model calls and tool calls.
 
-    ``steps`` are in the order of time, ``has_models`` says that model calls say what they answered.
+    ``steps`` are ordered by time; ``has_models`` states that model calls record their answers.
     """
 
     def __init__(self, tree: Tree, agent: Span | None, builder: TraceBuilder) -> None:
@@ -177,7 +177,7 @@ class Calls:
         self._timed.append((time, len(self._timed), step))
 
     def _say(self, model: Span) -> Iterator[Item]:
-        """Take what is new in a model call, the last of its messages; yield its calls."""
+        """Process the new part of a model call, its last message; yield its calls."""
         last = model.messages[-1] if model.messages else None
         if last is None or last.role != "assistant":
             return
@@ -218,7 +218,7 @@ class Calls:
 
 
 def _answers(models: list[Span]) -> dict[str, Item]:
-    """Return what models were told of their calls, by the calls' ids."""
+    """Return the results of calls that models received, by the ids of the calls."""
     return {
         item.tool_call_id: item
         for model in models
@@ -229,7 +229,7 @@ def _answers(models: list[Span]) -> dict[str, Item]:
 
 
 def _settle(step: ToolCall, content: str | None, error: str | None) -> None:
-    """Write down an answer; the word `error` says that the content is the error."""
+    """Record an answer; if the error is the word `error`, the content is the error message."""
     if error is None:
         step.status = "ok"
         step.result = Content(text=content) if content is not None else None
@@ -239,12 +239,12 @@ def _settle(step: ToolCall, content: str | None, error: str | None) -> None:
 
 
 def answer_content(agent: Span) -> Content | None:
-    """Return the answer of an agent in a session, without the line break that ends it in print."""
+    """Return the answer of an agent in a session, without the line break at the end."""
     return Content(text=agent.agent_response.removesuffix("\n")) if agent.agent_response else None
 
 
 def blocks_content(blocks: Any) -> Content | None:
-    """Return the texts of content blocks, a line each as Strands prints them; else ``None``."""
+    """Return the texts of content blocks, one per line as Strands prints them; else ``None``."""
     if not isinstance(blocks, list):
         return None
     texts = [text for block in blocks for text in _texts(block)]
@@ -262,8 +262,8 @@ def _texts(block: Any) -> list[str]:
 
 
 HAND_OFF = "handoff_to_agent"
-# A swarm gives each agent one long text with these headings. What the user asked and what the
-# sender said are taken out of it.
+# A swarm gives each agent one long text with these headings. The user's request and the sender's
+# message are extracted from it.
 _START, _MESSAGE, _TASK = "Context:\n", "Handoff Message: ", "User Request: "
 _BEFORE = "\n\nPrevious agents who worked on this: "
 _NEXT = (
@@ -275,7 +275,7 @@ _NEXT = (
 
 
 class Told(NamedTuple):
-    """The text of a swarm, taken apart."""
+    """The parts of a swarm's text."""
 
     task: str
     message: str | None
@@ -283,7 +283,7 @@ class Told(NamedTuple):
 
 
 def told_by_swarm(prompt: str | None) -> Told | None:
-    """Take a prompt apart; ``None`` when it is no swarm's."""
+    """Split a swarm's prompt into its parts; ``None`` for any other prompt."""
     if prompt is None or not prompt.startswith(_START):
         return None
     rest, message = prompt.removeprefix(_START), None
@@ -302,7 +302,7 @@ def told_by_swarm(prompt: str | None) -> Told | None:
 
 
 class Handed(NamedTuple):
-    """What a call of the hand-off tool asked for."""
+    """The contents of a call to the hand-off tool."""
 
     to: str
     message: str | None
@@ -310,7 +310,7 @@ class Handed(NamedTuple):
 
 
 def handed(arguments: Any) -> Handed | None:
-    """Read the arguments of a hand-off; ``None`` when they name no agent."""
+    """Read the arguments of a hand-off; ``None`` if they name no agent."""
     if not isinstance(arguments, dict) or not isinstance(arguments.get("agent_name"), str):
         return None
     message, context = arguments.get("message"), arguments.get("context")
@@ -321,16 +321,16 @@ def handed(arguments: Any) -> Handed | None:
     )
 
 
-# A model that knows other frameworks calls their tools: `transfer_to_billing`.
+# A model that knows other frameworks may call tools with their names: `transfer_to_billing`.
 _NAMED = re.compile(r"(?:transfer|hand_?off)_to_(?!agent\b)(\w+)", re.IGNORECASE)
-# What Strands answers to a call of a tool that the agent does not have.
+# Strands' answer to a call of a tool that the agent does not have.
 _NO_TOOL = "Unknown tool: "
 
 
 def hand_over(step: ToolCall) -> Handed | None:
     """Return what a call hands over; ``None`` for any other call.
 
-    A tool for handing over to one agent that does not exist is one as well, which is refused.
+    A call of a non-existent tool for a hand-over to one agent counts as a refused hand-over.
     """
     if step.name == HAND_OFF:
         return handed(step.arguments)
@@ -341,7 +341,7 @@ def hand_over(step: ToolCall) -> Handed | None:
 
 
 class Names:
-    """What is told of each agent: by metadata that some tools add, or by the swarm it works in."""
+    """Finds the name of each agent, from metadata that some tools add or from its swarm."""
 
     def __init__(self, tree: Tree) -> None:
         self._names: dict[int, str] = {}
@@ -356,11 +356,11 @@ class Names:
             self._read_swarm(tree, agents)
 
     def of(self, agent: Span | None) -> str | None:
-        """Return the name; ``None`` when nothing tells it."""
+        """Return the name of an agent; ``None`` if it is unknown."""
         return self._names.get(id(agent))
 
     def _read_swarm(self, tree: Tree, agents: list[Span]) -> None:
-        """Follow the hand-offs: the text that a receiver got repeats the message and the path."""
+        """Follow the hand-offs: the text for a receiver repeats the message and the path."""
         for before, agent in itertools.pairwise(agents):
             prompt = told_by_swarm(agent.user_prompt)
             call = _arrived(tree, before, prompt)
@@ -378,7 +378,7 @@ class Names:
 
 
 def _arrived(tree: Tree, before: Span, prompt: Told | None) -> Span | None:
-    """Return the last call of an agent that handed over what the next one was told."""
+    """Return an agent's last call whose hand-over matches the prompt of the next agent."""
     if prompt is None:
         return None
     for call in reversed(tree.tools(before)):

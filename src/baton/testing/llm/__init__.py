@@ -1,4 +1,4 @@
-"""A scripted LLM on loopback, which real SDKs talk to: judges are tested offline with it.
+"""A scripted LLM on loopback that real SDKs can talk to, for testing judges offline.
 
 It speaks the APIs of OpenAI, Anthropic, Google, Mistral and Bedrock; see
 ``docs/testing-judges.md``.

@@ -90,7 +90,7 @@ class _Log:
             self._file.close()
 
     def write(self) -> None:
-        """Write what is new."""
+        """Write the new requests."""
         if self._file is None:
             return
         new = self._server.requests[self._written :]
@@ -100,7 +100,7 @@ class _Log:
 
 
 def _until_the_end(server: LlmServer, log: _Log) -> int:
-    parent = os.getppid()  # before the line below, which may be all that the parent waits for
+    parent = os.getppid()  # before the line below, because the parent may end after reading it
     print(server.url, flush=True)
     try:
         while os.getppid() == parent:
@@ -112,7 +112,7 @@ def _until_the_end(server: LlmServer, log: _Log) -> int:
 
 
 def _beside(command: Sequence[str], server: LlmServer) -> int:
-    """Run a command beside the server; returns its exit code."""
+    """Run a command while the server runs; returns its exit code."""
     try:
         process = subprocess.Popen(command, env=environment(server, os.environ))  # noqa: S603
     except OSError as error:
@@ -131,10 +131,10 @@ def _beside(command: Sequence[str], server: LlmServer) -> int:
 
 
 def environment(server: LlmServer, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which SDKs find the server, added to one's ``own``.
+    """Return ``own`` with the environment variables that make SDKs find the server.
 
-    The keys in it are no secrets. AWS's own stay, as other services need them, and never leave
-    the machine: requests are signed with them.
+    The keys in it are not secrets. Existing AWS keys are kept, because other services need them.
+    They never leave the machine: requests are only signed with them.
     """
     missing = {name: value for name, value in _AWS.items() if name not in own}
     return {

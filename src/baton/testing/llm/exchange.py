@@ -1,4 +1,4 @@
-"""What a client asked, what the script says to it, and what that comes to as a model's words."""
+"""Requests of a client, replies of the script, and their form as a model's answer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from baton.model import suggestion
 
 Api = Literal["openai", "openai_responses", "anthropic", "google", "mistral", "bedrock"]
-"""The APIs that are spoken: OpenAI's chat completions and responses, Anthropic's Messages,
-Google's generateContent, Mistral's chat, and Bedrock's Converse."""
+"""The supported APIs: OpenAI's chat completions and responses, Anthropic's Messages, Google's
+generateContent, Mistral's chat, and Bedrock's Converse."""
 
 Mode = Literal["schema", "tool", "json", "text"]
-"""How a client wants its answer: by a native JSON schema, as the call of a tool, as JSON that only
-the prompt describes, or as plain text."""
+"""The form in which a client wants its answer: with a native JSON schema, as a tool call, as JSON
+that only the prompt describes, or as plain text."""
 
 FaultKind = Literal[
     "rate_limit",
@@ -42,7 +42,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What an API's own request says, in the words all of them share."""
+    """The contents of an API's request, in a form shared by all APIs."""
 
     messages: list[Message]
     model: str = ""
@@ -54,12 +54,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it came in; ``number`` counts from 1.
+    """One request as it was received; ``number`` counts from 1.
 
-    ``schema`` is the one of the answer: native, the parameters of ``tool`` (the one that the client
-    wants called), or one in the system's text. ``tools`` are the parameters of all
-    tools by name, ``body`` is the whole request. ``headers`` have lower-case names; what may be a
-    secret is ``***``. ``at`` is in seconds since the server started.
+    ``schema`` is the schema of the answer: a native one, the parameters of ``tool`` (the tool that
+    the client wants the model to call), or one in the system text. ``tools`` are the parameters of
+    all tools by name; ``body`` is the whole request. ``headers`` have lower-case names, and
+    possible secrets are ``***``. ``at`` is in seconds since the server started.
     """
 
     number: int
@@ -77,12 +77,12 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def system(self) -> str:
-        """The texts of the system, or the developer, joined by line breaks."""
+        """The system or developer texts, joined by line breaks."""
         return self._texts("system")
 
     @property
     def user(self) -> str:
-        """The texts of the user, joined by line breaks."""
+        """The user's texts, joined by line breaks."""
         return self._texts("user")
 
     @property
@@ -99,15 +99,16 @@ Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the script says to one request.
+    """The script's reply to one request.
 
-    An ``answer`` that is a text is sent as it is; any other is sent as JSON in the way the client
-    asked for: as text under a schema, or as the arguments of its tool (``tool`` names one of
-    several). With ``fill``, what the schema requires and a mapping lacks is filled in, as plainly
-    as the schema allows. ``delay`` is in seconds and comes before the first byte; ``retry_after``,
-    of errors, too is in seconds. ``status`` is an HTTP status of 400 or more to fail with, and
-    ``message`` the words of that error. ``as_model`` is the model that the answer names; the one
-    that was asked for, if it is not given. Tokens that are not given are a quarter of the letters.
+    An ``answer`` that is a string is sent unchanged. Any other answer is sent as JSON in the form
+    that the client requested: as text under a schema, or as the arguments of its tool (``tool``
+    names one of several). With ``fill``, properties that the schema requires and that are missing
+    in a mapping are filled in, with the simplest values that the schema allows. ``delay`` is the
+    number of seconds before the first byte. ``retry_after`` is for errors, and is also in seconds.
+    ``status`` is an HTTP status of 400 or more to fail with, and ``message`` is the message of that
+    error. ``as_model`` is the model named in the answer; the default is the requested one. The
+    default token count is a quarter of the number of characters.
     """
 
     answer: Any = None
@@ -123,7 +124,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     output_tokens: Tokens | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would not be sent as it was meant; raises ValueError."""
+        """Refuse a reply that could not be sent as intended; raises ValueError."""
         kinds = get_args(FaultKind)
         if self.fault is not None and self.fault not in kinds:
             raise ValueError(f"there is no fault `{self.fault}`; {suggestion(self.fault, kinds)}")
@@ -140,7 +141,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def failing(self) -> int | None:
-        """The HTTP status of the error that is sent instead of an answer, if one is."""
+        """The HTTP status of the error that is sent instead of an answer, if any."""
         return self.status or _STATUSES.get(self.fault or "")
 
 
@@ -151,14 +152,14 @@ _WITHOUT_ANSWER = frozenset(
 
 
 class ScriptError(Exception):
-    """The script had nothing to say, or broke."""
+    """The script had no reply, or failed."""
 
 
 Finish = Literal["stop", "tool", "length", "refusal", "filter"]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's words, ready to be put into an API's own shape.
+    """A model's answer, ready to be converted to an API's format.
 
     With ``tool``, ``arguments`` is the JSON text that the model wrote for it.
     """
@@ -174,7 +175,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content: a string, or parts that have some or hold some."""
+    """Return the text of a message's content: a string, or parts with text or with nested parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -197,7 +198,7 @@ def halves(text: str) -> list[str]:
 
 
 def schema_in(text: str) -> dict[str, Any] | None:
-    """Return the first JSON Schema of an object in a text, as prompts have it."""
+    """Return the first JSON Schema of an object in a text, in the form used in prompts."""
     if '"properties"' not in text:
         return None
     decoder, at = json.JSONDecoder(), text.find("{")
@@ -213,7 +214,7 @@ def schema_in(text: str) -> dict[str, Any] | None:
 
 
 Event = tuple[str | None, Any]
-"""One event of a stream: its name, and JSON, or a text that is sent as it is."""
+"""One event of a stream: its name, and JSON or a text that is sent unchanged."""
 
 
 def server_sent(events: Iterable[Event]) -> bytes:

@@ -68,7 +68,7 @@ def _answers_before(
 
 
 def _begins(told: str, answer: str, at: int) -> bool:
-    """Tell whether an answer is there, up to the end of its line."""
+    """Return whether an answer is there, up to the end of its line."""
     return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
 
 

@@ -322,7 +322,7 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
 
 
 def _may_call(other: Node, node: Node, turns: list[Node]) -> bool:
-    """Tell whether the agent of a dispatch may have made a call that lies within its time.
+    """Return whether the agent of a dispatch may have made a call that lies within its time.
 
     A dispatch within another one is nested in it, or was issued together with it and ended first.
     It is nested only if a model spoke between the two starts, as an agent has to before it calls
@@ -366,7 +366,7 @@ class _Answers:
         self._firsts = [place for place in range(len(said)) if not (place and follows[place - 1])]
 
     def made_with(self, dispatch: Node, node: Node, name: str) -> bool | None:
-        """Tell whether a call was made beside a dispatch; ``None`` when that is not known."""
+        """Return whether a call was made beside a dispatch; ``None`` when that is not known."""
         spoken = bisect_right(self._starts, dispatch.started + _TOGETHER)
         place = bisect_left(self._dispatching, spoken) - 1
         if place < 0:

@@ -29,7 +29,7 @@ _SOLID = re.compile(rb"[^ \t\r\n\x1e\xef\xbb\xbf]")
 
 
 def is_value(text: bytes) -> bool:
-    """Tell whether a text is one whole JSON value."""
+    """Return whether a text is one whole JSON value."""
     try:
         msgspec.json.decode(text.removeprefix(BOM).strip(BLANK), type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
@@ -406,19 +406,19 @@ class Top(Wire, Generic[S, L]):
         return self.data if _starts(self.data, b"{", b"[") else None
 
     def jaeger(self) -> bool:
-        """Tell whether this is one trace of Jaeger."""
+        """Return whether this is one trace of Jaeger."""
         return _starts(self.spans, b"[")
 
     def may_be_mlflow(self) -> bool:
-        """Tell whether this may be a trace of MLflow, or several."""
+        """Return whether this may be a trace of MLflow, or several."""
         return _starts(self.info, b"{") or _starts(self.traces, b"[") or self.jaeger()
 
     def sdk_span(self) -> bool:
-        """Tell whether this is a span as the SDK prints it."""
+        """Return whether this is a span as the SDK prints it."""
         return _starts(self.context, b"{")
 
     def known(self) -> bool:
-        """Tell whether this is any of the other forms."""
+        """Return whether this is any of the other forms."""
         here = (self.resource_spans, self.batches, self.resource_logs)
         return (
             any(value is not None for value in here)

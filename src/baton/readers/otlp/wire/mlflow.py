@@ -107,7 +107,7 @@ TRACES = msgspec.json.Decoder(MlflowTrace | list[MlflowTrace])
 
 
 def holds_own(data: Any) -> bool:
-    """Tell whether JSON holds a span as MLflow keeps it."""
+    """Return whether JSON holds a span as MLflow keeps it."""
     return _OWN.search(data) is not None
 
 

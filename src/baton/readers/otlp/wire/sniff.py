@@ -35,7 +35,7 @@ _RARE = (*_SURE, b'"traceID"', b'"trace_id"', b'"trace_metadata"', b'"request_me
 
 
 def is_otlp(file: Path | str | InputFile) -> bool:
-    """Tell whether a file holds spans or log records, in any form this package reads.
+    """Return whether a file holds spans or log records, in any form this package reads.
 
     Looks at the first 64 KiB, unpacked. A file that cannot be read is none.
     """

@@ -65,7 +65,7 @@ class Report:
             self.more_problems += 1
 
     def is_full(self) -> bool:
-        """Tell whether further problems are only counted."""
+        """Return whether further problems are only counted."""
         return len(self.problems) >= _MOST_PROBLEMS
 
     def all_problems(self) -> list[Problem]:
