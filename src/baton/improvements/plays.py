@@ -98,7 +98,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         witnesses: the names of axes that must agree with a judge's axis.
         lower_is_better: the axes for which lower is better.
         pointed: the evidence about agents from outside the cases: issues, blame and labels, by
-        agent.
+            agent.
         most_words: the maximum length of a text; by default it depends on the original text.
     """
 

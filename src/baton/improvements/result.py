@@ -62,7 +62,7 @@ class Candidate(msgspec.Struct, kw_only=True, omit_defaults=True):
             cases that fail and cases that pass with the original text are weighted by their shares
             of all.
         select: the mean of each axis over the select cases that it was played on, by the axis's
-        name.
+            name.
         plays: the number of cases it was played on, train and select together.
         ended_early: whether only some of the select cases were played, as it could no longer win.
         cost_usd: the cost of its plays and the proposal, as far as prices are known.
@@ -124,7 +124,7 @@ class Study(msgspec.Struct, kw_only=True):
         before: the original text.
         candidates: all candidates in the order of proposal; the first is the original text.
         best: the number of the winner on the select cases; ``None`` if nothing beats the original
-        text.
+            text.
         outcome: the outcome.
         reason: one sentence about the outcome, for people.
         aimed: the name of the axis that had to improve.

@@ -54,7 +54,7 @@ class Unit(NamedTuple):
         id: its unique name.
         groups: names it shares with other units that must be in the same part.
         issues: the same, as in ``issue:KEY``, but weaker: they are ignored if there is no other
-        way.
+            way.
         stratum: each part gets its share of each stratum, for example of a sub-agent's cases.
         text: the text for finding duplicates.
     """

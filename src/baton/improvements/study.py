@@ -109,7 +109,7 @@ async def improve_texts(
 
     Raises:
         InputError: there are too few cases, nothing fails, a component does not exist, or the
-        agents have no texts.
+            agents have no texts.
     """
     run = _Run(moments, judge, journal, options, id_, target, progress, blame, repeat_each)
     return await run.improve()

@@ -69,7 +69,7 @@ def fenced_neutral(blocks: Iterable[tuple[str, str]]) -> str:
 
 
 def is_fenced(content: str) -> bool:
-    """Tell whether a text is exactly the output of :func:`fenced`."""
+    """Return whether a text is exactly the output of :func:`fenced`."""
     whole = _WHOLE.fullmatch(content)
     return whole is not None and whole["code"] == _code(_BLOCK.findall(whole["blocks"]))
 

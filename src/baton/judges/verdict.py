@@ -102,7 +102,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _among(value: Any, choices: Sequence[Any]) -> bool:
-    """Tell whether a value is one of them; ``True`` is not 1."""
+    """Return whether a value is one of them; ``True`` is not 1."""
     return any(
         value == choice and isinstance(value, bool) == isinstance(choice, bool)
         for choice in choices

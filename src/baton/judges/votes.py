@@ -152,7 +152,7 @@ def _median(numbers: Sequence[float]) -> float:
 
 
 def _settled(votes: Sequence[Mapping[str, Vote]], planned: int) -> bool:
-    """Tell whether the remaining votes cannot change any verdict."""
+    """Return whether the remaining votes cannot change any verdict."""
     if not votes:
         return planned == 0
     missing = planned - len(votes)

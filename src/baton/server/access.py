@@ -47,10 +47,10 @@ _INCLUDES: dict[str, frozenset[str]] = {
 PROJECT_HEADER = "x-baton-project"
 """The header that names the project of a request without a key."""
 _PREFIX = "baton_"
-"""The prefix of keys, so that secret scanners recognise them."""
+"""The prefix of keys, by which secret scanners recognise them."""
 _FRESH = 5.0
-"""Seconds for which a looked-up key is cached as valid: every received request needs it. A key that
-another process revoked is refused after that.
+"""Seconds for which a looked-up key is cached as valid, as every received request needs one. A key
+that another process revoked is refused after that.
 """
 _USED_STEP = 3600.0
 """The resolution of a key's last use, in seconds, so that not every request writes it."""
@@ -157,7 +157,7 @@ def create_key(
 
 
 def list_keys(store: Store, project_name: str | None = None) -> list[Key]:
-    """Return the keys of a project, or of all, those that were revoked included.
+    """Return the keys of a project, or of all projects, including revoked ones.
 
     Raises:
         InputError: no such project.
@@ -179,7 +179,7 @@ def list_keys(store: Store, project_name: str | None = None) -> list[Key]:
 
 
 def revoke_key(store: Store, project_name: str, name: str, now: float | None = None) -> None:
-    """Make a key invalid, for good: at once in this process, after 5 s at most in others.
+    """Revoke a key permanently: at once in this process, after at most 5 s in others.
 
     Raises:
         InputError: the project has no valid key of this name.
@@ -216,7 +216,7 @@ def cookie_secret(store: Store) -> bytes:
 
 
 class _Looked(NamedTuple):
-    """Whether there was a key when that was looked up: after how many changes, and when."""
+    """Whether there was a key at a lookup, with the number of changes and the time of it."""
 
     there: bool
     changes: int
@@ -232,7 +232,7 @@ class Access:
         settings: AccessSettings | None = None,
         owner_right: Right = "admin",
     ) -> None:
-        """Take what the settings say; ``owner_right`` is of who starts the server.
+        """Take the settings; ``owner_right`` is the right of the person who starts the server.
 
         Raises:
             InputError: a trusted proxy is neither an address nor a network.
@@ -269,8 +269,8 @@ class Access:
     def check_source(self, headers: Mapping[str, str]) -> None:
         """Refuse requests that a page of another site made a browser send.
 
-        Such a page may have a name that leads here (DNS rebinding): the ``Host`` is then that
-        name. Plain addresses cannot be given to another person.
+        Such a page may have a host name that resolves to this server (DNS rebinding): the ``Host``
+        is then that name. Plain addresses cannot be redirected in this way.
 
         Raises:
             Denied: 403 for a foreign ``Origin``, 421 for another ``Host``.
@@ -307,8 +307,8 @@ class Access:
     ) -> Caller:
         """Return the caller.
 
-        ``headers`` have names in small letters, ``peer`` is the address of the other end.
-        ``project_name`` goes before the header ``X-Baton-Project``.
+        ``headers`` have names in lower case, ``peer`` is the address of the other end.
+        ``project_name`` overrides the header ``X-Baton-Project``.
 
         Raises:
             Denied: 401 without a valid key where one is needed; 403 for another project than
@@ -325,14 +325,14 @@ class Access:
                 *(_INCLUDES[right] for right in self.settings.identity_rights)
             )
             return Caller(self._project(wanted or DEFAULT), who[:200], given, proxied=True)
-        # Revoking the last key does not open a server again: a key that was counts, too.
+        # Revoking the last key does not open a server again: revoked keys count as well.
         if self.has_keys():
             raise Denied(
                 401,
                 "this server needs an API key",
                 "send `Authorization: Bearer KEY`; baton serve keys create NAME makes one",
             )
-        # A proxy on this machine has its address, whoever it forwards.
+        # A proxy on this machine has this machine's address, regardless of the original sender.
         if peer is None or not is_loopback(peer) or any(name in headers for name in _FORWARDED):
             raise Denied(
                 401,
@@ -343,10 +343,10 @@ class Access:
         return self.owner(wanted)
 
     def key_number(self, text: str) -> int:
-        """Return the number of a key, with which who has the key may be remembered.
+        """Return the number of a key, which can be stored to recognise the holder of the key.
 
         Raises:
-            Denied: 401 for one that is not valid.
+            Denied: 401 for an invalid key.
         """
         self._by_key(text)
         query = select(api_key.c.id).where(api_key.c.sha256 == _hash(text))
@@ -354,23 +354,23 @@ class Access:
             return int(connection.execute(query, execution_options=EVERY_PROJECT).scalar_one())
 
     def by_number(self, number: int, project_name: str | None = None) -> Caller:
-        """Return who has a key of this number, which was shown earlier.
+        """Return the caller with the key of this number, which was presented earlier.
 
         Raises:
-            Denied: 401 where the key was revoked; 403 for another project than that of the key.
+            Denied: 401 if the key was revoked; 403 for another project than that of the key.
         """
         return self._in_project(self._known(number), project_name)
 
     def owner(self, project_name: str | None = None) -> Caller:
-        """Return who started the server, or was let in by them: with all rights, as a rule.
+        """Return the caller who started the server, or was let in by them, usually with all rights.
 
         Raises:
-            Denied: 404, there is no such project.
+            Denied: 404 if there is no such project.
         """
         return Caller(self._project(project_name or DEFAULT), "local", self._owner_rights)
 
     def has_keys(self) -> bool:
-        """Tell whether there is or was a key: then every request needs one."""
+        """Return whether there is or was a key: then every request needs one."""
         looked, now, changes = self._keys, time.monotonic(), self._store.keys_changed
         if not looked.there and (looked.changes != changes or now - looked.at >= _FRESH):
             with self._store.read() as connection:
@@ -380,7 +380,7 @@ class Access:
         return looked.there
 
     def _in_project(self, caller: Caller, wanted: str | None) -> Caller:
-        # What other projects there are is nothing that a key of this one tells.
+        # A key of one project must not reveal which other projects exist.
         if wanted is not None and self._number(wanted) != caller.project:
             message = f"this key is not of project `{wanted}`"
             raise Denied(403, message, "use a key of that project")
@@ -400,14 +400,14 @@ class Access:
             return None
 
     def _by_key(self, text: str) -> Caller:
-        """Look a key up by its hash, so that the time it takes tells nothing of the key."""
+        """Look a key up by its hash, so that the time it takes reveals nothing about the key."""
         return self._known(_hash(text))
 
     def _known(self, key: bytes | int) -> Caller:
-        """Return who has the key of a hash or number.
+        """Return the caller with the key of this hash or number.
 
         Raises:
-            Denied: 401, there is none, or it was revoked.
+            Denied: 401 if there is no such key, or it was revoked.
         """
         now = time.monotonic()
         changes = self._store.keys_changed
@@ -443,7 +443,7 @@ class Access:
 
 
 class CheckSource:
-    """ASGI middleware: no request of a foreign page comes through, whatever its path."""
+    """ASGI middleware that blocks all requests from foreign pages, for any path."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -490,7 +490,7 @@ def _hash(text: str) -> bytes:
 def _key_of(headers: Mapping[str, str]) -> str | None:
     scheme, _, text = headers.get("authorization", "").partition(" ")
     if scheme:
-        # Another scheme is not a key, and opens nothing.
+        # Another scheme is not a key, and grants nothing.
         return text.strip() if scheme.lower() == "bearer" else ""
     return headers.get("x-api-key")
 
@@ -499,7 +499,7 @@ def _host_name(host: str) -> str | None:
     """Return the name in a ``Host`` header without its port; ``None`` if there is none."""
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # ValueError where it is not a number
+        _ = parts.port  # ValueError if it is not a number
     except ValueError:
         return None
     if parts.path or parts.query or parts.fragment or "@" in host:
@@ -509,7 +509,7 @@ def _host_name(host: str) -> str | None:
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _LONGEST = 64
-"""Letters of an address; what is longer is not kept, as senders choose it."""
+"""Maximum characters of an address; longer ones are not cached, as senders choose them."""
 
 
 def _read_address(text: str) -> _Address | None:
@@ -523,7 +523,7 @@ _kept_address = lru_cache(maxsize=1024)(_read_address)
 
 
 def _address_of(text: str) -> _Address | None:
-    """Read an address, ``None`` for what is none: the same few ask again and again."""
+    """Read an address, or return ``None``; cached, as the same few callers ask repeatedly."""
     return _kept_address(text) if len(text) <= _LONGEST else _read_address(text)
 
 
@@ -532,7 +532,7 @@ def _is_address(text: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell an address that only this machine reaches."""
+    """Return whether only this machine can reach an address."""
     address = _address_of(host)
     if address is None:
         return False
@@ -544,7 +544,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def network_of(text: str) -> _Network:
-    """Read an address or a network; raises InputError for what is none."""
+    """Read an address or a network; raises InputError for anything else."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:

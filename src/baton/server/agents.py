@@ -1,7 +1,8 @@
 """Agents of a project: counts, versions, scores over time, and worst dispatches.
 
-Counts of dispatches and scores come from the hourly sums, which outlive what they are made of; what
-an agent was made of (instructions, tools, model) comes from the records that are still there.
+Counts of dispatches and scores come from the hourly sums, which are kept after the data they
+summarise is deleted. An agent's instructions, tools and model come from the records that still
+exist.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from .sums import HOURS, edges
 
 _HOUR = 3600
 _RECORDS = 12
-"""Records that are read to see what an agent was made of: each takes some milliseconds."""
+"""Maximum records to read for an agent's instructions, tools and model: each takes some
+milliseconds."""
 _RUNS = 20_000
-"""Newest runs whose scores make a trend by model: the hourly sums do not know models."""
+"""The number of newest runs whose scores form a trend by model: the hourly sums have no models."""
 _FAILED = 200
-"""Newest failed dispatches of which the worst are chosen."""
+"""The number of newest failed dispatches from which the worst are chosen."""
 
 
 def agents(
@@ -55,8 +57,8 @@ def agents(
 ) -> list[AgentRow]:
     """Return the agents that ran or got dispatches, the busiest first.
 
-    Only the one of this ``name``, if one is given. ``between`` are the edges of this time, for who
-    has them already.
+    With a ``name``, return only that agent. ``between`` are the edges of this time, if the caller
+    already has them.
     """
     with store.read() as connection:
         ran = _ran(connection, project, name, since, until)
@@ -85,8 +87,8 @@ def _ran(
 ) -> dict[str, RowMapping]:
     """Return for each agent the number of runs, and the first and last time.
 
-    Names, first and last are each one look at an index, and only runs of the time are counted:
-    grouping all runs takes a second where there are some millions.
+    Names, first and last times are index lookups, and only runs of this time are counted: grouping
+    all runs takes a second if there are a few million.
     """
     mine = run.c.project == project
     least = select(func.min(run.c.agent).label("name")).where(mine)
@@ -136,9 +138,9 @@ def versions(store: Store, project: int, agent: str) -> list[AgentVersion]:
     """Return the versions of an agent, the newest first, as far as recorded.
 
     A version begins where the stated version, the model, the instructions or the tools differ from
-    those before. Records are examined where the stated version or the model changed, and at some
-    points between; so a change that was taken back soon may be missed. ``card`` is ``None`` if the
-    records of that time are deleted or do not say.
+    the previous ones. Records are examined where the stated version or the model changed, and at
+    some points between, so a change that was soon reverted may be missed. ``card`` is ``None`` if
+    the records of that time are deleted or have no such data.
     """
     mine = (run.c.project == project, run.c.agent == agent)
     by_checkpoint = (
@@ -189,7 +191,7 @@ def versions(store: Store, project: int, agent: str) -> list[AgentVersion]:
 def _spread(
     connection: Connection, project: int, agent: str, row: RowMapping, most: int
 ) -> list[int]:
-    """Return conversations of one version, the newest first: both ends, and some between."""
+    """Return some conversations of one version, the newest first: both ends, and some between."""
     oldest, newest = row["oldest"], row["newest"]
     mine = [
         run.c.project == project,
@@ -210,7 +212,7 @@ def _spread(
 
 
 def _card(store: Store, project: int, id_: int, agent: str) -> AgentCard | None:
-    """Return what the record of a conversation says of an agent; ``None`` if that is nothing."""
+    """Return the card of an agent in the record of a conversation; ``None`` if there is none."""
     try:
         card = cards_of(store, project, id_).get(agent)
     except BodyGone:
@@ -230,8 +232,9 @@ def axes(
 ) -> list[AgentAxis]:
     """Return the scores of an agent over time, by evaluator and by checkpoint (version and model).
 
-    Of the newest 20,000 conversations it took part in since then, in the last 90 days where nothing
-    else is said. A step starts at ``at`` (UTC); steps without a verdict are left out.
+    The scores are those of the newest 20,000 conversations the agent took part in since then, by
+    default in the last 90 days. A step starts at ``at`` (UTC); steps without a verdict are left
+    out.
     """
     step = HOURS[interval] * _HOUR
     current = time.time() if now is None else now
@@ -311,7 +314,7 @@ def _checkpoints(project: int, agent: str, begin: float, end: float) -> Any:
         .limit(_RUNS)
     )
     some = newest.subquery()
-    # One that ran several times in a conversation has one line, so that scores count once.
+    # An agent that ran several times in a conversation has one row, so that scores count once.
     return (
         select(
             some.c.conversation,

@@ -1,10 +1,9 @@
-"""Alerts: one message when a figure of live scores passes its limit, and one when it is back.
+"""Alerts: one message when a figure of live scores crosses its limit, and one when it is back.
 
-Whether it did is decided after every score (:mod:`baton.stats.sequential`). Messages are in the
-store until they are delivered, so that a restart loses none. At GitHub an alert opens one issue,
-whatever happens; a webhook or Slack may get a message twice, if the server dies before it notes the
-answer. Messages go to the addresses that `server.yaml` has, and to no other: what comes with a
-trace is only text.
+This is decided after every score (:mod:`baton.stats.sequential`). Messages stay in the store until
+they are delivered, so that a restart loses none. At GitHub an alert always opens only one issue; a
+webhook or Slack may get a message twice if the server dies before it records the answer. Messages
+go only to the addresses in `server.yaml`: the content of a trace is only text.
 """
 
 from __future__ import annotations
@@ -39,40 +38,40 @@ from .schema import alert, alert_watch, delivery, score
 from .store import Store
 
 OVER = 50
-"""How many scores the figure of a condition is made of that does not say it."""
+"""The default number of scores for the figure of a condition."""
 _AGENTS = 1000
-"""Agents that a condition may be about. Names come from spans, and each takes some memory."""
+"""Maximum agents of a condition. Names come from spans, and each takes some memory."""
 _SCORES = 5000
 """Scores that are examined together."""
 _FIRST_LOOK = 86_400.0
-"""Seconds before now from which on a new condition looks at scores."""
+"""A new condition examines scores from this many seconds ago."""
 _SETTLED = 5.0
-"""Seconds after which no score with an earlier number comes any more: with PostgreSQL rows become
-visible in another order than they were numbered."""
+"""Seconds after which no score with an earlier number can appear: in PostgreSQL rows do not become
+visible in the order of their numbers."""
 _AT_ONCE = 16
 _LEASE = 120.0
-"""Seconds for which a message is left to the worker that delivers it."""
+"""Seconds for which a message is reserved for the worker that delivers it."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
 _DIGITS_OF_A_MOMENT = 12
 ONCE = Retries(1, 0.0, statuses=(), faults=())
 OPENING = "?"
-"""Begins what is noted before something is written outside, with the mark that it will have there:
-where nobody knows the result of that (a crash, no answer), the mark is searched for first."""
+"""The prefix of a note that is stored before something is written elsewhere, with the mark that it
+will have there: if the result is unknown (a crash, no answer), the mark is searched for first."""
 OWN_FAULTS = 500
-"""From this status on an answer does not say that nothing was done."""
+"""From this status on, an answer does not guarantee that nothing was written."""
 _PAGES = 5
-"""Pages of a hundred issues or comments that are looked through for a mark."""
+"""Maximum pages of a hundred issues or comments to search for a mark."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what `alerts:` may say."""
+    """Base of the settings in `alerts:`."""
 
 
 class WebhookSpec(Strict, frozen=True, kw_only=True):
-    """An address that gets messages as JSON; ``headers`` may hold what opens it."""
+    """An address that gets messages as JSON; ``headers`` may contain credentials."""
 
     url: str
     headers: dict[str, str] = {}
@@ -81,7 +80,7 @@ class WebhookSpec(Strict, frozen=True, kw_only=True):
 class GithubSpec(Strict, frozen=True, kw_only=True):
     """A repository that gets an issue for each alert: `owner/name`, and a token that may write it.
 
-    ``url`` is that of the API, for a GitHub of one's own.
+    ``url`` is the address of the API, for a self-hosted GitHub.
     """
 
     repository: str
@@ -92,8 +91,8 @@ class GithubSpec(Strict, frozen=True, kw_only=True):
 class LinearSpec(Strict, frozen=True, kw_only=True):
     """A team of Linear that gets an issue for each issue: its id, and a key that may write it.
 
-    ``done`` and ``open`` are ids of states of its workflow: of what is fixed, and of what is there
-    again. Without them a comment says so.
+    ``done`` and ``open`` are ids of states of its workflow, for issues that are fixed and for those
+    that came back. Without them a comment says so.
     """
 
     team: str
@@ -108,17 +107,16 @@ IssueNews = Literal["new", "regressed", "burst"]
 
 
 class IssuesSpec(Strict, frozen=True, kw_only=True):
-    """What is reported about issues, and where.
+    """What to report about issues, and where.
 
     Attributes:
         to: channels that have an address.
-        on: what is reported: a new issue, one that is there again, a burst over many agents at
-            once.
-        least: failures a new issue needs before it is reported.
+        on: what to report: a new issue, one that came back, a burst over many agents at once.
+        least: the number of failures a new issue needs before it is reported.
         link: the address of the pages, for links.
-        title: a template of titles of issues at GitHub and Linear.
-        text: a template of texts there and at Slack.
-        webhook: what the webhook gets in place of Baton's own: JSON whose texts are templates.
+        title: a template for titles of issues at GitHub and Linear.
+        text: a template for texts there and at Slack.
+        webhook: the body for the webhook instead of Baton's own: JSON whose texts are templates.
     """
 
     to: Annotated[list[IssueChannel], msgspec.Meta(min_length=1)]
@@ -134,7 +132,7 @@ ISSUE_FIELDS = (
     "event", "issue", "project", "title", "subtype", "category", "state", "sender", "receiver",
     "edge", "count", "per_1000", "low", "high", "first", "last", "infrastructure", "link", "text",
 )  # fmt: skip
-"""What templates may name, in braces: ``{title}``."""
+"""The names that templates may use in braces: ``{title}``."""
 PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
@@ -166,11 +164,11 @@ NOWHERE = Addresses()
 def read_addresses(document: Document | None, value: object, written: object = None) -> Addresses:
     """Read `alerts:` of a `server.yaml`.
 
-    ``value`` is what stands there with environment variables put in, ``written`` the same with
+    ``value`` is its content with environment variables resolved, ``written`` the same with
     references.
 
     Raises:
-        InputError: everything that is wrong, with lines; a token that is written out.
+        InputError: all faults, with lines; a token in plain text.
     """
     if value is None:
         return NOWHERE
@@ -221,7 +219,7 @@ def read_addresses(document: Document | None, value: object, written: object = N
 
 
 def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong with `alerts.issues`: channels without an address, unknown fields."""
+    """Yield the faults of `alerts.issues`: channels without an address, unknown fields."""
     issues = addresses.issues
     if issues is None:
         return
@@ -249,7 +247,7 @@ def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
 
 
 class Said(NamedTuple):
-    """What a message says of a condition: its figure, the limit of that, and a sentence."""
+    """The content of a message about a condition: its figure, the limit, and a sentence."""
 
     figure: Estimate
     limit: float
@@ -257,16 +255,16 @@ class Said(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What is watched in the scores of one evaluator of a rule.
+    """A condition on the scores of one evaluator of a rule.
 
     Args:
-        evaluator: whose scores.
-        text: the condition as it is listed: of another text it is another one.
-        to: where messages go.
-        watch: makes what watches the values of an agent.
-        values: says what a score tells: the agent, or nothing for all, and a value from 0 to 1 of
-            which low ones are bad.
-        said: returns what to report about an agent, after its watch has opened or closed.
+        evaluator: the evaluator of the scores.
+        text: the condition as it is listed; it identifies the condition.
+        to: the channels for messages.
+        watch: makes a watch for the values of an agent.
+        values: returns the agent of a score, or nothing for all, and its value from 0 to 1; low is
+            bad.
+        said: returns what to report about an agent after its watch has opened or closed.
     """
 
     evaluator: str
@@ -278,7 +276,7 @@ class Condition(NamedTuple):
 
 
 def condition_of(made: Alert) -> Condition:
-    """Return what an alert of a rule watches."""
+    """Return the condition that an alert of a rule watches."""
     when = made.when
     low_is_bad = when.sign == "<"
 
@@ -305,11 +303,12 @@ def condition_of(made: Alert) -> Condition:
 
 
 def check_alerts(store: Store, rules: Rules, now: float) -> int:
-    """Look at the scores that came since the last time; returns how many alerts changed.
+    """Examine the scores since the last time; returns how many alerts changed.
 
     Only first scores count: when a late span makes a new version of a conversation, it is scored
-    again, and the same dispatch would count twice. What a rule scored beyond its sample is left
-    out, as it was chosen for having failed, and so are scores of a rescore: it looked at the past.
+    again, and the same dispatch would count twice. Scores beyond the sample of a rule are left out,
+    as they were chosen because something failed. So are scores of a rescore, which are about the
+    past.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -324,7 +323,7 @@ def check_alerts(store: Store, rules: Rules, now: float) -> int:
 
 
 def look(store: Store, project: int, rule: Rule, condition: Condition, now: float) -> int:
-    """Look at all scores that are new to a condition; returns how many alerts changed."""
+    """Examine all scores that are new to a condition; returns how many alerts changed."""
     changed = 0
     while True:
         looked, changes = _look(store, project, rule, condition, now)
@@ -336,7 +335,7 @@ def look(store: Store, project: int, rule: Rule, condition: Condition, now: floa
 def _look(
     store: Store, project: int, rule: Rule, condition: Condition, now: float
 ) -> tuple[int, int]:
-    """Look at some scores; returns how many there were, and how many alerts changed."""
+    """Examine some scores; returns how many there were, and how many alerts changed."""
     key = (
         (alert_watch.c.project == project)
         & (alert_watch.c.rule == rule.name)
@@ -350,7 +349,7 @@ def _look(
             return 0, 0
     with store.write() as connection:
         if store.is_postgresql:
-            # One worker at a time; another one has nothing to do here meanwhile.
+            # One worker at a time; others have nothing to do here meanwhile.
             lock = text("SELECT pg_try_advisory_xact_lock(hashtext('baton alerts'))")
             if not connection.execute(lock).scalar():
                 return 0, 0
@@ -396,7 +395,7 @@ def _new_scores(
     now: float,
     most: int,
 ) -> list[dict[str, Any]]:
-    """Return verdicts after one, in order; those of rescores too, so that they are passed by."""
+    """Return verdicts after a number, in order; rescores are included so that they are skipped."""
     earlier = score.alias("earlier")
     again = select(earlier.c.id).where(
         earlier.c.project == project,
@@ -512,14 +511,14 @@ def _change(
 def close_alerts(
     store: Store, project: int, prefix: str, kept: Collection[tuple[str, str]], why: str, now: float
 ) -> int:
-    """Close open alerts of conditions that are no longer there; returns how many.
+    """Close open alerts of conditions that no longer exist; returns how many.
 
     Args:
-        store: where they are.
-        project: whose.
-        prefix: how the conditions start that are examined.
-        kept: those that are still there: the rule and the condition.
-        why: what is said of it.
+        store: the store.
+        project: the project.
+        prefix: the prefix of the conditions to examine.
+        kept: the conditions that still exist: the rule and the condition.
+        why: the reason to report.
         now: the time.
     """
     query = select(alert).where(
@@ -538,7 +537,7 @@ def close_alerts(
             change = update(alert).where(mine, alert.c.closed.is_(None))
             said = f"{row['condition']}: {why} (rule: {row['rule']})"
             if not connection.execute(change.values(closed=now, message=said)).rowcount:
-                continue  # another worker has
+                continue  # another worker closed it
             opened = select(delivery.c.channel, delivery.c.message).where(
                 delivery.c.project == project,
                 delivery.c.alert == row["id"],
@@ -578,8 +577,8 @@ def _rfc3339(at: float) -> str:
 class _Parcel(NamedTuple):
     """A message on its way.
 
-    ``issue`` is the number of the GitHub issue of its alert. ``mark`` is what it will have at
-    GitHub; where it ``is_again`` on its way, it may be there already.
+    ``issue`` is the number of its alert's GitHub issue. ``mark`` is its mark at GitHub; if it
+    ``is_again``, an earlier attempt may already have written it there.
     """
 
     id: int
@@ -595,10 +594,10 @@ class _Parcel(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """The result of a message: an answer to keep, or why it was not delivered.
+    """The result of a message: an answer to keep, or the reason why it was not delivered.
 
-    ``wait`` is for how many seconds the other side wants to be left alone. ``is_refused``: nothing
-    was written there.
+    ``wait`` is how many seconds the other side asks to wait. ``is_refused``: nothing was written
+    there.
     """
 
     answer: str | None = None
@@ -610,8 +609,8 @@ class _Sent(NamedTuple):
 def deliver(store: Store, addresses: Addresses, now: float) -> int:
     """Send messages that are due; returns how many were delivered.
 
-    What is not delivered is sent again, each time after a longer pause of at most an hour; a
-    message that an alert closed waits for the one that it opened.
+    An undelivered message is sent again after increasing pauses of up to an hour; the message that
+    an alert closed waits for the one that it opened.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -631,7 +630,7 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
         else:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
             pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
-            # It may quote what the other side answered.
+            # It may quote the answer of the other side.
             values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
             if sent.is_refused:
                 values["answer"] = None
@@ -714,17 +713,17 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
 
 
 class NotArrived(NamedTuple):
-    """Why a message did not arrive, and for how many seconds the other side is to be left alone."""
+    """Why a message did not arrive, and how many seconds to wait before the next attempt."""
 
     says: str
     wait: float
 
 
 def wait_of(error: Refused) -> float:
-    """Return for how many seconds to wait before asking again; 0 where the other side says nothing.
+    """Return how many seconds to wait before the next request; 0 if the other side does not say.
 
-    GitHub gives no ``Retry-After`` where the requests of an hour are used up, but the moment at
-    which there are new ones, in seconds since the epoch.
+    If the requests of an hour are used up, GitHub sends no ``Retry-After``, but the time of the
+    reset in seconds since the epoch.
     """
     asked = retry_after(error.headers)
     if asked is not None:
@@ -748,7 +747,7 @@ async def to_hook(
         finally:
             await client.close()
     except (NoAnswer, Refused) as error:
-        # What stands in the path of a webhook is its key.
+        # The path of a webhook contains its key.
         host = "/".join(url.split("/")[:3])
         says = str(error).replace(url.partition("?")[0], host)
         return NotArrived(says, wait_of(error) if isinstance(error, Refused) else 0.0)
@@ -761,7 +760,7 @@ def github_issues(github: GithubSpec) -> str:
 
 
 def github_headers(github: GithubSpec) -> dict[str, str]:
-    """Return what GitHub wants to have with each request."""
+    """Return the headers that GitHub requires in each request."""
     return {
         "Authorization": f"Bearer {github.token}",
         "User-Agent": "baton",
@@ -771,18 +770,17 @@ def github_headers(github: GithubSpec) -> dict[str, str]:
 
 
 def marked(mark: str | None) -> str:
-    """Return what marks an issue or a comment of ours: a comment of HTML, which is not shown."""
+    """Return the mark of an issue or comment of ours: an HTML comment, which is not shown."""
     return f"<!-- baton {mark} -->"
 
 
 async def issue_with(client: Client, github: GithubSpec, mark: str | None) -> int | None:
-    """Return the number of the issue that was opened with a mark, if it is there.
+    """Return the number of the issue that was opened with a mark, if it exists.
 
-    The latest 500 are looked through: it was opened minutes ago, or at most an hour.
+    The latest 500 are searched: it was opened minutes ago, or at most an hour.
 
-    Raises:
-        Refused, NoAnswer: GitHub does not say it.
-        msgspec.MsgspecError: it says something that it does not document.
+    Raises: Refused, NoAnswer: GitHub does not answer the request. msgspec.MsgspecError: its answer
+    is not as documented.
     """
     latest = f"{github_issues(github)}?state=all&sort=created&direction=desc"
     found = await _with_mark(client, latest, mark)
@@ -791,7 +789,7 @@ async def issue_with(client: Client, github: GithubSpec, mark: str | None) -> in
 
 
 async def _with_mark(client: Client, listed: str, mark: str | None) -> dict[str, Any] | None:
-    """Return the issue or comment that has a mark, of the first pages of a list."""
+    """Return the issue or comment with a mark, from the first pages of a list."""
     more = "&" if "?" in listed else "?"
     for page in range(1, _PAGES + 1):
         one = f"{listed}{more}per_page=100&page={page}"
@@ -806,7 +804,7 @@ async def _with_mark(client: Client, listed: str, mark: str | None) -> dict[str,
 
 
 async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Parcel) -> _Sent:
-    """Open an issue, or say in it that it is over and close it; nothing is done twice."""
+    """Open an issue, or comment that the alert is over and close it; nothing is done twice."""
     issues = github_issues(github)
     client = client_of(github.url, github_headers(github), private)
     message = parcel.message
@@ -836,7 +834,7 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
 
 
 def client_of(url: str, headers: Mapping[str, str], private: Sequence[Network]) -> Client:
-    """Return a client of one address; it connects to no other one."""
+    """Return a client for one address; it connects to no other."""
     given = Credentials(headers=dict(headers))
     return Client(
         access(url, given, more=[url]),
@@ -860,13 +858,13 @@ def one_line(said: str) -> str:
 
 
 def slack_text(said: str) -> str:
-    """Return text without what Slack takes for markup: names of agents come from spans."""
+    """Return text without Slack's markup characters: names of agents come from spans."""
     escaped = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return one_line(escaped)
 
 
 def _markdown(message: Message) -> str:
-    """Return text for an issue: what came with traces stands in code, where nothing is markup."""
+    """Return text for an issue: content of traces is quoted as code, where nothing is markup."""
     rows = [
         ("rule", message.rule),
         ("condition", message.condition),
@@ -879,7 +877,7 @@ def _markdown(message: Message) -> str:
 
 
 def as_code(said: str) -> str:
-    """Quote text as Markdown code: one more backtick around it than it has in a row."""
+    """Quote text as Markdown code: with one more backtick than its longest run of them."""
     said = one_line(said)
     longest = max((len(run) for run in re.findall(r"`+", said)), default=0)
     marks = "`" * (longest + 1)
@@ -887,7 +885,7 @@ def as_code(said: str) -> str:
 
 
 def alerts_of(store: Store, project: int, limit: int = 100) -> list[dict[str, Any]]:
-    """Return the latest alerts of a project, open ones included, with what is not delivered.
+    """Return the latest alerts of a project, including open ones, with their undelivered messages.
 
     Times are RFC 3339; ``closed`` is ``None`` for an open one.
     """

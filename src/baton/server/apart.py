@@ -1,4 +1,4 @@
-"""Work in its own process: agents may crash, hang or keep memory, and the worker continues."""
+"""Work in a separate process: agents may crash, hang or leak memory, and the worker continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .bodies import BodyGone
 
 _T = TypeVar("_T")
 _PATIENCE = 8.0
-"""Seconds that a process which was stopped has to end by itself: its agents clean up."""
+"""Seconds that a stopped process has to end by itself, so that its agents can clean up."""
 _ANSWER = "answer.json"
 
 
@@ -31,7 +31,7 @@ class Apart:
     Args:
         work: a function of a module; it is given the task, and returns the answer.
         task: its input, which is written when the folder is made.
-        what: what it does, for messages: ``the evaluation``.
+        what: the name of the work, for messages: ``the evaluation``.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Apart:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def answer(self) -> dict[str, Any]:
-        """Return the answer of one that has ended; with ``error`` and ``exit_code`` if not done."""
+        """Return the answer of an ended process; with ``error`` and ``exit_code`` if it failed."""
         try:
             answer: dict[str, Any] = msgspec.json.decode((self._folder / _ANSWER).read_bytes())
         except (OSError, msgspec.DecodeError):
@@ -90,7 +90,7 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
     try:
         answer = work(task)
     except BatonError as error:
-        # Files are named as their sender knows them; where they are here is nobody's business.
+        # Files keep the names their sender knows; their paths on this machine are not revealed.
         said = re.sub(rf"{re.escape(str(folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error))
         answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
     except BodyGone as error:
@@ -103,7 +103,7 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End this process once the worker was killed: the next one begins its work again."""
+    """End this process when the worker was killed: the next worker restarts its work."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -98,7 +98,7 @@ from .trials import TrialRequest, start_trial, trial_of
 T = TypeVar("T")
 API = "/api/v1"
 _VALUE = 2000
-"""Characters of a parameter."""
+"""Maximum characters of a parameter."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -109,9 +109,9 @@ _HEADERS = {
 class ApiState(NamedTuple):
     """The state that the API shows.
 
-    ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
-    process received, by what they brought and the outcome of them (``traces``, ``refused 413``).
-    ``live_settings`` are those of the server, as they are now. ``guards`` count for programs.
+    ``rules`` returns the rules of a project as plain data; ``counters`` are the numbers of requests
+    that this process received, by their content and outcome (``traces``, ``refused 413``).
+    ``live_settings`` are the current settings of the server. ``guards`` count for programs.
     """
 
     store: Store
@@ -245,7 +245,7 @@ class Endpoint(NamedTuple):
     body: Any = None
     media: str = "application/json"
     most: int = 1 << 20
-    """Bytes of a request's body: some thousand labels, unless it brings files."""
+    """Maximum bytes of a request's body: a few thousand labels, unless it contains files."""
 
 
 def _conversations(call: Call) -> Any:
@@ -494,10 +494,10 @@ def _rubrics(call: Call) -> Any:
 
 
 def check_may_run(settings: Settings) -> None:
-    """Refuse what runs agents or changes files where that was not allowed at the start.
+    """Refuse to run agents or change files if that was not allowed at the start.
 
     Raises:
-        Denied: other machines reach this server, and nobody allowed it.
+        Denied: other machines can reach this server, and it was not allowed.
     """
     if not settings.may_run:
         raise Denied(
@@ -1045,7 +1045,7 @@ def routes(state: ApiState) -> list[Route]:
     for each in ENDPOINTS:
         by_path.setdefault(each.path, []).append(each)
     rules = by_path["/rules"]
-    # Routes are tried in their order, and an agent waits for what a guard asks.
+    # Routes are tried in order, and an agent waits for the answer to a guard's request.
     by_path = dict(sorted(by_path.items(), key=lambda one: not one[0].startswith("/guard/")))
     return [
         *(_route(state, API + path, there) for path, there in by_path.items()),
@@ -1056,7 +1056,7 @@ def routes(state: ApiState) -> list[Route]:
 
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-"""Routes take all of them, so that one that is refused gets its answer in JSON."""
+"""Routes accept all methods, so that a refused one gets its answer in JSON."""
 
 
 def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
@@ -1117,10 +1117,10 @@ _LATE_PLUS = re.compile(r" (\d\d:\d\d)$")
 
 
 def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filter]:
-    """Take the parameters of a request apart: those of the endpoint, and a filter.
+    """Split the parameters of a request: those of the endpoint, and a filter.
 
     Raises:
-        InputError: unknown ones, with similar names; all of them.
+        InputError: there are unknown parameters; the message lists all, with similar names.
     """
     own = {field.name: field for field in msgspec.structs.fields(endpoint.params)}
     plain: dict[str, str] = {}
@@ -1150,7 +1150,7 @@ def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filt
         params = msgspec.convert(plain, endpoint.params, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(str(error).replace(" - at `$.", " - in `")) from None
-    # One of an endpoint without fields is over those of something else, which reads it itself.
+    # A filter of an endpoint without fields is about something else, which parses it itself.
     if endpoint.fields:
         terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
     when = "at" if "at" in endpoint.fields else "started"
@@ -1188,7 +1188,7 @@ def _health(_: Call) -> Any:
 
 
 def _ready(call: Call) -> Any:
-    """Read from both parts of the store; ``Unavailable`` where one does not exist."""
+    """Read from both parts of the store; raises ``Unavailable`` if one does not exist."""
     call.state.store.projects()
     waiting, oldest = Inbox(call.state.store).depth()
     age = None if oldest is None else max(0.0, time.time() - oldest)
@@ -1196,7 +1196,7 @@ def _ready(call: Call) -> Any:
 
 
 def _metrics(call: Call) -> Any:
-    """Return figures as Prometheus reads them."""
+    """Return figures in the format of Prometheus."""
     store, now = call.state.store, time.time()
     queues = queues_of(store, now)
     problems = len(Inbox(store).problems())

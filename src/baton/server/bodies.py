@@ -1,8 +1,9 @@
 """Bodies of conversations, in segments of a day: a file each (SQLite), or a partition (PostgreSQL).
 
-A body is read as a whole and never searched: received spans, or a record. A segment holds
-what arrived on one day, so that retention is an unlink or a dropped partition, and the disk
-shrinks. Bodies are compressed; they are committed before the rows that name their places.
+A body contains received spans or a record; it is read as a whole and never searched. A segment
+contains the bodies that arrived on one day, so that retention deletes a file or drops a partition,
+which frees disk space. Bodies are compressed; they are committed before the rows that refer to
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sqlalchemy import Engine, text
 from .database import BUSY, available
 
 _LEVEL = 3
-"""Of zstd, its default."""
+"""The compression level of zstd, its default."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -33,7 +34,7 @@ class Place(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A day's bodies: how many, and the bytes that they take on the disk."""
+    """A day's bodies: their number, and the bytes that they take on the disk."""
 
     day: str
     bodies: int
@@ -51,7 +52,7 @@ class Bodies(Protocol):
         """Store bodies, committed on return; places are in their order."""
 
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
-        """Return bodies by place, unpacked as they are examined; what was deleted is left out."""
+        """Return bodies by place, unpacked when they are accessed; deleted ones are left out."""
 
     def remove(self, places: Iterable[Place]) -> None:
         """Delete unreferenced bodies; their space is reused."""
@@ -89,7 +90,7 @@ def gone(place: Place) -> str:
 
 
 class _Codec(threading.local):
-    """Compressors of this thread; they may not be shared."""
+    """Compressors of this thread; they must not be shared."""
 
     def __init__(self) -> None:
         self.pack = zstandard.ZstdCompressor(level=_LEVEL).compress
@@ -97,7 +98,7 @@ class _Codec(threading.local):
 
 
 class _Unpacked(Mapping[Place, bytes]):
-    """Bodies that are unpacked as they are examined: a long conversation has 60 MB of them."""
+    """Bodies that are unpacked when they are accessed: a long conversation has 60 MB of them."""
 
     def __init__(self, packed: Mapping[Place, bytes], codec: _Codec) -> None:
         self._packed = packed
@@ -211,7 +212,7 @@ class FileBodies:
 
     def _connect(self, day: str, *, create: bool = False) -> sqlite3.Connection:
         opened = self._connections()
-        # A segment that another process deleted would be written to, and be gone, while it is open.
+        # Writes to an open segment would be lost if another process deleted it.
         if day in opened and not self._file(day).exists():
             opened.pop(day).close()
         if day not in opened:
@@ -219,7 +220,7 @@ class FileBodies:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             if create:
-                # A number is never used again, also when its body was removed.
+                # A number is never reused, even if its body was removed.
                 columns = "id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB"
                 connection.execute(f"CREATE TABLE IF NOT EXISTS body ({columns})")
             while len(opened) >= _MOST_OPEN:
@@ -229,7 +230,7 @@ class FileBodies:
 
 
 _MOST_OPEN = 16
-"""Segments that a thread has open; conversations of a week touch seven."""
+"""Maximum open segments of a thread; conversations of a week need seven."""
 
 
 class PartitionBodies:
@@ -303,7 +304,7 @@ class PartitionBodies:
             connection.execute(text(f'DROP TABLE IF EXISTS "{_partition(day)}"'))
 
     def close(self) -> None:
-        """Do nothing: the engine is closed by whom it belongs to."""
+        """Do nothing: the engine is closed by its owner."""
 
     def _make(self, day: str) -> None:
         if day in self._made:
@@ -322,7 +323,7 @@ TABLES = (
         day text NOT NULL, id bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (day, id)
     ) PARTITION BY LIST (day)""",
 )
-"""What :class:`PartitionBodies` needs to be there."""
+"""The table that :class:`PartitionBodies` needs."""
 
 
 def _partition(day: str) -> str:

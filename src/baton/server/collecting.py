@@ -22,12 +22,12 @@ from .schema import conversation, dispatch, score
 from .store import Store
 
 _READ = 2_000
-"""Conversations that are chosen from, the newest: two seconds of reading."""
+"""The number of newest conversations to choose from: two seconds of reading."""
 _BATCH = 200
 
 
 class FromStore(NamedTuple):
-    """What was chosen, and how many conversations it was chosen from; ``more`` were not read."""
+    """The chosen dispatches, and the number of conversations examined; ``more`` were not read."""
 
     collected: Collected
     conversations: int
@@ -48,14 +48,15 @@ def collect_stored(
     """Choose dispatches of the newest conversations, like :func:`baton.session.collect.collect`.
 
     Args:
-        store: where they are.
-        project: whose.
-        count: how many dispatches the set is to have.
+        store: the store.
+        project: the project.
+        count: the number of dispatches to choose.
         seed: another seed gives another set.
-        where: what a dispatch has to meet.
-        failing: only dispatches that fail.
-        since: only those that started then or later, in seconds since the epoch.
-        issue: of what fails only members of the issue of this key, and what passes beside them.
+        where: the filter for dispatches.
+        failing: whether to choose only dispatches that fail.
+        since: choose only dispatches that started then or later, in seconds since the epoch.
+        issue: choose only failures that are members of the issue with this key, and passes beside
+            them.
 
     Raises:
         NoIssue: there is no such issue.
@@ -75,7 +76,7 @@ def collect_stored(
         one = one_issue(store, project, issue).issue
         members = {each.number for each in one.members if each.number is not None}
         near = dispatch.c.to_agent == (one.receiver or "")
-        # What the sender does wrong concerns all that it passes on.
+        # A mistake of the sender concerns everything that it passes on.
         if one.sender is not None and one.category != "working":
             near |= dispatch.c.from_agent == one.sender
         beside = select(dispatch.c.conversation).where(dispatch.c.project == project, near)
@@ -95,7 +96,7 @@ def collect_stored(
 def stored_records(
     store: Store, project: int, ids: Iterable[int]
 ) -> Iterator[tuple[Trace, list[Score]]]:
-    """Yield records with the scores that count; what retention deleted is left out."""
+    """Yield records with their valid scores; records that retention deleted are left out."""
     listed = list(dict.fromkeys(ids))
     for some in (listed[at : at + _BATCH] for at in range(0, len(listed), _BATCH)):
         with store.read() as connection:

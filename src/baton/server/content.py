@@ -1,7 +1,7 @@
 """Removes texts of spans, and secrets, from bodies before they are stored.
 
 With ``content: none`` or ``hashed`` only the structure is kept: ids, names, roles, models, kinds,
-numbers and times. This is an allow-list, so that texts of unknown conventions are removed, too.
+numbers and times. This is an allow-list, so texts of unknown conventions are removed as well.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _STAYS = re.compile(
     r"|status|node|language|modality|framework|operation|code|level|sampling|timestamp|event)$"
     r"|^baton\.(?:project|rules)$"
 )
-"""Ends of names whose texts stay: `gen_ai.agent.name`, `session.id`, `openinference.span.kind`,
+"""Ends of names whose texts are kept: `gen_ai.agent.name`, `session.id`, `openinference.span.kind`,
 `langgraph_node`. `gen_ai.prompt.0.content`, `input.value` and `exception.message` do not."""
 _OF_PEOPLE = re.compile(
     r"(?:^|[._])(?:user|enduser|customer|client|person|contact)[._](?:full_?)?name$"
 )
-"""Names of people, which end like names of agents."""
+"""Names of people's attributes, which end like those of agents."""
 _MESSAGES = re.compile(r"(?:^|[._])(?:messages|tool_calls|message)$")
-"""Names of JSON whose form stays: who spoke, and which tools were called."""
+"""Names of JSON attributes whose structure is kept: who spoke, and which tools were called."""
 _INSIDE = frozenset({"parts", "content", "tool_calls", "function", "message", "messages", "kwargs"})
-"""Keys of such JSON that may hold more of it; lists and objects of all others are content."""
+"""Keys of such JSON with nested structure; lists and objects under all other keys are content."""
 _NUMBER, _NESTED = bool | int | float, list | dict
-"""Made once: Python would make them anew in each call of `isinstance`."""
+"""Made once: Python would create them again in each call of `isinstance`."""
 _LONGEST = 300
-"""Characters of a text that can be a name or an id; what is longer is content."""
+"""Maximum characters of a name or an id; a longer text is content."""
 _BODY, _NAME, _SAID = "\0body", "\0span name", "\0status"
-"""Stand for what of a record is not an attribute."""
+"""Keys for the parts of a record that are not attributes."""
 
 
 class _Named(NamedTuple):
-    """What the name of an attribute says of its value."""
+    """What the name of an attribute implies about its value."""
 
     stays: bool
     is_messages: bool
@@ -53,21 +53,21 @@ class _Named(NamedTuple):
 
 @lru_cache(2048)
 def _named(key: str) -> _Named:
-    """Look at a name. Programs use the same few hundred names for all their spans."""
+    """Classify a name; cached, as programs use the same few hundred names for all their spans."""
     name = snake(key)
     stays = key in own.NAMES or bool(_STAYS.search(name) and not _OF_PEOPLE.search(name))
     return _Named(stays, bool(_MESSAGES.search(name)))
 
 
 class _Part(NamedTuple):
-    """Attributes and texts of a record, and how to write others in their place."""
+    """Attributes and texts of a record, and a function that replaces them."""
 
     values: dict[str, Any]
     write: Callable[[dict[str, Any]], None]
 
 
 def cleaner_of(settings: Settings) -> Cleaner | None:
-    """Return what changes bodies by these settings; ``None`` if they stay as they came."""
+    """Return the cleaner for these settings; ``None`` if bodies are kept as received."""
     redaction = settings.body_redaction
     if settings.content == "keep" and not redaction.is_on:
         return None
@@ -96,7 +96,7 @@ class _Cleaning:
         self._clean(parts)
 
     def json(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Return a changed export; keys that the protocol does not know are left out."""
+        """Return a changed export, without keys that the protocol does not define."""
         parts: list[_Part] = []
         cleaned: dict[str, Any] = _known(value, "export", parts)
         self._clean(parts)
@@ -105,7 +105,7 @@ class _Cleaning:
     def _clean(self, parts: list[_Part]) -> None:
         before = [part.values for part in parts]
         after = before if self._content == "keep" else [self._without(each) for each in before]
-        # All at once: what one span tells is secret goes from the others, too.
+        # All at once: a value that one span marks as secret is removed from the others as well.
         redacted = self._redaction.value(after)
         for part, old, new in zip(parts, before, redacted, strict=True):
             if new is not old and new != old:
@@ -130,10 +130,10 @@ class _Cleaning:
                 no_message=_SAID in values and _SAID not in kept,
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return kept  # somebody else wrote attributes of these names
+            return kept  # another program wrote attributes of these names
 
     def _value(self, key: str, value: Any) -> Any:
-        """Return what stays of a value; ``None`` if nothing does."""
+        """Return the part of a value that is kept; ``None`` if nothing is."""
         if value is None or isinstance(value, _NUMBER):
             return value
         named = _named(key) if len(key) <= _LONGEST else _named.__wrapped__(key)
@@ -155,7 +155,7 @@ class _Cleaning:
         return self._gone(json.dumps(value, default=repr, sort_keys=True))
 
     def _form(self, value: Any) -> Any:
-        """Return the form of messages: objects and lists, with the texts that may stay."""
+        """Return the structure of messages: objects and lists, with the texts that may be kept."""
         if isinstance(value, list):
             return [self._form(item) for item in value if isinstance(item, _NESTED)]
         if not isinstance(value, dict):
@@ -253,8 +253,8 @@ def _assign(target: Any, value: Any) -> None:
 
 
 _KEYS: dict[str, dict[str, str]] = {
-    # The keys of OTLP JSON by the object they are of; the value is what they hold: "" for plain
-    # ids, numbers and times, or another object of this table.
+    # The keys of OTLP JSON by their object. The value is the type: "" for plain ids, numbers and
+    # times, or another object of this table.
     "export": {"resource_spans": "group", "resource_logs": "group"},
     "group": {
         "resource": "holder", "scope_spans": "scope", "scope_logs": "scope", "schema_url": "",

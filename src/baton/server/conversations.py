@@ -1,7 +1,7 @@
-"""Which traces belong together, whether they are complete, and the records that are read of them.
+"""Which traces belong together, whether they are complete, and the records made from them.
 
-What a trace is tied to (a session, a conversation id, a linked trace) brings it together with
-others. All that is brought together is read at once, exactly as a file with the same spans is.
+A trace is joined with others through a session, a conversation id, or a linked trace. Joined traces
+are read at once, exactly like a file with the same spans.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .store import Store
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """When conversations are read, and how much of one.
 
-    ``quiet`` fixes the silence (seconds) that completes one; else it is learnt. An open one is
-    read every ``show`` seconds; one that is never quiet counts as complete each ``max_age``
-    seconds. Of one at most ``spans`` spans and ``bytes`` bytes of them are read, of which the
-    beginning and the end.
+    ``quiet`` sets the silence in seconds that completes a conversation; otherwise it is learnt. An
+    open one is read every ``show`` seconds; one that is never quiet counts as complete every
+    ``max_age`` seconds. At most ``spans`` spans and ``bytes`` bytes of a conversation are read,
+    from its beginning and its end.
     """
 
     quiet: float | None = None
@@ -50,7 +50,7 @@ DEFAULT = Bounds()
 
 
 class Member(NamedTuple):
-    """A trace of a conversation, as its row says."""
+    """A trace of a conversation, from its row."""
 
     trace_id: str
     first_seen: float
@@ -78,24 +78,24 @@ class Component(NamedTuple):
 
     @property
     def spans(self) -> int:
-        """How many spans arrived, those that came twice counted twice."""
+        """How many spans arrived; spans that came twice count twice."""
         return sum(member.spans for member in self.members)
 
     @property
     def last_seen(self) -> float:
-        """When the last of it arrived."""
+        """When its last span arrived."""
         return max(member.last_seen for member in self.members)
 
 
 class Decision(NamedTuple):
-    """What to do with a component now: read it (and as what), or look again when it is due."""
+    """What to do with a component now: read it (in this state), or check again when it is due."""
 
     state: State | None
     due: float
 
 
 class Recorded(NamedTuple):
-    """A record that was read, with what rows say of it beside the record."""
+    """A record that was read, with further data for its rows."""
 
     trace: Trace
     traces: list[str]
@@ -106,7 +106,7 @@ class Recorded(NamedTuple):
 
 
 class ReadAll(NamedTuple):
-    """What was read of a component. ``gone``: retention deleted some of its spans."""
+    """The records of a component. ``gone``: retention deleted some of its spans."""
 
     records: list[Recorded]
     gone: bool
@@ -118,10 +118,10 @@ _IS_BEING_READ = exists().where(
 
 
 def take(connection: Connection, horizon: float, limit: int) -> list[Component]:
-    """Return conversations of which something arrived, and that are due.
+    """Return conversations with new spans that are due.
 
-    Those that a worker ended with come from :func:`take_suspect`. With PostgreSQL their rows are
-    locked until the transaction ends; those of which another worker has some are passed over.
+    Those during which a worker died come from :func:`take_suspect`. With PostgreSQL their rows are
+    locked until the transaction ends; those of which another worker has some rows are skipped.
     """
     candidates = (
         select(trace.c.project, trace.c.trace_id)
@@ -152,9 +152,9 @@ def _components(connection: Connection, project: int, ids: Sequence[str]) -> Ite
 
 
 def take_suspect(connection: Connection, horizon: float) -> Component | None:
-    """Return a conversation that is due and that a worker ended with: of these, begun least often.
+    """Return a due conversation during which a worker died: the one that was begun least often.
 
-    What another worker reads now looks the same; it is locked, and passed over.
+    A conversation that another worker is reading looks the same; it is locked, and skipped.
     """
     query = select(being_read.c.begun, being_read.c.project, being_read.c.trace_id)
     query = query.order_by(being_read.c.begun)
@@ -182,7 +182,7 @@ def take_suspect(connection: Connection, horizon: float) -> Component | None:
 
 
 def begun(connection: Connection, components: Sequence[Component]) -> list[int]:
-    """Return how many workers began to read each of some conversations, and did not end that."""
+    """Return, for each conversation, how many workers began to read it and did not finish."""
     counts: dict[tuple[int, str], int] = {}
     by_project: dict[int, list[str]] = defaultdict(list)
     for component in components:
@@ -197,7 +197,7 @@ def begun(connection: Connection, components: Sequence[Component]) -> list[int]:
 
 
 def begin(connection: Connection, counts: Iterable[tuple[Component, int]]) -> None:
-    """Note how many workers began to read conversations, with the one that does so now."""
+    """Record how many workers began to read conversations, including the current one."""
     noted = [
         {"project": one.project, "trace_id": id_, "begun": count}
         for one, count in counts
@@ -210,7 +210,7 @@ def begin(connection: Connection, counts: Iterable[tuple[Component, int]]) -> No
 
 
 def end(connection: Connection, components: Iterable[Component]) -> None:
-    """Note that conversations were read, however that went: no worker ended with them."""
+    """Record that reading conversations ended, with any result: no worker died of them."""
     by_project: dict[int, list[str]] = defaultdict(list)
     for component in components:
         by_project[component.project] += component.ids
@@ -223,7 +223,7 @@ def end(connection: Connection, components: Iterable[Component]) -> None:
 
 
 def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[list[str]]:
-    """Return the sets of traces that belong together, of those that ``ids`` lead to."""
+    """Return the sets of traces that belong together and can be reached from ``ids``."""
     keys: dict[str, None] = dict.fromkeys(ids)
     pairs: list[tuple[str, str]] = []
     asked: set[str] = set()
@@ -255,11 +255,11 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
 
 
 _MOST_TRACES = 10_000
-"""Traces of one conversation that are looked at: of a session that never ends, the newest."""
+"""Maximum traces of a conversation to examine: for a session that never ends, the newest."""
 
 
 def _tied(connection: Connection, project: int, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the traces that are tied to what others are tied to."""
+    """Yield the traces that share a session, id or link with others."""
     for some in slices(others):
         query = (
             select(tie.c.trace_id, tie.c.other)
@@ -292,16 +292,16 @@ def _members(connection: Connection, project: int, ids: Sequence[str]) -> dict[s
 
 
 def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -> Decision:
-    """Say whether a conversation is to be read at ``horizon``, and as what.
+    """Decide whether to read a conversation at ``horizon``, and in which state.
 
-    Only times of arrival count: clocks of senders may be wrong. Roots that never come (the
-    parent may be a web server's) are waited for as long as a silence may last at most. Reading
-    takes about 0.1 ms a span, so a long one is read more seldom, and costs a few percent of the
-    time at most.
+    Only arrival times count: senders' clocks may be wrong. Roots that never arrive (the parent may
+    be a web server's span) are waited for during the longest possible silence. Reading takes about
+    0.1 ms per span, so a long conversation is read less often, and costs at most a few percent of
+    the time.
     """
     effort = 0.002 * component.spans
     changed = [member for member in component.members if member.changed]
-    # Of those that were read before, nothing more is waited for.
+    # Conversations that were read before wait for nothing more.
     with_spans = [member for member in changed if member.spans]
     ended = bool(with_spans) and all(member.root for member in with_spans)
     silence = quiet if ended else max(quiet, MOST_QUIET if bounds.quiet is None else quiet)
@@ -336,7 +336,7 @@ class _ChunkRow(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The chunks of a component that are read; spans ``beyond`` the limits, and those deleted."""
+    """The chunks of a component to read; spans ``beyond`` the limits, and deleted ones."""
 
     chunks: list[_ChunkRow]
     beyond: int
@@ -346,7 +346,7 @@ class Chosen(NamedTuple):
 def choose(
     connection: Connection, project: int, together: Sequence[Component], bounds: Bounds
 ) -> list[Chosen]:
-    """Choose what is read of each component."""
+    """Choose the chunks to read of each component."""
     ids = [id_ for component in together for id_ in component.ids]
     by_trace: dict[str, list[_ChunkRow]] = defaultdict(list)
     columns = (
@@ -374,7 +374,7 @@ def read(stored: Mapping[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadA
     """Read the conversations of a component from its chunks.
 
     Raises:
-        InputError: records that Baton wrote as spans are not whole; nothing else was there.
+        InputError: records that Baton wrote as spans are incomplete, and there is nothing else.
     """
     beyond, missing = chosen.beyond, chosen.missing
     spans: list[Span] = []
@@ -418,10 +418,10 @@ DELETED = "spans that retention deleted"
 
 
 def _within(chunks: list[_ChunkRow], bounds: Bounds) -> tuple[list[_ChunkRow], int]:
-    """Choose the chunks that are read, and count the spans of the others.
+    """Choose the chunks to read, and count the spans of the others.
 
-    What is beyond the limits is left out in the middle: how it began says what was asked, and the
-    roots and the answers come at the end.
+    If there are too many, the middle is left out: the beginning contains the request, and the roots
+    and the answers come at the end.
     """
     spans, size = sum(each.spans for each in chunks), sum(each.bytes for each in chunks)
     if spans <= bounds.spans and size <= bounds.bytes:
@@ -474,7 +474,7 @@ def _text(value: object) -> str | None:
 
 
 def one_id_each(records: Iterable[Trace]) -> None:
-    """Give records of one id numbers behind it, so that each has a row of its own."""
+    """Append numbers to the ids of records with the same id, so that each has its own row."""
     count: dict[str, int] = defaultdict(int)
     for record in records:
         count[record.id] += 1
@@ -483,16 +483,16 @@ def one_id_each(records: Iterable[Trace]) -> None:
 
 
 def encode(record: Trace) -> bytes:
-    """Return a record as its body holds it."""
+    """Return a record in the form of its body."""
     try:
         return msgspec.msgpack.encode(record)
-    except OverflowError:  # an integer that no program but Python's knows
+    except OverflowError:  # an integer that only Python supports
         plain = tame(msgspec.to_builtins(record))
         return msgspec.msgpack.encode(plain)
 
 
 class _Agents(msgspec.Struct):
-    """The agents of a record: all that its body has beside them is skipped."""
+    """The agents of a record: everything else in its body is skipped."""
 
     agents: dict[str, AgentCard] = {}
 
@@ -502,12 +502,12 @@ _CARDS = msgspec.msgpack.Decoder(_Agents)
 
 
 def decode(body: bytes) -> Trace:
-    """Return the record that a body holds."""
+    """Return the record in a body."""
     return _TRACE.decode(body)
 
 
 class Outcome(NamedTuple):
-    """What became of a component: when to look at it again, what was read of it, or an error."""
+    """The result for a component: when to check it again, the records read from it, or an error."""
 
     component: Component
     state: State | None
@@ -516,7 +516,7 @@ class Outcome(NamedTuple):
 
 
 def settle(connection: Connection, outcomes: Sequence[Outcome], now: float) -> None:
-    """Note what became of components. One with an error waits for more spans, or a newer Baton."""
+    """Record the results for components. After an error, one waits for spans or a newer Baton."""
     read: list[Row] = []
     shown: list[Row] = []
     later: list[Row] = []
@@ -574,10 +574,10 @@ def unread(store: Store, project: int, *, limit: int = 1000) -> list[Unread]:
 def reread(
     connection: Connection, now: float, project: int | None = None, *, older: bool = False
 ) -> int:
-    """Let conversations that could not be read be read again; return of how many traces.
+    """Have unreadable conversations read again; return how many traces they have.
 
-    ``older`` leaves those out that this version of Baton could not read. Those that workers ended
-    with may be begun as often again.
+    ``older`` leaves out those that this version of Baton could not read. Those that ended workers
+    may be begun as often again.
     """
     which: list[ColumnElement[bool]] = [trace.c.error.is_not(None)]
     if project is not None:
@@ -604,7 +604,7 @@ def record_of(store: Store, project: int, conversation_id: int) -> Trace:
 
 
 def cards_of(store: Store, project: int, conversation_id: int) -> dict[str, AgentCard]:
-    """Return what the record of a conversation says of its agents, without reading the rest of it.
+    """Return the agents in the record of a conversation, without reading the rest of it.
 
     Raises:
         KeyError: there is no such conversation.
@@ -627,7 +627,7 @@ def _body_of(store: Store, project: int, conversation_id: int) -> bytes:
         try:
             return get_one(store.bodies, place)
         except BodyGone:
-            # A worker may have written a new version between the two looks.
+            # A worker may have written a new version between the two reads.
             if place == before:
                 raise
             before = place

@@ -1,4 +1,4 @@
-"""Databases of the server: how they are opened, what they refuse, and what is wrong with them."""
+"""Databases of the server: opening them, the statements they refuse, and their errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from baton.plugins.origin import install, requirement
 
 LOG = logging.getLogger("baton.server")
 EVERY_PROJECT = {"every_project": True}
-"""Execution options of a statement that is about all projects, such as taking work."""
+"""Execution options of a statement about all projects, such as taking work."""
 READS = {"reads": True}
 """Execution options of a connection that writes nothing: SQLite needs no lock for it."""
 BUSY = 5.0
@@ -47,27 +47,27 @@ BUSY = 5.0
 
 
 class NoProject(BatonError):  # noqa: N818 - says what is wrong
-    """A statement reads or changes rows without saying of which project."""
+    """A statement reads or changes rows without naming the project."""
 
 
 class Unavailable(BatonError):  # noqa: N818 - says what is wrong
-    """The store cannot be read or written now: it is locked, full, or not there. Try again."""
+    """The store cannot be read or written now: it is locked, full, or unreachable. Try again."""
 
 
 class TooLong(Unavailable):
-    """A question took too long, or the server stops: it was broken off."""
+    """A query was cancelled: it took too long, or the server is stopping."""
 
 
 class Unfit(BatonError):  # noqa: N818 - says what is wrong
-    """A value that the database cannot hold or compare: the same will be refused again."""
+    """A value that the database cannot store or compare: it would be refused again."""
 
 
 @contextmanager
 def available() -> Iterator[None]:
-    """Turn what a database says when it is locked, full or gone into ``Unavailable``.
+    """Turn the errors of a database that is locked, full or gone into ``Unavailable``.
 
-    What it says of a value is ``Unfit``: an integer of more than 64 bits, the letter zero in
-    PostgreSQL, a text too long for an index.
+    Errors about a value become ``Unfit``: an integer of more than 64 bits, a zero character in
+    PostgreSQL, a text that is too long for an index.
     """
     try:
         yield
@@ -86,7 +86,7 @@ def available() -> Iterator[None]:
             raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error
     except Exception as error:
-        # COPY goes by SQLAlchemy, so the driver's own errors come through.
+        # COPY bypasses SQLAlchemy, so it raises the driver's own errors.
         driver = sys.modules.get("psycopg")
         if driver is None or not isinstance(error, driver.Error):
             raise
@@ -98,12 +98,12 @@ def available() -> Iterator[None]:
 def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows to a table: with COPY in PostgreSQL, which takes a third of the time of INSERT.
 
-    SQLite gets them as its driver takes them: SQLAlchemy needs longer to look at each value than
-    SQLite to write it. What a row leaves out has its default, or is empty.
+    SQLite gets them directly through its driver: SQLAlchemy needs longer to examine each value than
+    SQLite to write it. Columns that a row leaves out get their default, or are empty.
     """
     if not rows:
         return
-    # Numbers that count up by themselves are left to the database.
+    # The database assigns auto-incremented numbers.
     columns = [column for column in table.c if column.autoincrement is not True]
     defaults = [(column.name, getattr(column.default, "arg", None)) for column in columns]
     values = _values(rows, defaults)
@@ -127,21 +127,21 @@ def _values(rows: Sequence[Mapping[str, Any]], defaults: Sequence[tuple[str, Any
     if len(defaults) > 1:
         try:
             return list(map(itemgetter(*(name for name, _ in defaults)), rows))
-        except KeyError:  # some row leaves something out
+        except KeyError:  # a row leaves a column out
             pass
     return [tuple([row.get(name, default) for name, default in defaults]) for row in rows]
 
 
 _LOG_EVERY = 1.0
-"""Seconds between two lines of the log about a store that is away: each request meets it."""
+"""Seconds between two log lines about an unavailable store, as it affects each request."""
 _logged = 0.0
 
 
 def without_reason(error: Unavailable) -> str:
-    """Log why the store is not available, and return what a client may know of it.
+    """Log why the store is not available, and return what a client may know about it.
 
-    What SQLite says is about its file: it is locked, or the disk is full. The driver of PostgreSQL
-    names hosts, ports and users.
+    SQLite's messages are about its file: it is locked, or the disk is full. The driver of
+    PostgreSQL names hosts, ports and users.
     """
     cause = error.__cause__
     if isinstance(cause.orig if isinstance(cause, DBAPIError) else cause, sqlite3.Error):
@@ -155,20 +155,20 @@ def without_reason(error: Unavailable) -> str:
 
 
 def _was_broken_off(error: DBAPIError | sqlite3.OperationalError) -> bool:
-    """Tell whether a statement was ended by a time limit or cancelled by someone else."""
+    """Return whether a statement was ended by a time limit or cancelled from outside."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(cause, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_INTERRUPT or getattr(cause, "sqlstate", None) == "57014"
 
 
 _STEPS = 50_000
-"""Instructions of SQLite, about a millisecond, between two looks at the clock."""
+"""SQLite instructions between two checks of the clock: about a millisecond."""
 
 
 def limit_statements(connection: Connection, seconds: float, is_over: Callable[[], bool]) -> None:
-    """Break off statements of a transaction that take longer, or once ``is_over`` says so.
+    """Cancel statements of a transaction that take longer, or when ``is_over`` returns true.
 
-    SQLite counts from now on, PostgreSQL for each statement.
+    The limit of SQLite counts from now on, that of PostgreSQL for each statement.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
@@ -179,14 +179,14 @@ def limit_statements(connection: Connection, seconds: float, is_over: Callable[[
 
 
 def lift_limit(connection: Connection) -> None:
-    """Let further transactions of a connection take their time; PostgreSQL does so by itself."""
+    """Remove the limit for further transactions of a connection; PostgreSQL does so by itself."""
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.driver_connection
         driver.set_progress_handler(None, 0)
 
 
 def break_off(driver: Any) -> None:
-    """End the statement that another thread has under way on a connection, if there is one."""
+    """Cancel the statement that another thread is running on a connection, if there is one."""
     if isinstance(driver, sqlite3.Connection):
         driver.interrupt()
     else:
@@ -195,29 +195,29 @@ def break_off(driver: Any) -> None:
 
 
 _CANCEL = 2.0
-"""Seconds for PostgreSQL to hear that a statement is to end."""
+"""Seconds for PostgreSQL to receive a request to cancel a statement."""
 
 
 def _passes_limit(error: DBAPIError | sqlite3.OperationalError) -> bool:
-    """Tell whether a limit of PostgreSQL is passed, such as the size of a row of an index.
+    """Return whether a limit of PostgreSQL is exceeded, such as the size of an index row.
 
-    Its driver calls that an operational error, as it does a lost connection.
+    Its driver reports that as an operational error, like a lost connection.
     """
     state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
     return state is not None and state.startswith("54")
 
 
 def open_sqlite(file: Path) -> Engine:
-    """Open a file, and make it if it is not there; commits are durable when they return."""
+    """Open a file, and create it if it does not exist; commits are durable when they return."""
     engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY})
 
     @event.listens_for(engine, "connect")
     def _(connection: Any, _: object) -> None:
-        # The driver would begin a transaction only before the first change, after reads that it
-        # is based on; SQLite would then refuse to write if another process wrote meanwhile.
+        # The driver would begin a transaction only before the first change, after the reads that it
+        # is based on; SQLite would then refuse to write if another process wrote in between.
         connection.isolation_level = None
-        # Before the first table: pages that are free can be given back to the disk. Later it would
-        # only wait for whoever writes, as it would write the same again.
+        # Set before the first table, so that free pages can be returned to the disk. Later it would
+        # only wait for other writers, and write the same again.
         if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -238,10 +238,10 @@ _LEFT_OF_OTHERS = 20_000
 
 
 def assume_many_rows(connection: Connection, tables: Iterable[Table]) -> None:
-    """Tell SQLite how many rows to expect for each value of an index, where it knows nothing.
+    """Tell SQLite how many rows to expect for each value of an index, if it has no statistics.
 
-    Without statistics it expects ten rows for a project, and would read all of them before it
-    looked one up by its number. `ANALYZE` could only count what is there: at the start, nothing.
+    Without statistics it expects ten rows for a project, and would read all of them instead of
+    looking one up by its number. `ANALYZE` could only count existing rows: at the start, none.
     """
     ask = connection.exec_driver_sql
     known: set[str] = set()  # indexes that a later version added are reported as well
@@ -272,7 +272,7 @@ def open_postgresql(url: str) -> Engine:
         raise InputError(f"the store is a folder or postgresql://..., not {scheme}://")
     try:
         engine = create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, pool_size=4)
-    except (ArgumentError, ValueError):  # what they say repeats the address, with its password
+    except (ArgumentError, ValueError):  # their messages repeat the address, with its password
         raise InputError("write the database as postgresql://USER@HOST:PORT/NAME") from None
     except ModuleNotFoundError:
         raise InputError(f"PostgreSQL needs a library: {install(requirement('server'))}") from None
@@ -281,7 +281,7 @@ def open_postgresql(url: str) -> Engine:
 
 
 def guard(engine: Engine) -> None:
-    """Refuse statements that do not name the project of what they read or change."""
+    """Refuse statements that do not name the project of the rows they read or change."""
 
     @event.listens_for(engine, "before_execute")
     def _(
@@ -297,8 +297,8 @@ def guard(engine: Engine) -> None:
 def refuse_without_project(statement: ClauseElement) -> None:
     """Raise ``NoProject`` if a table of a statement has a project that the statement leaves open.
 
-    A project is named by ``table.c.project == NUMBER``, or ``==`` the project of another table in
-    the statement. An insert names it with its values, as the column may not be empty.
+    A statement names a project with ``table.c.project == NUMBER``, or ``==`` the project of another
+    table in the statement. An insert names it in its values, as the column must not be empty.
     """
     if isinstance(statement, Insert):
         if statement.select is not None:
@@ -325,8 +325,7 @@ def refuse_without_project(statement: ClauseElement) -> None:
 def _parts(statement: Any) -> Iterator[tuple[Any, bool]]:
     """Yield the parts of a statement, each with whether a condition there holds for every row.
 
-    One of several that are joined by `OR`, or one that is negated, does not. A statement within
-    has conditions of its own.
+    A condition within `OR`, or a negated one, does not. A nested statement has its own conditions.
     """
     left = [(statement, True)]
     while left:

@@ -1,13 +1,13 @@
-"""Whether distilled judges still agree with the judges that they stand for.
+"""Whether distilled judges still agree with the judges that they replace.
 
 A share of the questions that a distilled judge answers is also sent to the judge. If the two differ
-more often than the limit allows, an alert opens, and the distilled judge steps back: the judge is
-asked about everything. As every answer of it is checked then, it soon shows when the two agree
-again; a new file starts again.
+more often than the limit allows, an alert opens, and the distilled judge steps back: all questions
+go to the judge. As every answer is then checked, it soon shows when the two agree again; a new file
+starts from zero.
 
-The decision is made after every answer that was checked, so that a plain interval would be wrong
-sooner or later: the evidence is that of :mod:`baton.stats.sequential`, a one-sided bound that may
-be looked at for ever.
+The decision is made after every checked answer, so a plain interval would be wrong sooner or later.
+The evidence therefore comes from :mod:`baton.stats.sequential`: a one-sided bound that stays valid
+no matter how often it is checked.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from .schema import alert, score
 from .store import Store
 
 OVER = 30
-"""Checked answers that the figure of a message is made of."""
+"""The number of checked answers behind the figure of a message."""
 OPENS = 10_000.0
-"""By chance one distilled judge in so many checked answers steps back, where its true error is just
-the limit. That is less than other alerts ask for: a false one only costs questions to the judge."""
+"""If its true error is exactly the limit, a distilled judge steps back by chance once in this many
+checked answers. Other alerts have a stricter limit; a false alert here only costs questions to the
+judge."""
 _NEWEST = 2_000
-"""Scores of an evaluator that the counts of a page are made of."""
+"""The number of an evaluator's scores behind the counts of a page."""
 
 
 def condition_of(made: DriftAlert) -> Condition:
-    """Return what is watched of a distilled judge: the share of its answers that the judge gives.
+    """Return the condition on a distilled judge: the share of answers that the judge also gives.
 
-    Only what was made with its present file counts.
+    Only scores that were made with its present file count.
     """
 
     def watch() -> Watch:
@@ -71,7 +72,7 @@ def condition_of(made: DriftAlert) -> Condition:
 
 
 def check_drift(store: Store, rules: Rules, now: float) -> int:
-    """Look at what was checked since the last time; returns how many alerts opened or closed.
+    """Examine the answers checked since the last time; returns how many alerts opened or closed.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -89,9 +90,9 @@ def check_drift(store: Store, rules: Rules, now: float) -> int:
 
 
 def stepped_back(store: Store, project: int, rule: Rule) -> Rule:
-    """Return a rule in which distilled judges that drift are checked in every answer.
+    """Return a rule in which every answer of drifting distilled judges is checked.
 
-    So the judge gives all verdicts, and it is counted where the two agree.
+    So the judge gives all verdicts, and their agreement is counted.
     """
     drifting = _drifting(store, project, rule)
     if not drifting:
@@ -114,10 +115,11 @@ def _checked(part: Part, drifting: Collection[str]) -> Part:
 
 
 def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]:
-    """Say of each distilled judge of a rule what it did in its newest scores, and how it is.
+    """Return the newest results and the status of each distilled judge of a rule.
 
-    ``stepped_back`` is since when it has. ``audited`` is what the judge was asked as well, and
-    ``differ`` the share of that with another verdict, with its 95 % interval. Times are RFC 3339.
+    ``stepped_back`` is the time since when it has. ``audited`` counts the answers that were also
+    asked of the judge, and ``differ`` is the share of them with another verdict, with its 95 %
+    interval. Times are RFC 3339.
     """
     drifting = _drifting(store, project, rule)
     found = []
@@ -155,7 +157,7 @@ def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]
 
 
 def _drifting(store: Store, project: int, rule: Rule) -> dict[str, float]:
-    """Return since when distilled judges of a rule have stepped back, by evaluator."""
+    """Return the time since when each distilled judge of a rule has stepped back, by evaluator."""
     by_text = {each.text: each.evaluator for each in rule.drift_alerts}
     if not by_text:
         return {}

@@ -1,7 +1,7 @@
 """Exports of conversations: records, received spans, and rows of tables.
 
-All of them go by pages, the newest conversation first, over a filter of conversations. Open ones
-are left out, unless the filter says something of ``state``: they are not whole.
+All exports are paged, with the newest conversation first, and take a filter of conversations. Open
+conversations are left out unless the filter contains ``state``, because they are incomplete.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _PAGE_BYTES = 8 << 20
 _PAGE_ROWS = 5000
 """Runs and dispatches after which a page of rows ends."""
 _MOST_BYTES = 256 << 20
-"""Bytes of spans of one conversation that are combined; beyond, its record stands for them."""
+"""Maximum bytes of spans of one conversation to combine; for more, its record is exported
+instead."""
 
 
 def records(
@@ -64,8 +65,8 @@ def otlp(
 ) -> Records[msgspec.Raw]:
     """Return a page of exports (OTLP JSON), one for each conversation: its spans as they came.
 
-    Uploaded recordings have none, and are written as Baton writes records. So are conversations of
-    which not all that came is there as it came.
+    Uploaded recordings have none, and are written in Baton's form of records. So are conversations
+    whose spans are not all stored as received.
     """
 
     def one(row: RowMapping) -> tuple[msgspec.Raw, int]:
@@ -73,7 +74,7 @@ def otlp(
         if received is None:
             record, size = _record(store, project, row)
             return msgspec.Raw(encode_json(spans_of(record))), size
-        # As attributes, not as OTLP: there a name that tells a secret stands beside its value.
+        # As attributes, not as OTLP: there a name that indicates a secret is next to its value.
         data = encode_received(*redaction.value(received))
         return msgspec.Raw(data), len(data)
 
@@ -154,7 +155,7 @@ def _page(
 
 
 def _whole(chosen: Filter) -> Filter:
-    """Leave out what is open, where the filter does not say which states are meant."""
+    """Leave out open conversations, unless the filter names states."""
     if "state" in chosen.fields:
         return chosen
     return Filter(terms=(*chosen.terms, Term(field="state", any_of=("complete",))))
@@ -176,7 +177,7 @@ def _record(store: Store, project: int, row: RowMapping) -> tuple[Trace, int]:
 
 
 def _received(store: Store, project: int, row: RowMapping) -> tuple[list[Span], list[Event]] | None:
-    """Return the spans and log records of a conversation; ``None`` if they are not all there."""
+    """Return the spans and log records of a conversation; ``None`` if some are missing."""
     with store.read() as connection:
         own = select(conversation_trace.c.trace_id).where(
             conversation_trace.c.project == project, conversation_trace.c.conversation == row["id"]
@@ -220,7 +221,7 @@ def _received(store: Store, project: int, row: RowMapping) -> tuple[list[Span], 
 def _of_one(
     key: str, spans: list[Span], logs: list[Event]
 ) -> tuple[list[Span], list[Event]] | None:
-    """Choose what belongs to one of several conversations that share traces."""
+    """Choose the spans of one of several conversations that share traces."""
     together = group(spans, logs)
     named = [one for one in together if narrow(one.id) == key] or [
         one

@@ -1,7 +1,7 @@
 """The state of guards: counts of trees, for all programs together.
 
 Each project has its own file in the folder of the server, the same that guards have without a
-server. Programs send what counts, and decide themselves.
+server. Programs send the counts, and decide themselves.
 """
 
 from __future__ import annotations

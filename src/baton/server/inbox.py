@@ -21,14 +21,14 @@ from .schema import inbox
 from .store import Store
 
 _LEVEL = 2
-"""Of zstd. Level 1 takes a fifth more room for requests with many spans, and saves a microsecond a
-span; levels above 2 take longer and gain little more."""
+"""The compression level of zstd. Level 1 takes a fifth more space for requests with many spans, and
+saves a microsecond per span; levels above 2 take longer and gain little."""
 
 Kind = Literal["traces", "logs", "recording"]
 
 
 class Entry(NamedTuple):
-    """A body on its way into the inbox. ``entry_of`` makes one."""
+    """A body to be put into the inbox; made by ``entry_of``."""
 
     project: int
     kind: Kind
@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A body of the inbox, unpacked, on its way to being read.
+    """A body of the inbox, unpacked, to be read.
 
-    ``form`` is ``protobuf`` or ``json``, and of a recording its media type; ``name`` is that of its
-    file. ``attempts`` counts how often reading it failed.
+    ``form`` is ``protobuf``, ``json``, or the media type of a recording; ``name`` is the name of
+    its file. ``attempts`` counts how often reading it failed.
     """
 
     id: int
@@ -130,10 +130,10 @@ class Inbox:
         )
 
     def put(self, entries: Sequence[Entry]) -> list[bool]:
-        """Store bodies, committed on return. ``False`` means that one was there before.
+        """Store bodies, committed on return. ``False`` means that a body was already stored.
 
         Raises:
-            Unavailable: the database is locked, full or not there now; nothing was kept.
+            Unavailable: the database is locked, full or unreachable now; nothing was stored.
         """
         by_key: dict[tuple[int, bytes], Entry] = {}
         for entry in entries:
@@ -163,7 +163,7 @@ class Inbox:
         ]
 
     def take(self, connection: Connection, limit_bytes: int) -> list[Item]:
-        """Return the oldest bodies that wait, as :meth:`waiting` finds them."""
+        """Return the oldest waiting bodies, as found by :meth:`waiting`."""
         return self.get(connection, [each.id for each in self.waiting(connection, limit_bytes)])
 
     def waiting(
@@ -174,16 +174,16 @@ class Inbox:
         suspects: bool = True,
         mine: Collection[int] = (),
     ) -> list[Waiting]:
-        """Find the oldest bodies that wait: about ``limit_bytes`` of them, at least one.
+        """Find the oldest waiting bodies: about ``limit_bytes`` of them, at least one.
 
-        ``suspects`` are those that a process ended with: such a one comes alone, or is passed over.
-        Those that are ``mine`` were begun by this process, which did not end.
-        With PostgreSQL they are locked until the transaction of ``connection`` ends, and what
-        others have locked is passed over.
+        ``suspects`` are bodies during which a process died: one is returned alone, or skipped.
+        Those that are ``mine`` were begun by this process, which is still alive. With PostgreSQL
+        bodies are locked until the transaction of ``connection`` ends, and those locked by others
+        are skipped.
         """
         found: list[Waiting] = []
         size, last = 0, 0
-        # What another worker has started is not locked either, as that one is about to take it.
+        # Bodies that another worker has begun are not locked either, as it is about to take them.
         which = () if suspects else ((inbox.c.begun == 0) | inbox.c.id.in_(mine),)
         page_size = min(_PAGE, limit_bytes)
         while size < limit_bytes:
@@ -206,7 +206,7 @@ class Inbox:
         return found
 
     def get(self, connection: Connection, ids: Sequence[int]) -> list[Item]:
-        """Return those of some bodies that still wait, and that nobody else has locked."""
+        """Return those of the bodies that still wait and are not locked by another worker."""
         query = (
             select(
                 inbox.c.id,
@@ -250,7 +250,7 @@ class Inbox:
         )
 
     def problems(self, project: int | None = None, *, limit: int = 1000) -> list[ProblemItem]:
-        """List what could not be read, the newest first; of all projects where none is named."""
+        """List unreadable bodies, the newest first; of all projects if none is named."""
         query = (
             select(
                 inbox.c.id,
@@ -273,7 +273,7 @@ class Inbox:
         return [ProblemItem._make(row) for row in rows]
 
     def reread(self, project: int | None = None, ids: Iterable[int] | None = None) -> int:
-        """Let what failed be read again, and return how many: all of it, or some ids of it."""
+        """Have failed bodies read again, all or those with some ids; return how many."""
         slices: Iterable[list[int] | None] = [None] if ids is None else _slices(ids)
         count = 0
         with self._store.write_inbox() as connection:
@@ -286,8 +286,8 @@ class Inbox:
     def prune(self, older_than: float, *, forget_before: float = 0.0) -> int:
         """Delete bodies that were read and arrived before ``older_than``; return how many.
 
-        Their hashes stay until ``forget_before``, so that what is sent again is known. What could
-        not be read stays.
+        Their hashes stay until ``forget_before``, so that bodies that are sent again are
+        recognised. Unreadable bodies stay.
         """
         read = inbox.c.state == "done"
         with self._store.write_inbox() as connection:
@@ -296,7 +296,7 @@ class Inbox:
             forgotten = delete(inbox).where(read, inbox.c.received < forget_before)
             connection.execute(forgotten, execution_options=EVERY_PROJECT)
         if not self._store.is_postgresql:
-            # Pages that are free now go back to the disk, some of them at a time.
+            # Pages that are free now are returned to the disk, some at a time.
             with self._store.write_inbox() as connection:
                 # Each step of this statement frees one page; only a script takes all steps.
                 driver: Any = connection.connection.driver_connection
@@ -324,7 +324,7 @@ _PAGE = 32
 _IDS = 500
 """Ids in a statement; SQLite has a limit of variables."""
 _FREE_PAGES = 10_000
-"""Pages of 4 kB that one call gives back: 40 MB, a fraction of a second."""
+"""Maximum pages of 4 kB that one call returns to the disk: 40 MB, a fraction of a second."""
 
 
 def _slices(ids: Iterable[int]) -> Iterable[list[int]]:
@@ -337,8 +337,9 @@ def _of(project: int | None) -> list[ColumnElement[bool]]:
 
 
 _GATHER = 0.002
-"""Seconds that a transaction waits for the requests in flight. One takes about a millisecond of a
-core, whatever it holds; with eight senders it holds eight small requests in place of four."""
+"""Seconds that a transaction waits for requests in flight. A transaction takes about a millisecond
+of a core, regardless of its content; with eight senders it then holds eight small requests instead
+of four."""
 
 
 class GroupCommit:
@@ -357,9 +358,9 @@ class GroupCommit:
     ) -> None:
         """Start the thread that writes. More than ``most_waiting`` entries are refused.
 
-        ``coming`` tells how many requests are in flight, those that wait for the disk among them: a
-        transaction waits for the others for up to ``gather`` seconds, as it costs more than what a
-        request adds to it.
+        ``coming`` returns how many requests are in flight, including those that wait for the disk.
+        A transaction waits up to ``gather`` seconds for the others, because it costs more than
+        adding a request to it.
         """
         self._inbox = inbox
         self._coming = coming
@@ -414,7 +415,7 @@ class GroupCommit:
                 if not self._closed and len(self._waiting) < self._full():
                     self._changed.wait(self._gather)
                 group, self._waiting = self._waiting[:_GROUP], self._waiting[_GROUP:]
-            # A request that was given up while it waited is not written.
+            # A request that was cancelled while it waited is not written.
             group = [each for each in group if each[1].set_running_or_notify_cancel()]
             try:
                 kept = self._inbox.put(list(chain.from_iterable(entries for entries, _ in group)))

@@ -1,4 +1,4 @@
-"""Issues of a store as lists and pages show them, and what people say of them."""
+"""Issues of a store as lists and pages show them, and the states that people give them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .store import Store
 
 Order = Literal["count", "last"]
 TREND_DAYS = 14
-"""Days of which a list shows how many failures there were."""
+"""The number of days whose failures a list shows."""
 _EVENTS = 200
 _NOTE = 10_000
 ISSUE_FIELDS: Fields = {
@@ -82,17 +82,17 @@ def issues(
     Args:
         store: where they are.
         project: whose.
-        chosen: what they have to meet.
+        chosen: the filter.
         order: ``count`` or ``last``, the time of the last failure.
-        all: muted and fixed ones as well; a filter by state says that, too.
-        since: only those that failed then or later.
-        until: only those that failed before.
-        limit: of a page.
-        cursor: where the page before ended.
+        all: whether to include muted and fixed ones; a filter by state implies that.
+        since: return only issues that failed then or later.
+        until: return only issues that failed before.
+        limit: the size of a page.
+        cursor: the end of the previous page.
         now: the end of the trend.
 
     Raises:
-        InputError: the cursor is not of such a list.
+        InputError: the cursor does not belong to such a list.
     """
     after = read_cursor(cursor, tuple[float, int])
     by = issue.c[order]
@@ -182,9 +182,10 @@ _AS_THEY_ARE = (
 
 
 class _Sample(NamedTuple):
-    """What the evaluators of an issue scored of its edge.
+    """The part of an issue's edge that its evaluators scored.
 
-    ``scored`` of its ``dispatches``; ``failed`` is the share of its failures that is among those.
+    ``scored`` of its ``dispatches`` were scored; ``failed`` is the share of its failures among
+    them.
     """
 
     scored: int
@@ -193,7 +194,7 @@ class _Sample(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is looked up for all issues of a list together."""
+    """Data that is looked up for all issues of a list together."""
 
     edges: _Edges
     days: _Days
@@ -220,15 +221,15 @@ def _known(
 
 
 _NEARLY_ALL = 0.98
-"""The share of dispatches from which on all are scored: the last ones wait for a worker."""
+"""From this share on, all dispatches count as scored: the last ones wait for a worker."""
 _LOOKED_AT = 5_000
-"""Failures of an issue of which it is looked up whether they are in the sample."""
+"""Maximum failures of an issue for which to look up whether they are in the sample."""
 
 
 def _samples(
     connection: Connection, project: int, rows: Sequence[Mapping[str, Any]], edges: _Edges
 ) -> dict[int, _Sample]:
-    """Return what was scored of issues' edges, if that is not all of it."""
+    """Return the scored parts of issues' edges, if not everything was scored."""
     names = {row["id"]: msgspec.json.decode(row["evaluators"], type=list[str]) for row in rows}
     query = select(
         rollup_day.c.from_agent,
@@ -259,10 +260,11 @@ def _samples(
 def _in_sample(
     connection: Connection, project: int, id_: int, evaluators: Sequence[str]
 ) -> tuple[int, float] | None:
-    """Return how many rules found an issue, and which share of its failures is in their samples.
+    """Return how many rules found an issue, and the share of its failures in their samples.
 
-    What is beyond a sample was scored as another rule failed there: it would make rates too high.
-    ``None`` if none of its failures is kept, or where its scores are of no dispatch.
+    Dispatches beyond a sample were scored because another rule failed there, so they would make
+    rates too high. Returns ``None`` if none of its failures is stored, or if its scores are not
+    about dispatches.
     """
     which = (
         (score.c.project == issue_member.c.project)
@@ -321,13 +323,13 @@ def _row_as(row: Mapping[str, Any], known: _Known, **more: Any) -> IssueRow:
 def one_issue(
     store: Store, project: int, key: str, *, members: int = MEMBERS, now: float | None = None
 ) -> IssueRecord:
-    """Return an issue with members, events, and what was done about it.
+    """Return an issue with its members, events and progress.
 
     Args:
         store: where it is.
         project: whose.
-        key: what it goes by.
-        members: how many of its members; those with the smallest hashes, as a sample.
+        key: its key.
+        members: the number of members to return; as a sample, those with the smallest hashes.
         now: the end of the trend.
 
     Raises:
@@ -480,8 +482,8 @@ def keep_progress(store: Store, caller: Caller, key: str, given: Progress) -> No
 class StateChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A state that a person gives an issue.
 
-    ``version`` goes with ``fixed``: that of the agent in which it is fixed. ``note`` says why, and
-    ``by`` who says so, if it is not who has the key.
+    ``version`` belongs to ``fixed``: the version of the agent in which it is fixed. ``note`` is the
+    reason, and ``by`` the person, if it is not the holder of the key.
     """
 
     state: Literal["new", "open", "muted", "fixed"]

@@ -1,8 +1,8 @@
 """Notices about issues: a new one, one that came back, a burst over many agents at once.
 
-Over each channel an issue has one notice, which is about its latest event: at GitHub and Linear one
-issue, which is updated, closed when it is fixed, and opened again. Addresses are those of `alerts:`
-in `server.yaml`, with their rules; what comes with a trace is only text.
+An issue has one notice per channel, about its latest event: at GitHub and Linear one issue, which
+is updated, closed when it is fixed, and reopened. Addresses are those of `alerts:` in
+`server.yaml`, with their rules; the content of a trace is only text.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from .schema import issue, issue_event, issue_notice
 from .store import DEFAULT, Store
 
 _FIRST_LOOK = 86_400.0
-"""Seconds before now from which on events are told when nothing was told before."""
+"""If nothing was reported before, events of this many last seconds are reported."""
 _SETTLED = 5.0
-"""Seconds after which no event with an earlier number comes any more (PostgreSQL)."""
+"""Seconds after which no event with an earlier number can appear (PostgreSQL)."""
 _AT_ONCE = 16
 _LEASE = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _WAIT = 60.0
 """Seconds until a new issue with too few failures is examined again."""
-# A state that somebody gives is told where the issue has a counterpart: it is closed, or opened.
+# A state that a user sets is sent if the issue has a counterpart there: it is closed or opened.
 _FOLLOWED = ("new", "regressed", "burst", "state")
 
 
 def note_events(store: Store, spec: IssuesSpec, now: float) -> int:
-    """Record which issues there is something to tell of; returns how many.
+    """Record which issues have something to report; returns how many.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -112,7 +112,8 @@ def _note(
             which = (mine, issue_notice.c.issue == row.issue, issue_notice.c.channel == channel)
             there = update(issue_notice).where(*which)
             if row.kind == "state":
-                # Only if known outside: nobody hears of a state of what they never saw.
+                # Only if known outside: a state is not reported for an issue that was never
+                # reported.
                 if channel in ("github", "linear"):
                     there = there.where(issue_notice.c.outside.is_not(None))
                     connection.execute(there.values(event=row.id, due=now, attempts=0))
@@ -136,8 +137,8 @@ def _note(
 class _Parcel(NamedTuple):
     """A notice on its way.
 
-    ``outside`` is what the issue goes by there, if it exists already. ``mark`` is what it is opened
-    with, a UUID, and ``is_again`` says that it may have been opened with that already.
+    ``outside`` is the id of the issue there, if it already exists. ``mark`` is the UUID with which
+    it is opened, and ``is_again`` means that it may already have been opened with it.
     """
 
     project: int
@@ -157,8 +158,8 @@ class _Parcel(NamedTuple):
 class _Sent(NamedTuple):
     """The result of a notice.
 
-    ``wait`` is for how many seconds the other side wants to be left alone; ``is_gone``: its issue
-    is surely not there, as somebody deleted it, or it was refused.
+    ``wait`` is how many seconds the other side asks to wait; ``is_gone``: its issue certainly does
+    not exist, because it was deleted or refused.
     """
 
     outside: str | None = None
@@ -170,7 +171,7 @@ class _Sent(NamedTuple):
 def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
     """Send notices that are due; returns how many were delivered.
 
-    What is not delivered is sent again, each time after a longer pause of at most an hour.
+    Undelivered notices are sent again after increasing pauses of up to an hour.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -189,7 +190,7 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
     for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
         known = None if sent.is_gone else parcel.outside or _noted(parcel)
         values: dict[str, Any] = {"outside": sent.outside or known}
-        # What was deleted needs not be closed; a new one is opened when it fails again.
+        # A deleted issue need not be closed; a new one is opened when it fails again.
         if sent.error is None or (sent.is_gone and _is_over(parcel)):
             values |= {"told": parcel.event, "error": None}
             delivered += 1
@@ -245,12 +246,12 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
 
 
 def _noted(parcel: _Parcel) -> str | None:
-    """Return what is noted of an issue that is being opened; nothing if none is opened."""
+    """Return the note about an issue that is being opened; ``None`` if none is."""
     return f"{OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
 
 
 def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
-    """Change a row, if it is still as we know it: another worker may have taken it."""
+    """Change a row, if it is unchanged: another worker may have taken it."""
     which = (
         (issue_notice.c.project == parcel.project)
         & (issue_notice.c.issue == parcel.issue)
@@ -269,7 +270,7 @@ _SAID = {
 
 
 def _values(one: IssueRow, kind: str, project: str, link: str | None) -> dict[str, Any]:
-    """Return what a message says, by the names that templates use."""
+    """Return the values of a message, by the names that templates use."""
     per = one.rate.per_1000
     place = None
     if link is not None:
@@ -308,8 +309,8 @@ def _rfc3339(at: float | None) -> str | None:
 def filled(template: Any, values: Mapping[str, Any], quoted: Callable[[str], str] = str) -> Any:
     """Return a template with its fields put in: text, or JSON whose texts are templates.
 
-    A text that is one field alone becomes its value, so that numbers stay numbers. What is put in
-    is never read as a template again.
+    A text that consists of one field becomes its value, so that numbers stay numbers. Inserted
+    values are never parsed as templates.
 
     >>> filled({"summary": "{title}!", "n": "{count}"}, {"title": "a {count}", "count": 3})
     {'summary': 'a {count}!', 'n': 3}
@@ -336,10 +337,10 @@ _MENTION = re.compile(r"@(?=[\w\[{(])|<(?=[@!#])|\[(?=~)")
 
 
 def unlinked(said: str) -> str:
-    """Return text that calls nobody in the markup of other tools: a space of no width is put in.
+    """Return text that mentions no one in other tools' markup, by inserting a zero-width space.
 
-    A tool may be called ``@everyone``, ``<!channel>`` or ``[~admin]``: Discord, Slack, Teams and
-    Jira would tell these people.
+    A tool may be named ``@everyone``, ``<!channel>`` or ``[~admin]``: Discord, Slack, Teams and
+    Jira would notify these people.
     """
     return _MENTION.sub(lambda match: f"{match[0]}\u200b", said)
 
@@ -373,7 +374,7 @@ def _title(spec: IssuesSpec, parcel: _Parcel) -> str:
 
 
 def _body(spec: IssuesSpec, parcel: _Parcel) -> str:
-    """Return text for an issue: what came with traces stands in code, where nothing is markup."""
+    """Return text for an issue: content of traces is quoted as code, where nothing is markup."""
     if spec.text is not None:
         text: str = filled(spec.text, parcel.values, as_code)
         return text
@@ -415,7 +416,7 @@ async def _to_github(
                 return _Sent(error="GitHub answered without the number of the issue")
             return _Sent(outside=str(number))
         one = f"{github_issues(github)}/{outside}"
-        # The reason counts only where the state changes.
+        # The reason counts only if the state changes.
         reasons = {"fixed": "completed", "muted": "not_planned"}
         state = {
             "state": "closed" if _is_over(parcel) else "open",
@@ -424,11 +425,11 @@ async def _to_github(
         try:
             await client.ask(request_of("PATCH", one, {**body, **state}), ONCE)
         except Refused as error:
-            # Deleted there: 404 or, for who may read the repository, 410.
+            # Deleted there: 404 or, with read access to the repository, 410.
             if error.status in (404, 410):
                 return _Sent(error=str(error), is_gone=True)
             raise
-        # What was opened for this very event says so itself.
+        # An issue that was opened for this very event already describes it.
         if parcel.outside is not None or parcel.kind != "new":
             said = {"body": as_code(parcel.values["text"])}
             await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
@@ -472,7 +473,7 @@ async def _to_linear(
         body = {"query": query, "variables": variables}
         answer = await client.ask(request_of("POST", linear.url, body), ONCE)
         given = msgspec.json.decode(answer.body.data, type=dict[str, Any])
-        # GraphQL says in a 200 that something went wrong.
+        # GraphQL reports errors with status 200.
         errors = given.get("errors")
         result = (given.get("data") or {}).get(field)
         if errors or not isinstance(result, Mapping) or not result.get("success"):
@@ -496,7 +497,7 @@ async def _to_linear(
         if outside is None and _is_over(parcel):
             return _Sent()
         if outside is None:
-            # Linear takes the id that it is given: a second issue with it is refused.
+            # Linear uses the given id, and refuses a second issue with it.
             new = {"id": parcel.mark, "teamId": linear.team, **body}
             try:
                 made = await ask(_CREATE, "issueCreate", input=new)
@@ -525,7 +526,7 @@ def _first_message(errors: object) -> str:
     first = errors[0] if isinstance(errors, Sequence) and errors else None
     if not isinstance(first, Mapping):
         return "no reason given"
-    # `Argument Validation Error` is the message; what is wrong stands beside it.
+    # `Argument Validation Error` is the message; the actual error is next to it.
     more = first.get("extensions")
     words = more.get("userPresentableMessage") if isinstance(more, Mapping) else None
     said = [str(first.get("message", "")), *([words] if isinstance(words, str) else [])]

@@ -1,8 +1,8 @@
 """Automatic work on issues: investigations, and states from the results of their cases.
 
-An investigation asks the judge that is asked where none is named, within what `trials:` allows. An
-issue with cases is fixed when all of them passed in several evaluations of this server in a row,
-and has regressed when one fails.
+An investigation uses the default judge, within the limits of `trials:`. An issue with cases is
+fixed when all of them passed in several consecutive evaluations of this server, and has regressed
+when one fails.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from .trials import BUDGET, judge_within
 
 LOG = logging.getLogger("baton.server")
 _TWINS = 300
-"""Passing conversations of the same receiver in which the same input is searched for."""
+"""Maximum passing conversations of the same receiver to search for the same input."""
 _LOOKED_THROUGH, _EARLIER = 500, 20
-"""Other issues that are examined, and that an investigation may read of: the newest ones."""
+"""Maximum other issues, the newest ones, to examine and to offer to an investigation."""
 _LEASE = 600.0
 _ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
 
 
 def ask_to_investigate(store: Store, caller: Caller, key: str, settings: Settings) -> None:
-    """Have a worker investigate an issue; if one waits or runs already, nothing is added.
+    """Have a worker investigate an issue, unless that already waits or runs.
 
     Raises:
         NoIssue: there is no such issue.
-        InputError: no judge is named that can be asked.
+        InputError: no usable judge is configured.
     """
     if usual_judge(settings) is None:
         raise InputError("an investigation asks a model: name one in `judges:` of server.yaml")
@@ -68,7 +68,7 @@ def ask_to_investigate(store: Store, caller: Caller, key: str, settings: Setting
 
 
 def ask_once(store: Store, table: Table, caller: Caller, key: str, **more: str) -> None:
-    """Add a row to the work on an issue, unless one waits or runs already.
+    """Add a row to the work on an issue, unless one already waits or runs.
 
     Raises:
         NoIssue: there is no such issue.
@@ -76,7 +76,7 @@ def ask_once(store: Store, table: Table, caller: Caller, key: str, **more: str) 
     one_issue(store, caller.project, key, members=0)
     with store.write() as connection:
         which = (issue.c.project == caller.project) & (issue.c.key == key)
-        # Locked, so that of two clicks at once one counts.
+        # Locked, so that two simultaneous clicks count once.
         id_ = connection.execute(select(issue.c.id).where(which).with_for_update()).scalar_one()
         there = select(table.c.id).where(
             table.c.project == caller.project,
@@ -90,7 +90,7 @@ def ask_once(store: Store, table: Table, caller: Caller, key: str, **more: str) 
 
 
 def work_of(store: Store, project: int, key: str, table: Table = issue_work) -> IssueWork | None:
-    """Return the last investigation, or proof, that was asked for; ``None`` without one."""
+    """Return the last requested investigation or proof; ``None`` without one."""
     query = (
         select(table)
         .join(issue, (issue.c.id == table.c.issue) & (issue.c.project == project))
@@ -234,7 +234,7 @@ def vectors_within(
         limit = min(left, model.max_cost or left)
         asked = Embeddings(model, cache=cache, max_cost=limit)
     except InputError:
-        # One without a price cannot be held to a cost. What else is wrong is said again here.
+        # The cost of a model without a price cannot be limited. Other errors are raised again here.
         asked = Embeddings(model, cache=cache)
     try:
         return run_anywhere(asked.of(texts))
@@ -244,13 +244,13 @@ def vectors_within(
 
 
 def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
-    """Gather what may be looked at: members that say different things, and passing twins."""
+    """Gather the material: members with different texts, and passing twins."""
     record = one_issue(store, taken.project, taken.key)
     one = record.issue
     said: dict[str, list[Member]] = {}
     for member in one.members:
         said.setdefault(member.says, []).append(member)
-    # One of each wording before a second one of any.
+    # One member of each wording comes before a second one of any.
     ordered = [own[n] for n in range(MEMBERS) for own in said.values() if n < len(own)]
     members: list[tuple[Member, Trace]] = []
     for member in ordered:
@@ -270,7 +270,7 @@ def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
     texts: dict[str, str] = {}
     for _, trace in members:
         texts |= texts_in(trace.agents)
-    # What the admin names goes first: records hold what was, and maybe only a part.
+    # Definitions named by the admin come first: records show the past, and maybe only a part.
     names = {number: name for name, number in store.projects().items()}
     texts |= texts_in(settings.definitions_of(names[taken.project]))
     earlier = _earlier(store, taken)
@@ -278,7 +278,7 @@ def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
 
 
 def _earlier(store: Store, taken: _Taken) -> list[feed.Progress]:
-    """Return what was found of the project's other issues, those investigated last first."""
+    """Return the findings on the project's other issues, the last investigated first."""
     query = (
         select(issue.c.key, issue_progress.c.progress)
         .join(issue, (issue.c.id == issue_progress.c.issue) & (issue.c.project == taken.project))
@@ -326,7 +326,7 @@ def _passing(store: Store, project: int, receiver: str | None) -> Iterator[Trace
 
 
 def follow_cases(store: Store, now: float) -> int:
-    """Let issues follow what their cases came to in evaluations; returns how many changed.
+    """Update issues from the results of their cases in evaluations; returns how many changed.
 
     Raises:
         Unavailable: the store is not available now.
@@ -358,7 +358,7 @@ def follow_cases(store: Store, now: float) -> int:
 
 
 def _runs(store: Store, project: int, since: float) -> list[Run]:
-    """Return what evaluations of this server that started later came to, by case."""
+    """Return the results, by case, of this server's evaluations that started later."""
     query = select(job.c.folder, job.c.ended).where(
         job.c.project == project,
         job.c.folder.is_not(None),
@@ -374,7 +374,7 @@ def _runs(store: Store, project: int, since: float) -> list[Run]:
             for each in rows_of(Path(folder)):
                 before = verdicts.get(each.case_id, each.status)
                 verdicts[each.case_id] = min(before, each.status, key=_ORDER.index)
-        except InputError:  # removed by hand, or damaged: it says nothing
+        except InputError:  # removed by hand, or damaged: no result
             continue
         runs.append(Run(at, verdicts))
     return runs

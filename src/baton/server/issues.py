@@ -1,9 +1,9 @@
-"""Issues follow what fails: members and counts of :mod:`baton.feed.issues`, kept in the store.
+"""Keeps issues up to date: members and counts of :mod:`baton.feed.issues`, in the store.
 
-Reading what arrives only notes which conversations changed (`issue_due`); this looks at them
-afterwards, so that nothing waits for it. What a conversation gave to an issue is its members: a new
-version of it, a judge or a rescore takes the old ones out and puts the new ones in. Retention
-deletes members and leaves the counts, as it leaves the sums by hour.
+Reading arrivals only records which conversations changed (`issue_due`); this module examines them
+afterwards, so that nothing waits for it. The failures of a conversation are members of issues: a
+new version of it, a judge or a rescore removes the old members and adds the new ones. Retention
+deletes members and keeps the counts, like the sums by hour.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from .store import Store
 
 LOG = logging.getLogger("baton.server")
 _AT_ONCE = 200
-"""Conversations that are examined together: half a second, so that a stop is prompt."""
+"""Conversations that are examined together: half a second of work, so that a stop is prompt."""
 _EXAMPLES = 30
-"""Texts of a group that a new one is compared with."""
+"""Maximum texts of a group that a new text is compared with."""
 _NIGHTLY = 86_400.0
 DAY = 86_400
 
 
 class _Found(NamedTuple):
-    """What fails in a conversation now, and what to say when it started where nothing tells."""
+    """The current failures of a conversation, and the start time to use if it is not recorded."""
 
     key: str
     failures: Sequence[Failure]
@@ -80,7 +80,7 @@ class _Found(NamedTuple):
 
 
 def index_issues(store: Store, now: float) -> int:
-    """Let issues follow the conversations that changed; returns how many were examined.
+    """Update issues from the conversations that changed; returns how many were examined.
 
     Raises:
         Unavailable: the store is not available now; nothing is lost.
@@ -127,7 +127,7 @@ def _done(connection: Connection, project: int, stamps: Mapping[int, int]) -> No
 
 
 def alone(connection: Connection) -> bool:
-    """Take the lock of issues until the end; of several workers one changes them at a time."""
+    """Take the lock of issues until the end, so that only one worker at a time changes them."""
     if connection.dialect.name != "postgresql":
         return True
     lock = text("SELECT pg_try_advisory_xact_lock(hashtext('baton issues'))")
@@ -155,7 +155,7 @@ def _follow(store: Store, project: int, stamps: Mapping[int, int], now: float) -
 
 
 def _read(store: Store, project: int, ids: Sequence[int]) -> dict[int, _Found | None]:
-    """Return what fails in conversations; one that is gone has no entry."""
+    """Return the failures of conversations; a deleted one has no entry."""
     with store.read() as connection:
         query = select(conversation).where(
             conversation.c.project == project, conversation.c.id.in_(ids)
@@ -188,7 +188,7 @@ def _read(store: Store, project: int, ids: Sequence[int]) -> dict[int, _Found | 
         trace = None
         if id_ in scores:
             body = bodies.get(places[id_])
-            if body is None:  # retention deletes it just now, or there is a newer version
+            if body is None:  # retention is deleting it, or there is a newer version
                 continue
             trace = decode(body)
         began = row["seen"] if row["started"] is None else row["started"]
@@ -245,7 +245,7 @@ class Changes:
         self._renamed: set[int] = set()
 
     def replace(self, found: Mapping[int, _Found | None]) -> None:
-        """Take out what conversations gave to issues, and put in what fails in them now."""
+        """Replace the members from conversations by their current failures."""
         ids = list(found)
         before: dict[tuple[int, str, str], Row] = {}
         for some in slices(ids):
@@ -326,7 +326,7 @@ class Changes:
         says: str | None = None,
         state: str = "new",
     ) -> int:
-        """Add an issue, and return its number; one that went into another one is there again."""
+        """Add an issue, and return its number; one that was merged into another is restored."""
         old = self.of_signature(member["signature"]).get(group)
         if old is not None:
             old["went_into"] = None
@@ -364,7 +364,7 @@ class Changes:
         return id_
 
     def _group_of(self, signature: str, there: Mapping[str | None, Row], says: str) -> str | None:
-        """Return the group of the nearest member; ``None`` for a text that is like none of them."""
+        """Return the group of the nearest member; ``None`` for a text that resembles none."""
         if signature not in self._nearest:
             examples: dict[str, list[str]] = {}
             for group, row in there.items():
@@ -380,7 +380,7 @@ class Changes:
         return None if nearest is None else nearest.group_of(says)
 
     def regroup(self, key: str, members: Sequence[Row], parts: Sequence[Issue]) -> None:
-        """Move members to the issues of their groups; merges and splits are events of them.
+        """Move members to the issues of their groups; merges and splits become events.
 
         Args:
             key: of the signature.
@@ -396,7 +396,7 @@ class Changes:
             part = group_of[row["id"]]
             to = self.of_signature(key).get(part.group)
             if to is None or to["went_into"] is not None:
-                # What is known of an issue is known of its parts.
+                # What is known about an issue applies to its parts.
                 state = self._rows[row["issue"]]["state"]
                 id_ = self.add(signature, row, group=part.group, says=part.says,
                                state=state if state in ("open", "muted") else "new")  # fmt: skip
@@ -419,7 +419,7 @@ class Changes:
                     self.event(id_, "split", of=self._rows[old]["key"])
 
     def _still_there(self, key: str, members: Sequence[Row]) -> list[Row]:
-        """Return those of some members that are as they were read; others are grouped next time."""
+        """Return members that are unchanged since they were read; others are grouped next time."""
         ids = [row["conversation"] for row in members]
         now: dict[tuple[int, str], Row] = {}
         for some in slices(dict.fromkeys(ids)):
@@ -519,7 +519,7 @@ class Changes:
         return [at for at in self._connection.execute(query).one() if at is not None]
 
     def _mark_bursts(self) -> None:
-        """Count again which failures came while many agents failed at once."""
+        """Recount the failures that occurred while many agents failed at once."""
         mine = issue_slot.c.project == self._project
         agents: defaultdict[int, Slot] = defaultdict(Slot)
         by_agent = select(issue_slot.c.slot, issue_slot.c.agent, func.sum(issue_slot.c.outages))
@@ -556,7 +556,7 @@ class Changes:
                 self._rename(mine_row)
 
     def _rename(self, row: Row) -> None:
-        """Let the name of an issue follow whether it is one of infrastructure."""
+        """Update the name of an issue if it becomes, or ceases to be, one of infrastructure."""
         signature = signature_of_row(row)
         subtype = subtype_with(row["fault"], row["count"], row["infrastructure"])
         if subtype.name != row["subtype"]:
@@ -609,14 +609,14 @@ def _narrow(name: str | None) -> str | None:
 
 
 def _is_back(row: Row, member: Row) -> bool:
-    """Tell whether a failure came in the version that fixes an issue, or after it was fixed."""
+    """Return whether a failure came in the version that fixes an issue, or after the fix."""
     if row["version"] is not None:
         return bool(member["agent_version"] == row["version"])
     return bool(row["since"] is not None and member["at"] > row["since"])
 
 
 def ask_for_regrouping(store: Store, project: int) -> None:
-    """Have the texts of a project grouped again, as it is done each night."""
+    """Have the texts of a project grouped again, as is done every night."""
     with store.write() as connection:
         mine = issue_regroup.c.project == project
         change = update(issue_regroup).where(mine).values(asked=True)
@@ -645,7 +645,7 @@ def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
     for project in sorted(store.projects().values()):
         before = known.get(project)
         if before is None or before.asked or before.done <= now - _NIGHTLY:
-            # It is noted first: one that fails is tried again the next night.
+            # This is recorded first: if grouping fails, it is tried again the next night.
             with store.write() as connection:
                 gone = delete(issue_regroup).where(issue_regroup.c.project == project)
                 connection.execute(gone)
@@ -657,11 +657,11 @@ def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
 
 
 def regroup(store: Store, project: int, now: float, embed: Embed | None = None) -> None:
-    """Tell apart what the texts of issues say, by :mod:`baton.feed.groups`.
+    """Group the texts of issues by meaning, with :mod:`baton.feed.groups`.
 
-    Where only an evaluator says so, each group is an issue; groups that there were keep their
-    names. Of proven faults, the groups are noted. With ``embed``, vectors of texts are compared in
-    place of their words, as long as there are any.
+    For issues that only an evaluator found, each group becomes an issue; existing groups keep their
+    names. For proven faults, the groups are recorded. With ``embed``, vectors of texts are compared
+    instead of words, as long as there are any.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -725,7 +725,7 @@ def _regroup_one(
 
 
 def _as_issue(row: Row, key: str, members: Sequence[Row], *, proven: bool) -> Issue:
-    """Return what groups are made of: the members with what they say."""
+    """Return the input for grouping: the members with their texts."""
     listed = [
         Member(id=each["id"], conversation=each["key"], says=each["says"], at=each["at"])
         for each in members

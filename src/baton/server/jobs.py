@@ -1,8 +1,9 @@
 """Evaluations that are requested through the API, and run here.
 
-A request brings contents and names: cases, recordings, names of evaluators and of an agent. It
-names no module, command, path or address: what may be played stands in `server.yaml` (`agents:`),
-what may judge in its `judges:`. An evaluation is a folder, as everywhere; the index knows where.
+A request contains files and names: cases, recordings, names of evaluators and of an agent. It names
+no module, command, path or address: agents that may be played are listed in `server.yaml`
+(`agents:`), judges in its `judges:`. An evaluation is a folder, as everywhere; the index has its
+path.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ from .uploads import file_name, write_upload
 _MOST_CONVERSATIONS = 10_000
 _ENDED = ("done", "failed")
 _ATTEMPTS = 3
-"""Times that an evaluation is begun: a server that ends in the middle begins it again."""
+"""Maximum starts of an evaluation: a server that ends in the middle restarts it."""
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _EXIT_CODES = {"passed": 0, "failed": 1}
 
@@ -160,7 +161,7 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 def _dataset(settings: Settings, name: str) -> DatasetRow:
     """Find a dataset in the folders that the server was started with."""
     try:
-        # Only where it is: who plays it reads it anyway.
+        # Only its location: the process that plays it reads it anyway.
         return DatasetFolders([Path(each) for each in settings.datasets]).dataset(name, 0)
     except KeyError:
         message = f"there is no dataset `{name}`"
@@ -180,10 +181,10 @@ def submit(
     *,
     once: bool = False,
 ) -> EvaluationJob:
-    """Keep a request; a worker takes it up.
+    """Store a request for a worker.
 
-    With ``once``, for a button that is pressed twice: where the very same is waiting or running,
-    that is returned, and nothing is added.
+    With ``once``, for a button that may be pressed twice, nothing is added if an identical request
+    is waiting or running: that one is returned.
 
     Raises:
         InputError: the request cannot be evaluated.
@@ -207,7 +208,7 @@ def submit(
 
 
 def _same(store: Store, connection: Connection, project: int, body: bytes) -> int | None:
-    """Return the number of one that was asked for with the same words and has not ended."""
+    """Return the number of an identical request that has not ended."""
     query = select(job.c.id, job.c.request).where(
         job.c.project == project, job.c.state.in_(("waiting", "running"))
     )
@@ -223,12 +224,11 @@ def _same(store: Store, connection: Connection, project: int, body: bytes) -> in
 
 
 def again(store: Store, project: int, number: int, by: str, settings: Settings) -> EvaluationJob:
-    """Ask for an evaluation again, with its own cases; one that has not ended is returned.
+    """Request an evaluation again, with its own cases; one that has not ended is returned.
 
     Raises:
         KeyError: there is no such evaluation.
-        InputError: it was not asked for here, or what it was asked with is deleted or not valid
-            any more.
+        InputError: it was not requested here, or its request is deleted or no longer valid.
     """
     query = select(job.c.request).where(job.c.project == project, job.c.id == number)
     with store.read() as connection:
@@ -245,7 +245,7 @@ def again(store: Store, project: int, number: int, by: str, settings: Settings) 
 
 
 def stop(store: Store, project: int, number: int, by: str) -> EvaluationJob:
-    """End an evaluation that waits or runs, if it has not ended; what it has until then stays.
+    """End an evaluation that waits or runs, if it has not ended; its results so far are kept.
 
     Raises:
         KeyError: there is no such evaluation.
@@ -262,9 +262,9 @@ def stop(store: Store, project: int, number: int, by: str) -> EvaluationJob:
 
 
 def _note_interrupted(store: Store, project: int, number: int) -> None:
-    """Note in the folder of an evaluation that has ended that it did so before it was complete.
+    """Record in the folder of an ended evaluation that it ended before it was complete.
 
-    A process that was killed, by a user, for lack of memory or with the machine, could not do so.
+    A process that was killed by a user, for lack of memory or with the machine could not do that.
     """
     with suppress(KeyError, InputError):  # it had not begun, or the folder was removed by hand
         mark_interrupted(folder_of(store, project, number))
@@ -301,7 +301,7 @@ def _read(body: bytes) -> EvaluationRequest:
 
 
 def job_of(store: Store, project: int, number: int) -> EvaluationJob:
-    """Return an evaluation that was asked for; raises KeyError if there is none."""
+    """Return a requested evaluation; raises KeyError if there is none."""
     query = select(job).where(job.c.project == project, job.c.id == number)
     with store.read() as connection:
         row = connection.execute(query).mappings().one_or_none()
@@ -313,7 +313,7 @@ def job_of(store: Store, project: int, number: int) -> EvaluationJob:
 def jobs_of(
     store: Store, project: int, limit: int = 200, before: int | None = None
 ) -> list[EvaluationJob]:
-    """Return evaluations that were asked for, the latest first; those ``before`` a number."""
+    """Return requested evaluations, the latest first; those ``before`` a number."""
     query = select(job).where(job.c.project == project).order_by(job.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(job.c.id < before)
@@ -342,7 +342,7 @@ def _job(row: Mapping[Any, Any]) -> EvaluationJob:
 
 
 def _progress(row: Mapping[Any, Any]) -> Progress | None:
-    """Return how far an evaluation is; ``None`` while it has no folder, and where that is gone."""
+    """Return the progress of an evaluation; ``None`` if it has no folder yet, or it is deleted."""
     if row["folder"] is None:
         return None
     try:
@@ -417,7 +417,7 @@ class Jobs:
         self._is_taken_up = store.is_postgresql
 
     def work(self, now: float) -> bool:
-        """Start the next one, or look whether the one that runs has ended.
+        """Start the next one, or check whether the running one has ended.
 
         Raises:
             Unavailable: the store is not available now.
@@ -492,7 +492,7 @@ class Jobs:
         self._set(ended, state=state, ended=now, **answer)
 
     def _set(self, one: _Running, **values: Any) -> None:
-        # What a user stopped meanwhile stays so.
+        # An evaluation that a user stopped in the meantime stays stopped.
         mine = (job.c.project == one.project, job.c.id == one.id, job.c.state == "running")
         with self._store.write() as connection:
             connection.execute(update(job).where(*mine).values(values))
@@ -560,7 +560,7 @@ def _evaluated(task: _Task) -> dict[str, Any]:
 
 
 def _new_folder(task: _Task, name: str) -> Path:
-    """Return where the folder of an evaluation is to be; what a killed attempt left is removed."""
+    """Return the path for the folder of an evaluation; remains of a killed attempt are removed."""
     below = Path(task.settings.folder) / "evaluations"
     stamp = datetime.fromtimestamp(task.created, UTC).strftime("%Y%m%dT%H%M%SZ")
     slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip("-.") or "evaluation"
@@ -583,7 +583,7 @@ def _played(
     cases: list[Path],
     begun: Callable[[Path], None],
 ) -> StoredEvaluation:
-    """Have an agent play cases, as `baton eval` does with a config or with an agent by itself."""
+    """Have an agent play cases, like `baton eval` with a config or with an agent alone."""
     agent = settings.agents[str(request.agent)]
     options: EvaluateOptions = {"repeat": request.repeat}
     # A config has its own judge, or none, as for `baton eval`.
@@ -619,13 +619,13 @@ def _some(files: list[Path], wanted: list[str]) -> DatasetLike:
 
 
 def judge_named(settings: Settings, name: str | None = None) -> Any:
-    """Return the judge of a name, or the usual one."""
+    """Return the judge with a name, or the default one."""
     chosen = name or usual_judge(settings)
     return None if chosen is None else settings.judges[chosen]
 
 
 def usual_judge(settings: Settings) -> str | None:
-    """Name the judge that is asked where none is chosen: `default`, or the only one."""
+    """Return the name of the default judge: `default`, or the only one."""
     names = list(settings.judges)
     return "default" if "default" in names else names[0] if len(names) == 1 else None
 
@@ -638,7 +638,7 @@ def _written(folder: Path, file: NamedText) -> Path:
 
 
 def _write_records(store: Store, project: int, chosen: str, file: Path) -> None:
-    """Write the records of the conversations that are meant; raises InputError for none."""
+    """Write the records of the chosen conversations; raises InputError if there are none."""
     filter_ = filter_of(_chosen(chosen), queries.CONVERSATION_FIELDS)
     cursor: str | None = None
     count = 0
@@ -659,10 +659,10 @@ def _write_records(store: Store, project: int, chosen: str, file: Path) -> None:
 
 
 class Progress(NamedTuple):
-    """How far an evaluation is. ``status`` is that of the folder, ``running`` until it has ended.
+    """The progress of an evaluation. ``status`` is from the folder, ``running`` until it has ended.
 
-    ``cost_usd`` is what agents cost, as far as known, and is only of one that has not ended; times
-    are seconds since the epoch.
+    ``cost_usd`` is the cost of agents, as far as known, and is only set before the end; times are
+    seconds since the epoch.
     """
 
     name: str
@@ -676,7 +676,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(folder: Path) -> Progress:
-    """Return how far the evaluation of a folder is; raises InputError if there is none."""
+    """Return the progress of the evaluation in a folder; raises InputError if there is none."""
     try:
         marks = [(folder / name).stat() for name in (HEADER, INDEX)]
     except OSError:
@@ -705,7 +705,7 @@ def _progress_read(folder: Path, *_: tuple[int, int]) -> Progress:
 
 
 def _time_of(stated: object) -> float | None:
-    """Read a time of a header; ``None`` for what is none."""
+    """Read a time from a header; ``None`` if it is not a time."""
     try:
         return datetime.fromisoformat(str(stated)).timestamp()
     except ValueError:

@@ -1,8 +1,8 @@
-"""Examples for judges of live rules: what people of a project said against its judges.
+"""Examples for judges of live rules, from labels of a project that contradict its judges.
 
-Labels and proven fixes are rows already, so nothing is kept twice: examples are made of them when a
-judge is asked, and only of conversations that are still there. What retention deletes is shown to
-no judge any more.
+Labels and proven fixes are already rows, so nothing is stored twice: examples are made from them
+when a judge is asked, and only for conversations that still exist. Deleted conversations are no
+longer shown to a judge.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from .schema import conversation, issue_member, issue_progress, label, score
 from .store import Store
 
 _READ = 2_000
-"""Labels of a rubric that are examined, the newest."""
+"""Maximum labels of a rubric to examine, the newest."""
 _MOST = 300
-"""Things that become examples, the newest: reading their records takes about a second."""
+"""Maximum examples, from the newest things: reading their records takes about a second."""
 _FRESH = 600.0
-"""Seconds after which examples are made again though no label came: retention may have deleted
-conversations since."""
+"""Seconds after which examples are made again even without new labels: retention may have deleted
+conversations."""
 
 
 class _Thing(NamedTuple):
-    """Something that becomes an example: where it is, and what people and the judge said."""
+    """A thing that becomes an example: its place, and the verdicts of people and the judge."""
 
     conversation: int
     subject: str
@@ -71,7 +71,7 @@ def with_examples(
     now: float,
     read: Callable[[Store, int, int], Trace],
 ) -> Part:
-    """Return a part of a rule whose judged evaluators show examples, where they ask for it.
+    """Return a part of a rule whose judged evaluators show examples, if their options ask for it.
 
     ``read`` returns the record of a conversation; see :data:`baton.server.judging.ReadRecord`.
     """
@@ -106,7 +106,7 @@ def _items(
     now: float,
     read: Callable[[Store, int, int], Trace],
 ) -> list[LabelledExample]:
-    """Return the examples of a rubric in a project, made again where there are other labels."""
+    """Return the examples of a rubric in a project; made again if labels have changed."""
     rubrics = [*names_of(evaluator.shape), evaluator.name]
     with store.read() as connection:
         stamp = _stamp(connection, project, rubrics)
@@ -133,7 +133,7 @@ def _stamp(connection: Connection, project: int, rubrics: Iterable[str]) -> tupl
 def _against(
     connection: Connection, project: int, evaluator: Judged, rubrics: Iterable[str]
 ) -> list[_Thing]:
-    """Return what most people judge otherwise than the judge; of each person the last label."""
+    """Return things where most people disagree with the judge, by each person's last label."""
     query = (
         select(
             label.c.conversation,
@@ -198,7 +198,7 @@ def _against(
 
 
 def _of_fixes(connection: Connection, project: int, evaluator: Judged) -> list[_Thing]:
-    """Return the failures of a rubric in issues whose fix is proven: they failed rightly."""
+    """Return a rubric's failures in issues with a proven fix: these verdicts were right."""
     query = select(issue_progress.c.issue, issue_progress.c.progress)
     proven = []
     for issue, progress in connection.execute(query.where(issue_progress.c.project == project)):
@@ -246,7 +246,7 @@ def _examples(
     read: Callable[[Store, int, int], Trace],
 ) -> Iterable[LabelledExample]:
     by_conversation: dict[int, dict[str, _Thing]] = defaultdict(dict)
-    for each in things:  # what people say goes before what a fix says
+    for each in things:  # labels take precedence over fixes
         by_conversation[each.conversation].setdefault(each.subject, each)
     with store.read() as connection:
         query = select(conversation.c.id).where(

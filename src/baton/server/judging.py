@@ -1,8 +1,8 @@
-"""The queue of what waits for a judge: asked again until there is a verdict, within budgets.
+"""The queue of questions for judges: they are retried until there is a verdict, within budgets.
 
-A judge that is down delays and drops nothing: what it did not answer stays in the queue, over
-restarts, and is asked again later, each time after a longer pause. Verdicts that were given are
-kept at once, and only the rest is asked again.
+A judge that is down only causes a delay: unanswered questions stay in the queue, also after
+restarts, and are retried after increasing pauses. Verdicts are stored at once, and only the rest is
+retried.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
 from .store import Store
 
 ReadRecord = Callable[[Store, int, int], Trace]
-"""Returns the record of a conversation; raises BodyGone where retention deleted it."""
+"""Returns the record of a conversation; raises BodyGone if retention deleted it."""
 
 _AT_ONCE = 32
 """Conversations that are taken together: a judge answers some ten questions at a time."""
 _LEASE = 300.0
-"""Seconds for which what was taken is left to its worker; after a crash it is taken again."""
+"""Seconds for which taken rows are reserved for their worker; after a crash they are taken
+again."""
 _PATIENCE = 200.0
-"""Seconds for one conversation: what is not answered by then is asked again later."""
+"""Seconds for one conversation: questions without an answer by then are retried later."""
 WAITING = ("waiting", "budget")
-"""States of what is still to be asked; each has its part of an index."""
+"""States of questions that are still open; each has its part of an index."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
-"""Kinds of errors that asking again seldom helps with: after some attempts they are the score."""
+"""Kinds of errors that a retry seldom solves: after some attempts the error becomes the score."""
 _ATTEMPTS = 3
 _LONGEST_ERROR = 2000
-"""Letters of an error in the queue."""
+"""Maximum characters of an error in the queue."""
 
 
 class _Item(NamedTuple):
-    """A row of the queue; ``due`` is until when it is ours, ``rescore`` the one that asks."""
+    """A row of the queue; it is ours until ``due``; ``rescore`` is the rescore that asks."""
 
     id: int
     project: int
@@ -70,7 +71,7 @@ class _Item(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """The result of one conversation: rows to keep, and why some are missing, if they are."""
+    """The result of one conversation: rows to store, and why some are missing, if any are."""
 
     rows: list[Row]
     delayed: str | None = None
@@ -78,7 +79,7 @@ class _Asked(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """A conversation to be judged by a rule, with what is known of it already."""
+    """A conversation to be judged by a rule, with its existing scores."""
 
     item: _Item
     trace: Trace
@@ -95,10 +96,10 @@ def judge_waiting(
     cache: Path | None = None,
     connect: Connect = LlmClient,
 ) -> int:
-    """Ask judges what waits for them and is due; returns how many conversations were examined.
+    """Send due questions to judges; returns how many conversations were examined.
 
-    ``cache`` keeps verdicts, so that nothing is asked twice. A conversation of which there is a
-    newer version is no longer asked about.
+    ``cache`` keeps verdicts, so that nothing is asked twice. If a conversation has a newer version,
+    the old one is no longer judged.
 
     Raises:
         Unavailable: the store is not available now; what was asked is asked again later.
@@ -122,7 +123,7 @@ def judge_waiting(
 
 
 def lacking(rules: Rules) -> list[Problem]:
-    """Say which rules ask judges that cannot be asked: they have no key, or no library is there."""
+    """Return rules whose judges cannot be used, because a key or a library is missing."""
     problems: list[Problem] = []
     for place, rule in enumerate(rules.rules):
         for part in rule.parts:
@@ -141,9 +142,9 @@ def lacking(rules: Rules) -> list[Problem]:
 
 
 def _take(store: Store, now: float) -> list[_Item]:
-    """Take what is due for some time, so that no other worker asks the same.
+    """Reserve due rows for some time, so that no other worker asks the same.
 
-    What a rescore asks waits until nothing else does.
+    Questions of a rescore wait until there are no others.
     """
     due = judging.c.state.in_(WAITING) & (judging.c.due <= now)
     query = select(
@@ -173,9 +174,9 @@ def _take(store: Store, now: float) -> list[_Item]:
 
 
 def _change(connection: Connection, item: _Item, **values: Any) -> bool:
-    """Change a row of the queue, if it is still as we know it."""
+    """Change a row of the queue, if it is unchanged."""
     mine = (judging.c.id == item.id) & (judging.c.due == item.due)
-    if values.get("error") is not None:  # it may quote what a model said
+    if values.get("error") is not None:  # it may quote a model's answer
         values["error"] = values["error"].replace("\0", "\ufffd")[:_LONGEST_ERROR]
     change = update(judging).where(judging.c.project == item.project, mine).values(**values)
     return connection.execute(change).rowcount == 1
@@ -187,7 +188,7 @@ def _finish(store: Store, item: _Item, state: str, due: float, error: str | None
 
 
 def _work(store: Store, item: _Item, read: ReadRecord, now: float) -> _Work | None:
-    """Read what is known of a conversation; ``None`` if nothing is left to do."""
+    """Read a conversation and its scores; ``None`` if nothing is left to do."""
     of = (item.project, item.conversation)
     with store.read() as connection:
         row = connection.execute(
@@ -275,7 +276,7 @@ async def _ask_all(
 
 
 async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: float) -> _Asked:
-    """Ask about one conversation what has no score yet; an answer may be missing."""
+    """Ask about one conversation where there is no score yet; an answer may be missing."""
     failed = [row for row in one.rows if row["status"] == "failed"]
     chosen = chosen_of(one.trace, [rule], one.origin, () if rule.samples(one.trace.id) else failed)
     if not chosen:
@@ -327,7 +328,7 @@ def _keep(
     asked: _Asked,
     now: float,
 ) -> None:
-    """Keep what a judge said, and when the rest is asked; all of it or nothing."""
+    """Store a judge's answers, and when the rest is due; all or nothing."""
     item = one.item
     names = {number: name for name, number in store.projects().items()}
     others = [
@@ -352,7 +353,7 @@ def _keep(
         values["attempts"] = item.attempts + 1
     with store.write() as connection:
         if not _change(connection, item, **values):
-            return  # it took so long that somebody else asks
+            return  # it took so long that another worker asks
         if item.rescore is not None:
             _keep_rescored(connection, item, item.rescore, rows)
         else:
@@ -362,7 +363,7 @@ def _keep(
 
 
 def _keep_rescored(connection: Connection, item: _Item, number: int, rows: list[Row]) -> None:
-    """Let answers to a rescore take the place of earlier ones, unless they are the same."""
+    """Replace earlier answers by those to a rescore, unless they are the same."""
     of = lock(connection, item.project, [item.conversation]).get(item.conversation)
     if of is None or of["version"] != item.version or not rows:
         return
@@ -374,7 +375,7 @@ def _keep_rescored(connection: Connection, item: _Item, number: int, rows: list[
 
 
 def is_up_to_date(row: Row, rule: Rule) -> bool:
-    """Tell whether a score is one that the rule, as it is now, would not ask for again."""
+    """Return whether a score is still valid for the current rule."""
     for part in rule.parts:
         for one in part.plan.evaluators:
             name = one.evaluator.name
@@ -386,7 +387,7 @@ def is_up_to_date(row: Row, rule: Rule) -> bool:
 def agent_versions(
     connection: Connection, project: int, ids: Sequence[int]
 ) -> dict[int, dict[str, str]]:
-    """Return what is known of the versions of agents, by conversation and agent."""
+    """Return the known versions of agents, by conversation and agent."""
     versions: dict[int, dict[str, str]] = defaultdict(dict)
     query = select(run.c.conversation, run.c.agent, run.c.agent_version).where(
         run.c.project == project,
@@ -407,9 +408,9 @@ def wait_for_judge(
     now: float,
     rescore: int | None = None,
 ) -> None:
-    """Put a conversation into the queue of a rule, unless it is there.
+    """Put a conversation into the queue of a rule, unless it is already there.
 
-    Where all was asked already, a ``rescore`` has it looked at again.
+    If all questions were already asked, a ``rescore`` has it examined again.
     """
     there = select(judging.c.id, judging.c.state).where(
         judging.c.project == project,
@@ -438,7 +439,7 @@ def wait_for_judge(
 
 
 def spent(store: Store, project: int, name: str, budget: Budget | None, now: float) -> float:
-    """Return what the judges of a rule (its name) cost in this period of its budget, in USD."""
+    """Return the cost in USD of the judges of a rule (its name) in this period of its budget."""
     if budget is None:
         return 0.0
     query = select(spending.c.cost_usd).where(
@@ -451,7 +452,7 @@ def spent(store: Store, project: int, name: str, budget: Budget | None, now: flo
 
 
 def spend(store: Store, project: int, name: str, budget: Budget, cost: float, now: float) -> None:
-    """Add to what the judges of a rule cost in this period, in USD."""
+    """Add to the cost in USD of the judges of a rule in this period."""
     key = {"project": project, "rule": name, "period": budget.period(now)}
     add = update(spending).where(*(spending.c[name] == value for name, value in key.items()))
     add = add.values(cost_usd=spending.c.cost_usd + cost)
@@ -473,7 +474,7 @@ def _used_up(rule: Rule, now: float) -> str:
 
 
 def rules_with_status(store: Store, rules: Rules, project: str, now: float) -> list[dict[str, Any]]:
-    """Return what `GET /api/v1/rules` shows: the rules of a project, and how their judging is.
+    """Return the data of `GET /api/v1/rules`: the rules of a project, and the status of judging.
 
     ``judging`` is ``None`` for a rule that asks no judge; see :func:`judging_status`. A rule with
     distilled judges has ``distilled``; see :func:`baton.server.drift.drift_status`.
@@ -489,10 +490,10 @@ def rules_with_status(store: Store, rules: Rules, project: str, now: float) -> l
 
 
 def judging_status(store: Store, rules: Rules, now: float, project: str) -> list[dict[str, Any]]:
-    """Say of each rule what waits for a judge, why, and what of its budget is spent.
+    """Return for each rule what waits for a judge, why, and how much of its budget is spent.
 
-    ``waiting`` and ``over_budget`` are numbers of conversations, ``oldest`` is since when the
-    first of them waits (RFC 3339); ``error`` is what the last attempt came to.
+    ``waiting`` and ``over_budget`` are numbers of conversations, ``oldest`` is the time since when
+    the first of them waits (RFC 3339); ``error`` is the result of the last attempt.
     """
     number = store.project(project)
     query = select(

@@ -1,4 +1,4 @@
-"""Labels of people as rows of the store."""
+"""People's labels as rows of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def labels_of(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[Label]:
-    """Return labels, those that were given last first.
+    """Return labels, the latest first.
 
     Raises:
         InputError: the cursor is not of a list of labels.
@@ -76,17 +76,17 @@ _COMPARED = 5000
 
 
 class Agreement(NamedTuple):
-    """Of how many ``labels`` of people a judge's verdict was the ``same``."""
+    """How many of people's ``labels`` agree with the judge's verdict (``same``)."""
 
     labels: int
     same: int
 
 
 def agreement_with_people(store: Store, project: int, evaluator: Judged) -> Agreement:
-    """Hold the verdicts of a rubric against what people said of the same things.
+    """Compare the verdicts of a rubric with people's labels on the same things.
 
-    A label of the rubric, or a number of its scale, counts as whether it passes; of each person
-    the newest. `baton calibrate` has the figures with intervals.
+    A label of the rubric, or a number on its scale, counts as passed or failed; only each person's
+    newest counts. `baton calibrate` returns the figures with intervals.
     """
     terms = terms_of(evaluator)
     query = (
@@ -118,13 +118,13 @@ def agreement_with_people(store: Store, project: int, evaluator: Judged) -> Agre
 
 
 def add_label(store: Store, caller: Caller, body: bytes, now: float | None = None) -> Label:
-    """Keep a label: one line as in a file of labels, about a conversation of the caller's project.
+    """Store a label: one line as in a file of labels, about a conversation of the caller's project.
 
-    It is kept as given now; ``by`` is the caller where nobody else is named, and where a proxy
-    says who asks.
+    It gets the current time; ``by`` is the caller if no one else is named, or if a proxy identifies
+    the caller.
 
     Raises:
-        InputError: it is no label, or there is no such conversation.
+        InputError: it is not a label, or there is no such conversation.
     """
     line = Document("body", body, "json").decode(LabelLine).as_label()
     at = time.time() if now is None else now

@@ -1,4 +1,4 @@
-"""Live scoring as a worker does it: what is read is scored, judges are asked, alerts are sent."""
+"""Live scoring by a worker: it scores what was read, asks judges, and sends alerts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .trials import work_on_trials
 
 LOG = logging.getLogger("baton.server")
 _MOST_TOLD = 1000
-"""Unknown rules that are told of: programs choose their names."""
+"""Maximum unknown rules to log: programs choose their names."""
 _VERDICTS = "verdicts.sqlite"
-"""Where verdicts of judges are kept, in the folder of the server: nothing is asked twice."""
+"""The file of judges' verdicts in the folder of the server, so that nothing is asked twice."""
 
 
 class Live:
-    """The rules of a server at work; made again when settings change."""
+    """Applies the rules of a server; made again when settings change."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         """Read the rules.
@@ -53,7 +53,7 @@ class Live:
     def score(
         self, project: int, record: Trace, told: Recorded | None, state: State
     ) -> tuple[Sequence[Row], Sequence[str]]:
-        """Score a record, which is redacted by now; see :class:`baton.server.worker.Scorer`."""
+        """Score a record that is already redacted; see :class:`baton.server.worker.Scorer`."""
         if project not in self._names:
             self._names = {number: name for name, number in self._store.projects().items()}
         origin = Origin(open=state == "open")
@@ -71,7 +71,7 @@ class Live:
         return scored.rows, scored.waiting
 
     def _tell_unknown(self, project: int, named: frozenset[str]) -> None:
-        """Log names of rules that a program gives and that there are not, each once."""
+        """Log unknown names of rules that a program gives, each once."""
         for rule in sorted(self._rules.unknown(self._names.get(project, ""), named)):
             if (project, rule) not in self._told and len(self._told) < _MOST_TOLD:
                 self._told.add((project, rule))
@@ -117,7 +117,7 @@ class Live:
         """Send new scores to the OTLP endpoint, if there is one; return whether there were any.
 
         Raises:
-            NotDelivered: the endpoint did not take them; they are sent again.
+            NotDelivered: the endpoint did not accept them; they are sent again.
         """
         if self._endpoint is None:
             return False

@@ -1,7 +1,7 @@
-"""OTLP as it is sent: what a body may be, how much of it is taken, and what is answered.
+"""OTLP as received: valid bodies, how much of them is accepted, and the answers.
 
-A body that is whole is kept as it came. Where single spans cannot be taken, the rest of the body
-is, and the answer says how many were rejected: partial success, as the protocol has it.
+A valid body is stored as received. If single spans are invalid, the rest of the body is stored, and
+the answer states how many were rejected: the partial success of the protocol.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Form = Literal["protobuf", "json"]
 
 
 class NotOtlp(ValueError):  # noqa: N818 - says what is wrong
-    """A body that is not OTLP at all; nothing of it is kept."""
+    """A body that is not OTLP at all; nothing of it is stored."""
 
 
 class TooLarge(ValueError):  # noqa: N818 - says what is wrong
-    """A body that is larger than the server takes."""
+    """A body that is larger than the server accepts."""
 
 
 class Export(NamedTuple):
-    """What of a body is kept: ``records`` are its spans or log records.
+    """The part of a body to store: ``records`` is the number of its spans or log records.
 
-    ``rejected`` counts those that are not kept, and ``reason`` says why. ``body`` is empty if there
-    is nothing to keep.
+    ``rejected`` counts those that are not stored, and ``reason`` is why. ``body`` is empty if there
+    is nothing to store.
     """
 
     body: bytes
@@ -57,7 +57,7 @@ class Export(NamedTuple):
 
 
 class Cleaner(NamedTuple):
-    """What changes bodies before they are kept, for each form."""
+    """Functions that change bodies before they are stored, for each form."""
 
     protobuf: Callable[[Any], None]
     json: Callable[[Any], Any]
@@ -69,7 +69,7 @@ def unpack(data: bytes, encoding: str, most: int) -> bytes:
     Raises:
         NotOtlp: it is broken, or its end is missing.
         TooLarge: it is larger.
-        LookupError: there is no such encoding here.
+        LookupError: the encoding is not supported.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -98,7 +98,7 @@ def unpack(data: bytes, encoding: str, most: int) -> bytes:
 
 
 _WINDOW = 8 << 20
-"""Bytes that a zstd frame may make the reader hold; what the specification asks every one to."""
+"""Maximum window of a zstd frame in bytes, which the specification asks every reader to support."""
 _PIECE = 1 << 20
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -124,7 +124,7 @@ def _gunzip(data: bytes, most: int) -> bytes:
 def read_export(
     kind: Kind, form: Form, body: bytes, most: int, cleaner: Cleaner | None = None
 ) -> Export:
-    """Check a body, and take of it what can be kept: at most ``most`` records.
+    """Check a body, and take the valid part: at most ``most`` records.
 
     Raises:
         NotOtlp: with the reason.
@@ -142,7 +142,7 @@ def read_export(
 
 
 class _Reasons:
-    """Counts what is rejected, and keeps the first reasons in words."""
+    """Counts rejected records, and collects the first reasons."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -150,7 +150,7 @@ class _Reasons:
         self.counts: dict[str, int] = {}
 
     def takes(self, reason: str) -> bool:
-        """Tell whether a record is kept: there is no ``reason`` against it, and it has a place."""
+        """Return whether a record is accepted: no ``reason`` is against it, and there is space."""
         if not reason and self.kept >= self._most:
             reason = f"beyond the {self._most:,} records that a request may have"
         if reason:
@@ -173,7 +173,7 @@ _ZERO_TRACE, _ZERO_SPAN = bytes(16), bytes(8)
 
 
 def _against(kind: Kind, record: Any) -> str:
-    """Return what is against a record; log records need no ids."""
+    """Return the reason to reject a record; log records need no ids."""
     if kind == "traces":
         if len(record.trace_id) != 16 or record.trace_id == _ZERO_TRACE:
             return _NO_TRACE
@@ -336,7 +336,7 @@ def _read_json(kind: Kind, body: bytes, most: int, cleaner: Cleaner | None) -> E
         try:
             traces = _TRACES.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # it is examined again below, to tell what is wrong
+            pass  # it is examined again below, to find the error
         else:
             spans = [s for g in traces.resource_spans for c in g.scope_spans for s in c.spans]
             if len(spans) <= most and all(span.trace_id and span.span_id for span in spans):

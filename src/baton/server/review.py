@@ -543,7 +543,7 @@ def verdict_counts(
 
 
 def _in_sample(key: Key, share: float) -> bool:
-    """Tell whether a dispatch is in the sample: the same ones each time, and for everybody."""
+    """Return whether a dispatch is in the sample: the same ones each time, and for everybody."""
     name = f"{key[0]}\0{key[1]}".encode()
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") < share * 2**64
 
@@ -612,7 +612,7 @@ def _newest_scores(
 
 
 def _is_close(details: str) -> bool:
-    """Tell whether samples, or judges of a panel, differ."""
+    """Return whether samples, or judges of a panel, differ."""
     votes = msgspec.json.decode(details).get("votes")
     return isinstance(votes, dict) and len(votes) > 1
 

@@ -162,7 +162,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.budget
 
     def samples(self, conversation: str) -> bool:
-        """Tell whether a conversation is in the sample: the same one for ever, and in every rule.
+        """Return whether a conversation is in the sample: the same one for ever, and in every rule.
 
         What is in a sample of 10 % is also in one of 20 %, so that rules look at the same
         conversations.

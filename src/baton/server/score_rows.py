@@ -162,7 +162,7 @@ def key_of(row: Row) -> Key:
 
 
 def is_same(new: Row, old: Row) -> bool:
-    """Tell whether a score says what another one says, and was made in the same way."""
+    """Return whether a score says what another one says, and was made in the same way."""
     same = ("status", "value", "threshold", "sampled")
     return made_alike(old, new["made_by"], new["evaluator_version"]) and all(
         new[name] == old[name] for name in same
@@ -170,7 +170,7 @@ def is_same(new: Row, old: Row) -> bool:
 
 
 def made_alike(row: Row, made_by: str, version: str) -> bool:
-    """Tell whether a stored score was made in this way; an early one has only the version."""
+    """Return whether a stored score was made in this way; an early one has only the version."""
     if row["made_by"] is None:
         return bool(row["evaluator_version"] == version)
     return bool(row["made_by"] == made_by)

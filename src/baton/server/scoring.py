@@ -144,7 +144,7 @@ def chosen_of(
 
 
 def _concerns(subject: Subject, row: Row) -> bool:
-    """Tell whether a score is about a subject, or about something in it.
+    """Return whether a score is about a subject, or about something in it.
 
     A score about a whole trace or turn says nothing of a dispatch in it.
     """

@@ -565,7 +565,7 @@ class _Stored(NamedTuple):
 
 
 def is_passing(error: Exception) -> bool:
-    """Tell whether an error is about the store, so that the same work may succeed later."""
+    """Return whether an error is about the store, so that the same work may succeed later."""
     cause = error.__cause__
     if isinstance(cause, DBAPIError) and cause.connection_invalidated:
         return True

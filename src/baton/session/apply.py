@@ -39,7 +39,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> list[str]:
-        """Say what was written, in lines."""
+        """Return lines that describe what was written."""
         listed = [f"{path}: {', '.join(names)}" for path, names in self.files.items()]
         if self.branch is not None:
             head = f"committed to the branch {self.branch} ({(self.commit or '')[:12]}):"
@@ -61,7 +61,7 @@ def read_improvement(folder: PathLike) -> Improvement:
     Its ``status`` is ``interrupted`` if it says ``running`` and no process is running there.
 
     Raises:
-        InputError: it is no such folder, or its file has errors.
+        InputError: it is not such a folder, or its file has errors.
     """
     file = Path(folder) / RESULT
     if not file.is_file():
@@ -83,22 +83,22 @@ def apply_improvement(
     branch: str | None = None,
     trust: TrustLike = (),
 ) -> Applied:
-    """Write the texts that are proven to be better into the files that hold the old ones.
+    """Write the proven better texts into the files that contain the old ones.
 
-    Only files of the project are written: those of the git working tree around the agent, else of
-    the agent's folder. Nothing of an agent is run to find them.
+    Only files of the project are written: those in the git working tree around the agent, else in
+    the agent's folder. No code of the agent is run to find them.
 
     Args:
         improvement: what :func:`baton.improve` returned, or the folder of `baton improve`.
-        target: the agent or config that was improved; as the improvement says when left out.
+        target: the agent or config that was improved; by default the one in the improvement.
         app: the app of an ADK server.
         variant: which of a config's providers.
         branch: the name of a new git branch: the texts are committed there, and no file is written.
         trust: folders whose ``baton.yaml`` may name code, though it was only found.
 
     Raises:
-        InputError: nothing is proven; a text is not found once as it was; a file that may not be
-            written; a branch that exists already. Nothing is written then.
+        InputError: nothing is proven, a text is not found exactly once, a file may not be written,
+            or the branch already exists. Nothing is written then.
     """
     known = improvement if isinstance(improvement, Improvement) else read_improvement(improvement)
     changes = [_change(study) for study in known.studies if study.after is not None]

@@ -1,4 +1,4 @@
-"""Blame for runs that failed: what is proven, and what a judge says where nothing is."""
+"""Blame for failed runs: what is proven, and a judge's answer if nothing is."""
 
 from __future__ import annotations
 
@@ -67,24 +67,24 @@ def find_blame(
     """Find the agent, the step and the fault that made runs fail.
 
     Args:
-        sources: folders of evaluations, of which the results that failed are asked about, and
-            recordings of runs that failed; the newest evaluation when left out.
-        evaluators: what recordings are scored by; what the config says, or all that proves a fault,
-            when left out.
-        traces: ask about these only, by their ids.
+        sources: folders of evaluations, whose failed results are examined, and recordings of failed
+            runs; the newest evaluation when left out.
+        evaluators: the evaluators for recordings; by default those of the config, or all that prove
+            a fault.
+        traces: the ids of the only traces to examine.
         votes: how many answers of a judge are merged.
-        replay_by: the agent, or a config, that plays the moment of each suspect again.
+        replay_by: the agent, or a config, that plays each suspect's moment again.
         texts: texts to change, by name, to see whether the run then passes.
         repeat: how often each moment is played.
         stored: where evaluations are stored.
-        unreadable: takes what is wrong with broken files, and the others continue; without it, a
-            broken file is an error.
-        options: as for :func:`baton.score`. With ``judge``, or one of the ``config``, it is asked
-            where nothing is proven.
+        unreadable: called with the fault of each broken file, and the others continue; without it,
+            a broken file is an error.
+        options: as for :func:`baton.score`. A judge in ``judge`` or in the ``config`` is asked if
+            nothing is proven.
 
     Raises:
-        InputError: an option or file with errors, no such trace, or nothing that failed; or an
-            agent that cannot be played.
+        InputError: an option or file has errors, a trace does not exist, nothing failed, or the
+            agent cannot be played.
     """
     if votes < 1:
         raise InputError("`votes` is at least 1")
@@ -207,6 +207,6 @@ def _finders(options: ScoreOptions) -> Specs | None:
 
 
 def _failed(result: CaseResult, failures: Sequence[Failure]) -> str | None:
-    """Say what is wrong with the end of a run: an error, or an evaluator's reason."""
+    """Return what is wrong with the end of a run: an error, or an evaluator's reason."""
     said = [each.says for each in failures if each.fault is None]
     return "\n".join(([result.error] if result.error else []) + said) or None

@@ -1,4 +1,4 @@
-"""Compares a judge with people's labels, and finds what is worth labelling."""
+"""Compares a judge with people's labels, and finds things that are worth labelling."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def calibrate(
     out: PathLike = FOLDER,
     note: Note = log_note,
 ) -> CalibrationReport:
-    """Compare judges with people, or with one another if there are no labels; store the figures.
+    """Compare judges with people, or with each other if there are no labels; store the figures.
 
     Judges are called for traces; for evaluations, stored verdicts are used.
 
@@ -93,10 +93,11 @@ def calibrate(
         agents: agent definitions.
         traces: the recordings that evaluations were made from.
         out: where calibrations are stored; reports look in the default place.
-        note: is called with notes; the logger `baton` warns by default.
+        note: called with each note; by default the logger `baton` warns.
 
     Raises:
-        InputError: files that do not go together, labels of what was not judged, or no verdict.
+        InputError: the files do not belong together, labels are about things that were not judged,
+            or there is no verdict.
     """
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
@@ -200,7 +201,7 @@ def _stored_verdicts(
     context: EvalContext,
     note: Note,
 ) -> list[JudgedThing]:
-    """Return the verdicts of evaluations, with lengths where their traces are still there."""
+    """Return the verdicts of evaluations, with lengths if their traces still exist."""
     definitions = None if agents is None else Path(agents)
     things: list[JudgedThing] = []
     for folder in folders:
@@ -222,7 +223,7 @@ def labelled_traces(
     agents: PathLike | None,
     note: Note,
 ) -> list[tuple[Trace, Case | None]]:
-    """Read the traces that have a label, each with its case where the labels are of a dataset."""
+    """Read the traces that have a label, each with its case if the labels are for a dataset."""
     wanted = {label.trace for label in labels.labels}
     definitions = agents or (config.agents if config else None)
     catalog = load_catalog(definitions) if definitions is not None else None

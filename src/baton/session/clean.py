@@ -31,8 +31,7 @@ class Removed(NamedTuple):
 def clean(older_than: str, *, dry_run: bool = False, now: float | None = None) -> Removed:
     """Remove evaluations and recordings below ``.baton`` that are older than an age.
 
-    Baselines, trust and verdicts of judges are kept. Links are ignored, and so are files that are
-    no evaluation or recording.
+    Baselines, trust and verdicts of judges are kept. Links are ignored, and so are other files.
 
     Args:
         older_than: a number with `h` (hours), `d` (days) or `w` (weeks): ``30d``. The age of an
@@ -41,7 +40,7 @@ def clean(older_than: str, *, dry_run: bool = False, now: float | None = None) -
         now: seconds since the epoch; the clock's when left out.
 
     Raises:
-        InputError: it is no age.
+        InputError: ``older_than`` is not an age.
     """
     stated = _AGE.fullmatch(older_than.strip())
     if stated is None:

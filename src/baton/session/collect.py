@@ -56,26 +56,26 @@ def collect(
     Args:
         sources: folders of evaluations, recordings, and servers (``server://HOST/PROJECT``); the
             newest evaluation when left out. Recordings are scored first.
-        evaluators: what recordings are scored by, as for :func:`baton.score`.
+        evaluators: the evaluators for recordings, as for :func:`baton.score`.
         count: how many cases, 40 to 200; any number with ``failing`` or ``issue``.
         seed: another seed gives another set.
         where: a filter of dispatches: ``"to:refund-* depth:>=2"``.
-        edge: who hands to whom, as ``SENDER:RECEIVER``; either may be a glob.
-        since: a date or a time: only dispatches that started then or later.
+        edge: the sender and receiver, as ``SENDER:RECEIVER``; either can be a glob.
+        since: a date or time; only dispatches that started then or later are chosen.
         tags: only results whose case has one of these tags.
         failing: only dispatches that fail.
-        issue: of what fails only the members of this issue, by its key (see
-            :func:`baton.session.issues.find_issues`), and what passes beside them. Its
-            cases have the tag ``issue:KEY``.
+        issue: the key of an issue (see :func:`baton.session.issues.find_issues`): only failures
+            that are its members are chosen, and passes beside them. Its cases have the tag
+            ``issue:KEY``.
         form: how the cases are played.
-        context_turns: the number of turns before and after a dispatch that a case holds in full.
+        context_turns: the number of turns before and after a dispatch that a case contains in full.
         stored: where evaluations are stored.
-        unreadable: takes what is wrong with broken files, and the others continue; without it, a
-            broken file is an error.
-        options: as for :func:`baton.score`; ``redact`` and ``redact_kinds`` hold for the cases.
+        unreadable: called with the fault of each broken file, and the others continue; without it,
+            a broken file is an error.
+        options: as for :func:`baton.score`; ``redact`` and ``redact_kinds`` apply to the cases.
 
     Raises:
-        InputError: an option or file with errors, or no dispatch that may be chosen.
+        InputError: an option or file has errors, or no dispatch can be chosen.
     """
     if count < 1 or (not failing and issue is None and not FEWEST <= count <= MOST):
         raise InputError(

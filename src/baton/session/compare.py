@@ -49,8 +49,8 @@ def compare(
         after: the evaluation to judge, or its folder; the newest one below ``stored`` when left
             out.
         stored: where evaluations are stored.
-        confidence: how sure a difference has to be, over all axes together; between 0 and 1.
-        min_effect: the least difference that counts.
+        confidence: the required certainty of a difference, over all axes together; between 0 and 1.
+        min_effect: the smallest difference that counts.
         force: compare them even if dataset, evaluators or judges differ.
 
     Returns:
@@ -58,7 +58,8 @@ def compare(
         ``error`` where verdicts are missing).
 
     Raises:
-        InputError: a figure out of range, no such evaluation, or two that are not comparable.
+        InputError: a number is out of range, an evaluation does not exist, or the two are not
+            comparable.
     """
     if not 0 < confidence < 1:
         raise InputError(f"{option('confidence')} is between 0 and 1, got {confidence:g}")
@@ -97,10 +98,10 @@ def set_baseline(
 
     Args:
         evaluation: its folder; the newest one below ``stored`` when left out.
-        name: of the baseline, or the path of its file.
+        name: the name of the baseline, or the path of its file.
         stored: where evaluations are stored.
         force: also keep one that is incomplete.
-        allow_failing: also keep one that failed: what fails there counts as usual from then on.
+        allow_failing: also keep a failed one: its failures count as expected from then on.
 
     Raises:
         InputError: no such evaluation, or it is incomplete or failed.

@@ -1,4 +1,4 @@
-"""Components of an agent system: its texts that may be changed, and changes of them."""
+"""Components of an agent system: its changeable texts, and changes to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .prepare import PathLike, TrustLike
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that may be changed, as it is; ``provider`` names who has it, if there are several.
+    """The current text of a component; ``provider`` names its provider, if there are several.
 
     ``hash`` are the first 12 hex digits of the text's sha256.
     """
@@ -41,7 +41,7 @@ def list_components(
     agents: PathLike | None = None,
     trust: TrustLike = (),
 ) -> list[Component]:
-    """Return the texts of agents that may be changed.
+    """Return the changeable texts of agents.
 
     Args:
         target: a config or an agent, as `baton eval` takes it, or the spec of a provider;

@@ -38,7 +38,7 @@ class ConvertedFile(NamedTuple):
 
     @property
     def losses(self) -> list[Loss]:
-        """What the dialect cannot hold, and what had to be added."""
+        """What the dialect cannot express, and what had to be added."""
         return self.converted.losses
 
 
@@ -52,13 +52,13 @@ def convert(
     redact: RedactLike = True,
     note: Note = log_note,
 ) -> ConvertedFile:
-    """Write a dataset in another dialect, and return what that cannot hold.
+    """Write a dataset in another dialect, and return what that cannot express.
 
     Args:
         dataset: files and folders with cases; ``FILE:case1,case2`` for some of them.
         to: the dialect: ``adk``, ``judge-llm``, ``strands`` or ``baton``.
         out: the file to write: JSON or YAML, by its suffix.
-        agents: agent definitions, which tell a trajectory of agents from one of tools.
+        agents: agent definitions, which distinguish a trajectory of agents from one of tools.
         initial_session: a JSON file with `app_name`, `user_id` and `state`, from which cases that
             state no session begin, as ADK's ``migrate_eval_data_to_new_schema`` takes it.
         redact: what is replaced by tags, as for :func:`baton.score`.
@@ -107,7 +107,7 @@ def draft(
         traces: files and folders with recorded traces, and servers (``server://HOST``).
         agents: agent definitions.
         redact: what is replaced by tags, as for :func:`baton.score`.
-        note: takes what the recordings lack; the logger `baton` warns by default.
+        note: called with what the recordings lack; by default the logger `baton` warns.
 
     Raises:
         InputError: files with errors, or without a trace.
@@ -145,8 +145,8 @@ def draft_dispatches(
         dispatches: ids of dispatches; ``TRACE/ID`` where several traces have one with that id.
         form: how the cases are played.
         context_turns: the number of turns before and after a dispatch that a case holds in full.
-        expect: state the target of the dispatch, and the tools that it allowed, as what is
-            expected; nothing is stated otherwise.
+        expect: whether the case expects the target of the dispatch and the tools that it allowed;
+            otherwise it expects nothing.
         agents: as for :func:`draft`.
         redact: as for :func:`draft`.
         note: as for :func:`draft`.
@@ -221,7 +221,7 @@ def write_dispatch_cases(
 
 
 def _file_name(case: Case) -> str:
-    """Return the id of a case with what file names may not hold replaced."""
+    """Return the id of a case, with characters that file names cannot contain replaced."""
     return re.sub(r"[^\w.-]+", "_", case.id).strip("._")[:120] or "case"
 
 

@@ -1,9 +1,9 @@
 """Datasets in folders that a server was started with: lists them, and changes them by case.
 
-A dataset goes by its folder's name and its path there (`cases/refunds.yaml`). Nothing outside of
-the folders is reached: a name is one of those that are listed, new names become slugs, and links
-that lead out are refused. A file stays as its author formatted it; where it was changed meanwhile,
-the change is refused (:class:`ChangedMeanwhile`).
+A dataset is identified by its folder's name and its path there (`cases/refunds.yaml`). Nothing
+outside of the folders is accessible: only listed names are accepted, new names become slugs, and
+links that lead out are refused. The author's formatting of a file is kept; if the file was changed
+in the meantime, the change is refused (:class:`ChangedMeanwhile`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .convert import dispatch_yaml
 New = Literal["baton", "adk"]
 SUFFIXES: Mapping[New, str] = {"baton": ".yaml", "adk": ".evalset.json"}
 _LARGEST = 32 << 20
-"""Bytes of a file that is changed here."""
+"""Maximum bytes of a file that can be changed here."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _LOCK = threading.Lock()
 
@@ -60,14 +60,14 @@ class ChangedMeanwhile(InputError):  # noqa: N818 - what happened, as others say
 
 
 class Place(NamedTuple):
-    """A folder for datasets: its name for users, and where it is."""
+    """A folder for datasets: its name for users, and its path."""
 
     name: str
     folder: Path
 
 
 class CaseRow(NamedTuple):
-    """A case in short. ``agents`` are those that it expects, and ``tools`` how many calls."""
+    """A summary of a case. ``agents`` are those that it expects; ``tools`` counts the calls."""
 
     id: str
     place: int
@@ -81,9 +81,9 @@ class CaseRow(NamedTuple):
 
 
 class DatasetRow(NamedTuple):
-    """A dataset in short; ``problem`` says why it cannot be read.
+    """A summary of a dataset; ``problem`` is why it cannot be read.
 
-    While it is ``reading``, nothing but its name and path is known.
+    While it is ``reading``, only its name and path are known.
     """
 
     name: str
@@ -124,7 +124,7 @@ class DatasetFolders:
     """The datasets below some folders."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Name the folders; two of one name get a number."""
+        """Name the folders; folders with the same name get a number."""
         self._places: dict[str, Path] = {}
         for folder in folders:
             plain = folder.resolve().name or "datasets"
@@ -135,7 +135,7 @@ class DatasetFolders:
             self._places[name] = folder.resolve()
 
     def places(self) -> list[Place]:
-        """Return where datasets may be made: the folders, and those in them that have some."""
+        """Return where datasets can be created: the folders, and their subfolders with datasets."""
         places: list[Place] = []
         for name, folder in self._places.items():
             places.append(Place(name, folder))
@@ -148,12 +148,12 @@ class DatasetFolders:
         return places
 
     def datasets(self, within: float | None = None) -> list[DatasetRow]:
-        """Return all datasets, by name; those that are not read ``within`` seconds say so."""
+        """Return all datasets, by name; those not read ``within`` seconds are marked as such."""
         until = None if within is None else time.monotonic() + within
         return [row for name, path in self._listed().items() if (row := _row(name, path, until))]
 
     def dataset(self, name: str, within: float | None = None) -> DatasetRow:
-        """Return one; raises KeyError if there is none of the name."""
+        """Return a dataset by name; raises KeyError if there is none."""
         until = None if within is None else time.monotonic() + within
         row = _row(name, self._listed()[name], until)
         if row is None:
@@ -161,7 +161,7 @@ class DatasetFolders:
         return row
 
     def named(self, path: Path) -> str | None:
-        """Return what a file goes by here, if it is one of the datasets."""
+        """Return the name of a file here, if it is one of the datasets."""
         wanted = path.resolve()
         return next((name for name, each in self._listed().items() if each == wanted), None)
 
@@ -222,7 +222,7 @@ class DatasetFolders:
         return self.dataset(name.rpartition("/")[0] + f"/{to.name}")
 
     def delete(self, name: str, hash_: str) -> None:
-        """Delete a dataset that is still what was shown; raises as :meth:`rename`."""
+        """Delete a dataset if it is unchanged since it was shown; raises as :meth:`rename`."""
         with _LOCK:
             path, _ = self._opened(name, hash_)
             path.unlink()
@@ -242,7 +242,7 @@ class DatasetFolders:
         raise KeyError(case_id)
 
     def add_session(self, name: str, case_id: str, trace: Trace) -> list[str]:
-        """Write what happened in a conversation as a case: what it did is expected from now on.
+        """Write a conversation as a case that expects the same behaviour from now on.
 
         It is the case that `baton draft` writes, in the dialect of the file, with app, user and the
         state that the session started with.
@@ -287,7 +287,7 @@ class DatasetFolders:
         return count, notes
 
     def change_case(self, name: str, case_id: str, value: Any, hash_: str) -> list[str]:
-        """Put ``value`` in place of a case that is still what was shown.
+        """Replace a case by ``value``, if it is unchanged since it was shown.
 
         Raises:
             KeyError: there is no such dataset or case.
@@ -303,7 +303,7 @@ class DatasetFolders:
         return self._change(name, changed)
 
     def delete_cases(self, name: str, hashes: Mapping[str, str]) -> list[str]:
-        """Delete cases, by id, that are still what was shown; raises as :meth:`change_case`."""
+        """Delete cases by id, if unchanged since they were shown; raises as :meth:`change_case`."""
 
         def changed(cases: list[Any]) -> list[Any]:
             gone = {_position(cases, case_id, hash_) for case_id, hash_ in hashes.items()}
@@ -312,7 +312,7 @@ class DatasetFolders:
         return self._change(name, changed)
 
     def _change(self, name: str, change: Callable[[list[Any]], list[Any]]) -> list[str]:
-        """Change the cases of a file; those that are new are checked before it is written.
+        """Change the cases of a file; new ones are checked before it is written.
 
         Return what is valid and still may not be what was meant.
         """
@@ -327,7 +327,7 @@ class DatasetFolders:
                     raise InputError(f"there is a case `{case_id}` in {name}: take another name")
             before = {_hash_of(case) for case in cases}
             added = [case for case in new if _hash_of(case) not in before]
-            # The others are what they were: checking them again takes seconds if they are many.
+            # The others are unchanged: checking them again takes seconds if there are many.
             notes = _checked(path, added, {**value, key: added} if key else added) if added else []
             if path.suffix in (".jsonl", ".ndjson"):
                 written = _lines(text, cases, new)
@@ -376,7 +376,7 @@ def drafted(trace: Trace, case_id: str, target: Target) -> tuple[dict[str, Any],
 
 
 def _checked(path: Path, cases: list[Any], whole: Any) -> list[str]:
-    """Check cases by themselves, as `baton check` does; return what is only doubtful.
+    """Check cases alone, like `baton check`; return the doubtful points.
 
     Raises:
         InputError: with every fault, and what to write instead.
@@ -406,7 +406,7 @@ _IN_FILE = re.compile(r"^(?:eval_cases|evalCases|cases|test_cases)?\[\d+\]\.?")
 
 
 def slug_of(title: str, kind: New) -> str:
-    """Make a file name of a title: letters, digits, and a line between words.
+    """Make a file name from a title: letters, digits, and a separator between words.
 
     ADK takes ASCII letters, digits and underscores for the name of an eval set.
 
@@ -424,7 +424,7 @@ def slug_of(title: str, kind: New) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """List files that may be datasets; what is linked from elsewhere is none of them."""
+    """List files that may be datasets, without links from elsewhere."""
     return [path for path in dataset_files(folder, []) if not path.is_symlink()]
 
 
@@ -437,7 +437,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _row(name: str, path: Path, until: float | None = None) -> DatasetRow | None:
-    """Read a dataset again only where its file changed; ``None`` for what is none."""
+    """Read a dataset again only if its file changed; ``None`` if it is not a dataset."""
     try:
         state = path.stat()
     except OSError:
@@ -522,7 +522,7 @@ def _too_large(path: Path, title: str) -> DatasetRow | None:
 
 
 def _kind_of(path: Path, data: bytes) -> Dialect | None:
-    """Tell a dataset with errors from what is none."""
+    """Return whether a file with errors is meant to be a dataset."""
     try:
         _, value = _read_value(path, data)
     except InputError:
@@ -683,7 +683,7 @@ def _make(path: Path, data: bytes) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a text in place of a file at once; who may read it stays as it is."""
+    """Replace the content of a file atomically; its permissions are kept."""
     mode = stat.S_IMODE(path.stat().st_mode)
     draft = path.with_name(f".{path.name}.tmp")
     with naming(path):

@@ -105,15 +105,16 @@ class EvaluateOptions(ScoreOptions, total=False):
     By default the config's values are used.
 
     Keys:
-        concurrency: how many cases are in play at once; 4 by default.
+        concurrency: how many cases are played at once; 4 by default.
         repeat: how often each case is played; once by default.
         timeout: seconds for one case, 600 by default; ``None`` waits for ever.
-        retry_errors: how often what was an error is played again; when left out, or ``None``,
-            only what a server refused with 429 or 503 is, and with 0 nothing.
+        retry_errors: how often errors are played again; when left out, or ``None``, only those that
+            a server refused with 429 or 503, and with 0 none.
         fail_fast: stop at the first case that fails or has an error; a notice says what was not
-        played. max_agent_cost: USD that the agents may cost; the cases after that are errors.
-        texts: components to change, by name: ``{"agent:desk": "You are ..."}``. live_tools: tools
-        that really run in cases whose tools are answered by stand-ins.
+            played.
+        max_agent_cost: the maximum cost of the agents in USD; the cases after that are errors.
+        texts: components to change, by name: ``{"agent:desk": "You are ..."}``.
+        live_tools: tools that really run in cases whose tools are answered by stand-ins.
     """
 
     concurrency: int
@@ -134,10 +135,10 @@ async def aevaluate(
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
-    A case that the provider raises for is an error, and the others continue.
+    If the provider raises an exception for a case, that case is an error, and the others continue.
 
     Args:
-        dataset: what to play, and what should happen; that of ``config`` when left out.
+        dataset: the cases to play, with what should happen; that of ``config`` when left out.
         provider: takes a case and returns a trace, or an awaitable of one; or the spec of a
             provider that comes with Baton (``{"type": "adk_http", "endpoint_url": ...}``); or an
             agent as `baton eval` takes it: the address of an ADK server, a folder of ADK agents,
@@ -171,7 +172,7 @@ def evaluate(
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
-    It is :func:`aevaluate` for code that is not async; where an event loop runs, await that.
+    This is :func:`aevaluate` for code that is not async; if an event loop is running, await that.
 
     Args:
         dataset: as for :func:`aevaluate`.
@@ -580,9 +581,9 @@ def estimate_evaluation(
     listener: Listener = Listener(),  # noqa: B008 - it cannot be changed
     **options: Unpack[EvaluateOptions],
 ) -> JudgingEstimate | None:
-    """Guess from the cases what judging would take; ``None`` if no judge is needed.
+    """Estimate the usage of judging from the cases; ``None`` if no judge is needed.
 
-    Nothing is played and no the user's own code is imported. The judge has to be a rehearsal.
+    Nothing is played, and the user's own code is not imported. The judge has to be a rehearsal.
 
     Raises:
         InputError: as for :func:`evaluate_files`.
@@ -608,7 +609,7 @@ class _Begun(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """All that playing one variant takes; ``place`` is that of its provider, from 0."""
+    """Everything for playing one variant; ``place`` is its provider's position, from 0."""
 
     place: int
     variant: str | None
@@ -629,7 +630,7 @@ def _begin(
     force: bool,
     options: EvaluateOptions,
 ) -> _Begun:
-    """Find out what is to be evaluated; of the config only what it says is read yet."""
+    """Find out what to evaluate; the config is only parsed at this point."""
     asked = with_config(asked)
     if asked.limit is not None and asked.limit < 1:
         raise InputError(f"{option('limit')} has to be at least 1, got {asked.limit}")

@@ -36,8 +36,8 @@ from .server_source import is_server, source_of
 
 _OPEN = ("new", "open", "regressed")
 _CONVERSATIONS = 500
-"""Conversations that are asked for of a server, as somebody labelled something in them as failed.
-Each is a request; more labels of one agent would not change which one is chosen."""
+"""Maximum conversations to fetch from a server because something in them was labelled as failed.
+Each is a request; more labels for one agent would not change which one is chosen."""
 
 
 class Evidence(NamedTuple):
@@ -62,9 +62,9 @@ def evidence_of(
             evaluations and recordings, whose failures are grouped and whose records are asked who
             is to blame. Recordings are scored by what their record proves; no judge is asked.
         labels: files of ``baton label``, or servers.
-        cases: what is played; those that come from a recording know what labels are about.
+        cases: the cases to play; those from a recording identify what labels are about.
         config: for the user's own rubrics.
-        note: is called with what is left out.
+        note: called with what is left out.
         options: where definitions of agents are, and whom to trust.
 
     Raises:
@@ -124,7 +124,7 @@ class _Tally:
     def take_issues(self, issues: Sequence[Issue], note: Note) -> None:
         nobody = 0
         for issue in issues:
-            # What is muted is not to be fixed, and what is fixed need not be.
+            # Muted issues are not to be fixed, and fixed ones need not be.
             if issue.state not in _OPEN:
                 continue
             count = issue.count - issue.infrastructure
@@ -138,9 +138,9 @@ class _Tally:
             note(f"{counted(nobody, 'issue')} left out, as no agent is known to be at fault")
 
     def take_result(self, result: CaseResult, trace: Trace) -> None:
-        """Count a run that failed: for whom its record blames, or whom its failures point to.
+        """Count a failed run for the agent that its record blames, or that its failures point to.
 
-        Failures that are of a dispatch or a run are in issues already.
+        Failures of a dispatch or a run are already in issues.
         """
         if result.status != "failed":
             return
@@ -193,7 +193,7 @@ class _Rubric(NamedTuple):
 
 
 def _rubric(name: str, config: Config | None) -> _Rubric:
-    """Return what a rubric means; of one that nobody knows, `passed` and `failed` are clear."""
+    """Return what a rubric's labels mean; for an unknown one, `passed` and `failed` are clear."""
     try:
         evaluator = rubric_evaluator(name, config)
     except InputError:
@@ -215,7 +215,7 @@ def _fails(label: Label, terms: Terms) -> bool:
 def _agents_of(
     label: Label, trace: Trace | None, cases: Sequence[Case]
 ) -> tuple[str | None, str | None] | None:
-    """Return who sent and who got what is labelled; ``None`` if it is not here."""
+    """Return the sender and receiver of a labelled thing; ``None`` if it is not here."""
     if trace is not None:
         index = index_of(trace)
         id_ = label.subject or ""
@@ -227,7 +227,7 @@ def _agents_of(
                 if id_ == run.id or any(step.id == id_ for step in run.steps):
                     return None, run.agent
             if id_ == turn.id or not label.subject:
-                # Of a whole turn nobody knows who: whoever opened it answers for it.
+                # For a whole turn this is unknown: the agent that opened it is responsible.
                 return None, turn.runs[0].agent if turn.runs else None
         return None
     for case in cases:
@@ -237,7 +237,7 @@ def _agents_of(
 
 
 def is_about(label: Label, case: Case) -> bool:
-    """Tell whether a label is about the dispatch that a case was made of."""
+    """Return whether a label is about the dispatch that a case was made from."""
     origin = case.dispatch.origin if case.dispatch is not None else None
     return (
         origin is not None
@@ -248,7 +248,7 @@ def is_about(label: Label, case: Case) -> bool:
 
 
 def with_labels(cases: Sequence[Case], labels: Sequence[Label]) -> Iterator[Case]:
-    """Yield cases with what people said of the dispatches that they were made of."""
+    """Yield cases with people's labels on the dispatches that they were made from."""
     for case in cases:
         own = {each.rubric: _said(each) for each in labels if is_about(each, case)}
         yield msgspec.structs.replace(case, labels={**own, **case.labels}) if own else case
@@ -261,11 +261,11 @@ def _said(label: Label) -> str:
 
 _SENDERS = ("choosing", "asking", "using")
 _SENDERS_TOO = ("loop", "repeated_work", "over_limit")
-"""Faults of `running` that come of how work is passed on."""
+"""Faults of `running` that are caused by how work is passed on."""
 
 
 def at_fault(issue: Issue) -> str | None:
-    """Return whose text may end an issue: the sender's, where it chose, asked or used badly."""
+    """Return whose text can fix an issue: the sender's if it chose, asked or used badly."""
     if issue.subtype == "infrastructure":
         return None  # a model or the network was down: no text helps
     agents = [issue.receiver, issue.sender]

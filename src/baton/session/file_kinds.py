@@ -96,7 +96,7 @@ def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
 
 
 def _mistaken(files: Iterable[Path], meant: str, kinds: Mapping[Kind, str]) -> list[Problem]:
-    """Say what files are that are no ``meant``: empty, a program, or of a kind that is named."""
+    """Describe files that are not ``meant``: empty, a program, or of a named kind."""
     problems = []
     for file in files:
         message = None
@@ -113,7 +113,7 @@ def _mistaken(files: Iterable[Path], meant: str, kinds: Mapping[Kind, str]) -> l
 
 
 def is_kind(file: Path, kind: Kind) -> bool:
-    """Tell whether a file is there, can be read and is of this kind."""
+    """Return whether a file exists, can be read and is of this kind."""
     try:
         return file.is_file() and kind_of_file(file) == kind
     except InputError:
@@ -128,7 +128,7 @@ _OF_CASES = re.compile(
 
 
 def cases_in(file: Path) -> Literal["only", "also"] | None:
-    """Tell whether a file holds cases: ``only`` these, or ``also`` a recording (eval sets of ADK).
+    """Return whether a file has cases: ``only`` these, or ``also`` a recording (ADK eval sets).
 
     A folder does where every file of it holds cases only.
 

@@ -1,7 +1,7 @@
-"""Hooks of Claude Code: a line of its settings that has it run a command of ours.
+"""Hooks of Claude Code: a line in its settings that makes it run a command of ours.
 
-The settings are the user's own: what changes is shown first, a copy of the file is kept, and all
-else in it stays as it is.
+The settings belong to the user: changes are shown first, a copy of the file is kept, and everything
+else in it is unchanged.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def add_guard(
     project: str | None = None,
     functions: str | None = None,
 ) -> SettingsChange:
-    """Prepare settings that have a policy decide tools, dispatches and answers of sub-agents.
+    """Prepare settings with which a policy decides tools, dispatches and answers of sub-agents.
 
     Args:
         file: the settings.
@@ -149,7 +149,7 @@ def _added(
 
 
 def remove_hook(file: Path, kind: Kind = "push") -> SettingsChange:
-    """Prepare settings without a hook of ours; others stay.
+    """Prepare settings without our hooks; other hooks are kept.
 
     Raises:
         InputError: the settings are not the JSON that Claude Code reads.
@@ -239,7 +239,7 @@ def read_event(text: bytes) -> HookEvent:
     """Read what Claude Code sends a hook.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is not such an event.
     """
     try:
         return msgspec.json.decode(text, type=HookEvent)

@@ -47,32 +47,32 @@ if TYPE_CHECKING:
 Named = TypeVar("Named", str, PathLike)
 
 IMPROVEMENTS = Path(HOME) / "improvements"
-"""Where improvements are kept, a folder each."""
+"""The folder with improvements, each in its own folder."""
 _MOMENT_TOKENS = 500
-"""Tokens that a moment is taken to have, for estimates, and a text four times as many."""
+"""The assumed tokens of a moment, for estimates; a text has four times as many."""
 
 
 class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an improvement would take at most; nothing was played or asked.
+    """The maximum effort of an improvement; nothing was played, and no model was asked.
 
     Args:
-        studies: components that would be studied.
-        train: cases of each part.
-        select: those that candidates are ranked by.
-        held_out: those that the winners are proven on.
-        plays: how many cases would be played; three times as many where agents are random and
-            neither repeats nor ``max_calls`` are given.
-        fewest_plays: how many plays a run with one study needs, so that a gain can be proven, apart
-            from those that candidates are tried with.
-        calls: how many requests would go to the model that proposes; judges' are not among them.
-        input_tokens: what these would read.
-        output_tokens: what it would answer.
-        cost_usd: what these would cost, if the price is known. Plays are not in it: nobody knows
-            what one costs before it was made.
-        judged: the evaluators that ask a judge in each play, with its model, as in
+        studies: the components that would be studied.
+        train: the number of cases that proposers see.
+        select: the number of cases that candidates are ranked by.
+        held_out: the number of cases that winners are proven on.
+        plays: how many cases would be played; three times as many if agents are random and neither
+            repeats nor ``max_calls`` are given.
+        fewest_plays: how many plays a run with one study needs to prove a gain, without those for
+            trying candidates.
+        calls: how many requests would go to the model that proposes, without those to judges.
+        input_tokens: the input tokens of these requests.
+        output_tokens: the output tokens of these requests.
+        cost_usd: the cost of these requests, if the price is known. Plays are not included, because
+            their cost is unknown before they are made.
+        judged: the evaluators that ask a judge in each play, each with its model, as in
             ``scope_fidelity (openai:gpt-5)``; they are not priced either.
         model: the model that proposes.
-        notes: what is to be known of the cases.
+        notes: what a user should know about the cases.
     """
 
     studies: int
@@ -96,32 +96,32 @@ class ImproveOptions(EvaluateOptions, total=False):
     Keys:
         app: the app of an ADK server.
         variant: which of a config's providers plays.
-        keyword: only cases that this expression fits.
-        limit: at most so many cases.
-        agent: change the instructions of these agents, one after the other; those that failures
-            point to when left out.
+        keyword: use only cases that match this expression.
+        limit: the maximum number of cases.
+        agent: change the instructions of these agents, one after the other; by default those that
+            failures point to.
         component: change these texts, as in ``description:refund``.
-        aim: the axis that has to get better, such as ``dispatch_routing`` or ``cases passed``; what
-            fails most at the agent when left out.
-        witness: axes that have to agree where a judge has a say in the aimed one; by default
-            those of all evaluators that ask nobody, and of the second judge.
+        aim: the axis that must improve, such as ``dispatch_routing`` or ``cases passed``; by
+            default the one on which the agent fails most.
+        witness: the axes that must agree if a judge influences the aimed one; by default those of
+            all evaluators without a judge, and of the second judge.
         second_judge: a model that judges everything as well, as in ``"openai:gpt-5"``: a text that
             only flatters the first judge does not convince it.
         strategy: ``gepa``, ``random``, ``bayesian``, ``meta_prompt``, ``protegi`` or
             ``prompt_wizard``, or the name that other tools have for it, such as
             ``BayesianSearchOptimizer``.
-        seed: of everything that is drawn.
-        candidates: how many texts are tried for a component, 40 by default.
-        max_calls: the most plays; a play is one case, once.
-        max_cost: the most that agents, judges and proposals may cost, in USD.
-        max_words: the longest text; twice the old one, or 150 words more, when left out.
-        issues: what else says where it fails, so that the agent is chosen by it, too: files of
-            `baton issues --json`, `server://HOST/PROJECT`, evaluations, recordings.
-        labels: what people said of dispatches and runs: files of `baton label`, or a server. It
-            points to agents, and those that propose read it with the cases that it is about.
-        out: where the folder of the improvement is made; `.baton/improvements` when left out.
-        resume: the folder of an improvement that was ended early: what it has is not done again.
-        on_start: is called with the folder.
+        seed: the seed of all random draws.
+        candidates: how many texts to try for a component, 40 by default.
+        max_calls: the maximum number of plays; a play is one case, once.
+        max_cost: the maximum cost of agents, judges and proposals, in USD.
+        max_words: the maximum length of a text; by default twice the old one, or 150 words more.
+        issues: further evidence of failures for choosing the agent: files of `baton issues --json`,
+            `server://HOST/PROJECT`, evaluations, recordings.
+        labels: people's labels of dispatches and runs: files of `baton label`, or a server. They
+            point to agents, and proposers read them with the cases that they are about.
+        out: where to create the folder of the improvement; `.baton/improvements` when left out.
+        resume: the folder of an improvement that ended early: its work is not repeated.
+        on_start: called with the folder.
         on_step: called with each step, as one line.
     """
 
@@ -158,22 +158,22 @@ def improve(
 
     A model proposes texts. They are played on cases with every tool answered by a stand-in; cases
     are split by group into train, select and held out, and a text is only called better if it is
-    on held-out cases: better on the aimed axis, and worse nowhere. Nothing of the agents is
-    written.
+    on held-out cases: better on the aimed axis, and worse nowhere. The agents' files are not
+    changed.
 
     Args:
         moments: cases, recorded traces, or the paths of either, as for :func:`baton.replay`.
-        target: the agent, as `baton eval` takes it, or the spec of a provider; that of ``config``
-            when left out.
-        evaluators: what scores; by what the cases expect when left out.
+        target: the agent, as for `baton eval`, or the spec of a provider; that of ``config`` when
+            left out.
+        evaluators: the evaluators; chosen from what the cases expect when left out.
         options: see :class:`ImproveOptions`. ``judge`` is also the model that proposes.
 
     Returns:
-        Its result; its ``texts`` are those that are proven to be better.
+        The result; its ``texts`` are those that are proven to be better.
 
     Raises:
-        InputError: a file with errors, no such agent, component or option, too few cases, nothing
-            that fails, or no model to ask.
+        InputError: a file has errors; an agent, component or option does not exist; or there are
+            too few cases, no failures, or no model to ask.
     """
     work = _prepared(moments, target, evaluators, options)
     return run_anywhere(_improve(work, options))
@@ -185,7 +185,7 @@ def estimate_improvement(
     evaluators: Specs | None = None,
     **options: Unpack[ImproveOptions],
 ) -> ImprovementEstimate:
-    """Say what :func:`improve` would take at most; nothing is played, and nobody is asked.
+    """Return the maximum effort of :func:`improve`; nothing is played, and no model is asked.
 
     Raises:
         InputError: like :func:`improve`, as far as it can be known.
@@ -283,7 +283,7 @@ def _prepared(
         agents=_listed(options.get("agent", ())),
         components=_listed(options.get("component", ())),
         aimed=options.get("aim"),
-        # Whether a case passes hangs on the judge as well, whatever else is evaluated.
+        # Whether a case passes depends on the judge as well, whatever else is evaluated.
         judged=frozenset({*judged, PASSED} if judged else ()),
         witnesses=_listed(options.get("witness", ())) or agreeing,
         lower_is_better=frozenset(plan.gate.lower),
@@ -304,7 +304,7 @@ def _listed(value: Named | Sequence[Named]) -> list[Named]:
 
 
 def _evidence(ready: Ready, options: ImproveOptions) -> Evidence:
-    """Gather what else points to agents, and put what people said to the cases it is about.
+    """Gather further evidence about agents, and add people's labels to their cases.
 
     A resumed improvement has what it was begun with in its journal.
     """
@@ -331,7 +331,7 @@ def _check_axes(options: Options, evaluators: set[str]) -> None:
 def _add_second_judge(
     moments: Moments, first: str, second: str | Mapping[str, Any] | None
 ) -> set[str]:
-    """Have a second model judge what the first one does; return the names of what it decides.
+    """Have a second model judge the same as the first; return the names of its axes.
 
     Raises:
         InputError: nothing is judged, which is fine where settings are given; or by the same model.
@@ -371,13 +371,13 @@ def _add_second_judge(
 
 
 def _models(planned: PlannedEvaluator, first: str) -> set[str]:
-    """Return the models that judge for an evaluator; ``first`` is what judges without a name."""
+    """Return the models that judge for an evaluator; ``first`` is the default judge."""
     own = traits_of(planned.evaluator).judge_options or ({},)
     return {str(each.get("model") or first) for each in own}
 
 
 def _check_witnesses(options: Options, planned: Mapping[str, PlannedEvaluator], first: str) -> None:
-    """Raise InputError for a witness that would only say again what a judge said."""
+    """Raise InputError for a witness that would only repeat what a judge said."""
     for name in map(_evaluator_of, options.witnesses):
         if name == PASSED and options.judged:
             raise InputError(
@@ -434,7 +434,7 @@ def _name_of(target: str | Mapping[str, Any] | None, ready: Ready) -> str:
 
 
 def _about(ready: Ready, given: Options, judge: Judge) -> dict[str, str]:
-    """Return what must not change while an improvement is resumed, by the name that people know."""
+    """Return what must not change before resuming, by the names that people know."""
     moments = ready.moments
     cases = sha256("".join(case.content_hash() for case in moments.cases).encode()).hexdigest()
     evaluators = sorted(
@@ -499,7 +499,7 @@ async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
                 target=work.target,
                 progress=progress,
                 blame=_blame,
-                # Who says how often, if only once, has decided.
+                # A stated number of repeats, even 1, is a decision.
                 repeat_each=moments.repeat_each if _may_repeat(moments, options) else None,
             )
         finally:
@@ -510,14 +510,14 @@ async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
 
 
 def is_begun(folder: Path) -> bool:
-    """Tell whether the journal of a folder has its first line."""
+    """Return whether the journal of a folder has its first line."""
     return _lines(folder, 1) == 1
 
 
 def has_plays(folder: Path) -> bool:
-    """Tell whether a folder keeps anything that was played or asked.
+    """Return whether a folder contains any play or answer.
 
-    The first line of a journal only says what the improvement is of.
+    The first line of a journal only describes the inputs of the improvement.
     """
     return _lines(folder, 2) == 2
 

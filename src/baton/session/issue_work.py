@@ -71,22 +71,22 @@ if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
 
 KEPT = 20
-"""Members of an issue that are kept with what was done about it."""
+"""Maximum members of an issue that are stored with its progress."""
 TRIED = 60
 """Members, and green neighbours, that a search for a fix has as cases: a third of them is held out,
 and with fewer than 20 only a large gain can be proven."""
 SEARCHED = 20
-"""Texts that a search tries."""
+"""The number of texts that a search tries."""
 PLAYED, BESIDE, REPEATS = 10, 30, 3
-"""Members and green neighbours that a fix is played on, and how often each: a model that changes
-its mind would else prove anything."""
+"""The numbers of members and green neighbours that a fix is played on, and of plays of each:
+otherwise a model with random answers could prove anything."""
 
 
 _NAME_THEM = "name the evaluation or the recordings that hold it"
 
 
 class Place(NamedTuple):
-    """Where issues and what belongs to them are kept."""
+    """Where issues and their data are stored."""
 
     stored: PathLike = STORED
     marks: PathLike = MARKS
@@ -142,7 +142,7 @@ def investigate_issue(
         evaluators: what recordings are scored by.
         agent: the agent, or a config, whose texts may be changed; those that the record holds when
             left out.
-        condense: a cheaper model that condenses long steps.
+        condense: a cheaper model for condensing long steps.
         steps: how many steps the model has, its conclusion among them.
         place: where issues are kept.
         options: as for :func:`baton.score`; ``judge`` or that of the ``config`` is asked.
@@ -247,7 +247,7 @@ Traced = Callable[[], Iterable[tuple[CaseResult, Trace]]]
 
 
 class Proven(NamedTuple):
-    """What was done about an issue, and all that came of playing its fix."""
+    """The progress of an issue, and the results of playing its fix."""
 
     progress: Progress
     replayed: Replayed
@@ -313,8 +313,8 @@ def prove_kept(
     """Play members of an issue and green neighbours again, like :func:`prove_fix`.
 
     Args:
-        issue: the issue, as whoever keeps it knows it.
-        fix: the fix that was proposed.
+        issue: the issue, as stored.
+        fix: the proposed fix.
         traced: gives its members and what may be their neighbours, each time it is called.
         agent: who plays; a provider of a config plays with all that its config says.
         options: as for :func:`baton.score`.
@@ -351,7 +351,7 @@ def search_for_fix(
     own work, the sender for how it chooses, asks and uses results.
 
     Args:
-        issue: the issue, as whoever keeps it knows it.
+        issue: the issue, as stored.
         begun: the fix that there is.
         traced: gives its members and what may be their neighbours, each time it is called.
         agent: who plays.
@@ -412,7 +412,7 @@ def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> 
 def _player(
     agent: AgentLike, options: ScoreOptions
 ) -> tuple[str | dict[str, Any] | None, str | dict[str, Any], str | None]:
-    """Return who plays: the target, what its texts are asked by, and the provider of a config."""
+    """Return the player: the target, what its texts are asked by, and the provider of a config."""
     if isinstance(agent, dict) and is_configured(agent):
         options["config"] = agent["config"]
         return None, agent["config"], agent.get("provider")
@@ -538,7 +538,7 @@ def _form(issue: Issue) -> Form | None:
 def _known_right(
     issue: Issue, traced: Traced, failing: Sequence[Chosen]
 ) -> dict[str, ExpectedHandling]:
-    """Return what would have been right for members: as their cases say, or as a twin passed."""
+    """Return the right behaviour for members: as their cases state, or as a twin passed."""
     by_id = {member_of(one.trace, one.dispatch): one for one in failing}
     inputs = {input_of(one.trace) for one in failing}
     stated: dict[str, ExpectedHandling] = {}
@@ -622,7 +622,7 @@ def promote_issue(
         sources: evaluations and recordings with its failures, as for ``find_issues``.
         evaluators: what recordings are scored by.
         expect: whom the work should go to; ``[]`` for nobody.
-        count: so many members.
+        count: the number of members.
         passes: how many evaluations in a row close the issue.
         place: where issues are kept.
         options: as for :func:`baton.score`.

@@ -1,4 +1,4 @@
-"""Issues of recordings and evaluations: what fails, grouped, and what people said of it."""
+"""Issues of recordings and evaluations: grouped failures, and the states that people give."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from .server_client import Server
 
 MARKS = Path(".baton") / "issues.jsonl"
-"""Where the states that people give to issues are kept, a line each; the last one counts."""
+"""The file with the states that people give to issues, one per line; the last one counts."""
 PROGRESS = Path(".baton") / "issues"
-"""Where it is kept what was done about issues: a file each."""
+"""The folder with the progress of issues: one file each."""
 GROUPS = Path(".baton") / "issue-groups.json"
-"""Where the groups of texts are kept, so that they keep their names when more failures come."""
+"""The file with the groups of texts, so that they keep their names when more failures come."""
 
 
 class Found(NamedTuple):
@@ -99,7 +99,7 @@ def find_issues(
         stored: where evaluations are stored.
         marks: the file with the states of issues.
         groups: the file with the groups of texts; it is written again.
-        progress: the folder with what was done about issues.
+        progress: the folder with the progress of issues.
         embeddings: the model whose vectors of judges' reasons are compared, in place of their
             words: ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if
             that is of OpenAI as well), or settings as of a judge. What is sent is masked.
@@ -394,19 +394,19 @@ def mark_issue(
     by: str | None = None,
     marks: PathLike = MARKS,
 ) -> Mark:
-    """Say what is known of an issue: ``open``, ``muted``, ``fixed`` (in a version), or ``new``.
+    """Set the state of an issue: ``open``, ``muted``, ``fixed`` (in a version), or ``new``.
 
     Args:
         key: the key of an issue, or how it begins.
         state: its new state, one of those.
-        issues: those that there are.
+        issues: the existing issues.
         version: of the receiver's definition, in which it is fixed.
         note: why.
-        by: who says so.
+        by: the person who sets it.
         marks: the file that takes it.
 
     Raises:
-        InputError: no issue has that key, or several begin so; a state that nobody can give.
+        InputError: no issue has that key, several keys begin so, or the state cannot be set.
     """
     given: list[State] = [each for each in STATES if each != "regressed"]
     chosen = next((each for each in given if each == state), None)
@@ -439,13 +439,13 @@ def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
 
 
 class Marks:
-    """The file with the states of issues: one JSON object a line, which is only added to."""
+    """The file with the states of issues: one JSON object per line, only ever appended to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> list[Mark]:
-        """Return all of them; raises InputError for a line that is none."""
+        """Return all of them; raises InputError for an invalid line."""
         try:
             lines = self._path.read_bytes().splitlines()
         except FileNotFoundError:
@@ -465,7 +465,7 @@ class Marks:
 
     def add(self, mark: Mark) -> None:
         """Write one more."""
-        self.read()  # what is damaged is said before anything is added to it
+        self.read()  # a damaged file is reported before anything is added to it
         with naming(self._path):
             make_folder(self._path.parent)
             with open_own(self._path, "ab") as file:
@@ -475,13 +475,13 @@ class Marks:
 
 
 class ProgressFolder:
-    """The folder with what was done about issues: a JSON file each, named by the key."""
+    """The folder with the progress of issues: a JSON file each, named by the key."""
 
     def __init__(self, path: PathLike = PROGRESS) -> None:
         self._path = Path(path)
 
     def read(self, key: str) -> Progress | None:
-        """Return what was done about an issue; raises InputError for a file that is damaged."""
+        """Return the progress of an issue; raises InputError for a damaged file."""
         file = self._path / f"{key}.json"
         try:
             return msgspec.json.decode(file.read_bytes(), type=Progress)
@@ -499,7 +499,7 @@ class ProgressFolder:
                 yield found
 
     def write(self, progress: Progress) -> None:
-        """Keep what was done about an issue, in place of what was there."""
+        """Store the progress of an issue, replacing what was stored."""
         file = self._path / f"{progress.issue.key}.json"
         fresh = file.with_suffix(".new")
         with naming(file):

@@ -1,4 +1,4 @@
-"""Labelling an evaluation by hand: what is asked, in which order, and the labels that are given."""
+"""Labelling an evaluation by hand: the questions, their order, and the labels."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def label(
     traces: Sequence[PathLike] = (),
     stored: PathLike = STORED,
 ) -> Labelling:
-    """Return what of an evaluation is to be labelled, what is worth most first.
+    """Return the things of an evaluation to label, the most valuable first.
 
     Args:
         evaluation: its folder; the newest one below ``stored`` when left out.
         rubric: the rubric to label by; the one that judged the evaluation when left out.
         labels: the file that takes the labels, one JSON object a line; what is in it is kept.
-        by: who labels, if several people do.
+        by: the name of the person who labels, if there are several.
         config: for the user's own rubrics.
         agents: agent definitions, for traces that are elsewhere.
         traces: recordings that the evaluation was made from.
@@ -59,7 +59,7 @@ def label(
 
 
 class Labelling:
-    """What is to be labelled by one rubric, and the file that takes each label at once.
+    """The things to label by one rubric, and the file that stores each label at once.
 
     ``things`` are all there are; what has a label in the file already is not asked again.
     """
@@ -75,7 +75,7 @@ class Labelling:
 
     @property
     def choices(self) -> list[str]:
-        """The labels that there are; none where the answer is a number of a scale."""
+        """The possible labels; none if the answer is a number on a scale."""
         plain = [] if self.evaluator.rubric.answer.scale is not None else [PASSED, FAILED]
         return list(self.terms.labels) or plain
 
@@ -86,11 +86,11 @@ class Labelling:
 
     @property
     def now(self) -> ToLabel:
-        """What is asked about now; raises IndexError when nothing is left."""
+        """The current thing; raises IndexError when nothing is left."""
         return self.things[self._due[0]]
 
     def give(self, label: str | None = None, score: float | None = None) -> None:
-        """Label what is asked about now, and write that to the file.
+        """Label the current thing, and write the label to the file.
 
         Args:
             label: one of ``choices``.
@@ -123,7 +123,7 @@ class Labelling:
         self._due.append(self._due.pop(0))
 
     def take_back(self) -> Label | None:
-        """Take the last label out of the file, and ask again; return it, or ``None`` for none."""
+        """Remove the last label from the file, and ask again; return it, or ``None``."""
         taken = self.file.take_back(self.evaluator.type, self._by)
         if taken is not None:
             key = (taken.trace, taken.what)

@@ -37,11 +37,11 @@ JudgeLike = Judge | JudgeFlags | str | Mapping[str, Any]
 GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
 TrustLike = Trust | PathLike | Iterable[PathLike]
 Note = Callable[[str], None]
-"""Takes one line that a user should know, and that is not part of a report."""
+"""Called with a line that a user should know and that is not part of a report."""
 
 
 def log_note(text: str) -> None:
-    """Say a note where nobody asked for them: the logger `baton` warns."""
+    """Log a note as a warning of the logger `baton`, if there is no other receiver."""
     import logging  # few need it
 
     logging.getLogger("baton").warning(text)
@@ -50,7 +50,7 @@ def log_note(text: str) -> None:
 class ScoreOptions(TypedDict, total=False):
     """How to score: the options of :func:`baton.score`, which :func:`baton.evaluate` takes, too.
 
-    What is given here goes before the config; ``None`` is the same as nothing.
+    Options override the config; ``None`` is the same as leaving one out.
 
     Keys:
         config: a config (YAML), with evaluators, judge, gate, dataset and so on; or criteria of
@@ -59,13 +59,13 @@ class ScoreOptions(TypedDict, total=False):
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.
-        judge: whom judged evaluators ask: a model (``"openai:gpt-4o-mini"``), what `judge:` of a
-            config says as plain data, or an object with the methods of ``Judge``. Verdicts are
-            kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file,
-            or is false.
+        judge: the judge of judged evaluators: a model (``"openai:gpt-4o-mini"``), what `judge:` of
+            a config says as plain data, or an object with the methods of ``Judge``. Verdicts are
+            kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file, or
+            is false.
         gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or what `gate:` of a config says
             as plain data.
-        name: of the evaluation; the config's or the dataset's when left out.
+        name: the name of the evaluation; the config's or the dataset's when left out.
         trust: folders whose ``test_config.json`` may name code, though nobody named the file.
         redact: what gets a tag in its place before it is judged or kept. Secrets by default;
             ``False`` for nothing; kinds beside the secrets (``["email"]``); or a mapping with
@@ -73,8 +73,8 @@ class ScoreOptions(TypedDict, total=False):
         redact_kinds: kinds beside what ``redact`` or the config says.
         by_cases: choose evaluators by what cases state, if nothing names them; ``evaluate`` always
             does.
-        note: takes each line that is worth knowing and no part of a report, such as an input that
-            is not used; the logger `baton` warns by default.
+        note: called with each line that is worth knowing and not part of a report, such as an
+            unused input; by default the logger `baton` warns.
     """
 
     config: PathLike | Config | None
@@ -142,8 +142,8 @@ def inputs_of(
 ) -> Inputs:
     """Load the config that the options name, and the cases and definitions that go with it.
 
-    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal no
-    the user's own code is imported.
+    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal the
+    user's own code is not imported.
 
     Raises:
         InputError: a file with errors; recordings where cases are meant.
@@ -254,13 +254,13 @@ def prepare(
     player_prices: Mapping[str, ModelPrice] | None = None,
     player_model: str | None = None,
 ) -> Plan:
-    """Decide what scores, and how: evaluators, redaction, judge and gate, all of it checked.
+    """Decide how to score: evaluators, redaction, judge and gate, all of them checked.
 
     Args:
         inputs: the cases, if there are any, and the config, whose evaluators, judge and gate hold
             unless others are given.
         evaluators: what scores; goes before config and cases.
-        options: all else that is given.
+        options: all other options.
         criteria: criteria of ADK to score with.
         player_prices: prices that a provider states; those of the options go before them.
         player_model: the model of a provider, for runs that do not name theirs.

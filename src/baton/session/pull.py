@@ -53,7 +53,7 @@ def pull_traces(
     `LANGFUSE_SECRET_KEY`.
 
     Args:
-        store: where the traces are.
+        store: the store with the traces.
         out: the file to write: JSON lines of OTLP, one trace each.
         url: address of the store; from the environment when left out.
         project: project of Phoenix, by name or id; ``default`` when left out.
@@ -64,9 +64,9 @@ def pull_traces(
         timeout: seconds to wait for an answer.
         retry_attempts: how often a request is attempted.
         retry_delay: seconds before the second attempt; doubled for each further one.
-        max_answer_mib: the most MiB of one answer, decompressed.
-        max_seconds: the most seconds for one whole answer.
-        max_pages: the most pages of one listing.
+        max_answer_mib: the maximum size of one answer in MiB, decompressed.
+        max_seconds: the maximum seconds for one whole answer.
+        max_pages: the maximum number of pages of one listing.
         redact: what is replaced by tags, as for :func:`baton.score`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Recording a program without a change of its code."""
+"""Recording a program without changing its code."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _name_of(command: Sequence[str]) -> str:
 
 
 def _names_service(environment: Mapping[str, str]) -> bool:
-    """Tell whether the environment of a program says what its service is called."""
+    """Return whether the environment of a program names its service."""
     stated = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")
     return bool(environment.get("OTEL_SERVICE_NAME")) or any(
         each.partition("=")[0].strip() == "service.name" for each in stated

@@ -78,10 +78,10 @@ def replay(
     save: PathLike | None = None,
     **options: Unpack[EvaluateOptions],
 ) -> Replayed:
-    """Play recorded dispatches again, as they are and with texts changed, and compare them.
+    """Play recorded dispatches again, unchanged and with changed texts, and compare them.
 
-    Every tool is answered from the recording: nothing is paid, sent or deleted again. A tool that
-    the recording has no answer for is refused by name, which makes its case an error.
+    Every tool is answered from the recording: nothing is paid, sent or deleted again. If the
+    recording has no answer for a tool, the call is refused by name, and its case is an error.
 
     Args:
         moments: recorded traces, of which each dispatch is played again; or cases: dispatch cases,
@@ -93,10 +93,10 @@ def replay(
             where several traces have one with that id.
         form: ``decision``, ``child`` or ``integration``; ``conversation`` plays all messages of a
             trace again. As a case says, else ``decision``.
-        expect: whom the dispatch should go to, where ``dispatch`` names one.
+        expect: the agents that the dispatch should go to, if ``dispatch`` names one.
         app: the app of an ADK server.
         variant: which of a config's providers plays.
-        keyword: only cases that this expression fits, as for `-k` of `baton eval`.
+        keyword: play only cases that match this expression, as for `-k` of `baton eval`.
         limit: at most so many cases.
         save: a new folder for both plays, ``unchanged`` and ``changed``, as evaluations.
         options: as for :func:`baton.evaluate`. ``texts`` are those that are changed;
@@ -318,7 +318,7 @@ def _chosen(
         dispatches=dispatches,
         form=form,
         expected=expected,
-        # Where a dispatch went can only be seen when it is decided again.
+        # The target of a dispatch can only be checked when it is decided again.
         stated=_stated(recordings) if form == "decision" else None,
     )
     return _Chosen(made, {}, name or "replay")
@@ -354,7 +354,7 @@ def _texts(value: Any) -> list[str] | None:
 
 
 def _holds_cases(path: str) -> bool:
-    """Tell a dataset from recordings, by its content."""
+    """Distinguish a dataset from recordings, by content."""
     place = Path(path)
     if place.exists():
         return not is_evaluation(place) and cases_in(place) == "only"
@@ -401,7 +401,7 @@ def _save(
 
 
 def target_and_moments(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Tell the agent or config that is named first from what is played again."""
+    """Separate the agent or config, which is named first, from what is played again."""
     listed = list(words)
     if listed and listed[0].endswith(".py"):
         raise InputError(f"{listed[0]}: name the agent in it, as in {listed[0]}:agent")

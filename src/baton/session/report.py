@@ -1,4 +1,4 @@
-"""Reports on a stored evaluation: the requested files, and where they go."""
+"""Reports on a stored evaluation: the requested files and their places."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def report(
         markdown: the file for a comment for a pull request.
         csv: the file for a row for each score.
         junit: the file for a JUnit report.
-        output: a file that is written afterwards: it is made sure that it can be.
+        output: a file that will be written afterwards; the function checks that it can be.
         traces: recordings that it was made of: needed for pages with traces when it was made on
             another machine, or moved.
         agents: agent definitions that these recordings were scored with.
         redact: what is replaced by tags; ``None`` for what the folder says.
-        with_traces: say what keeps its traces from being shown, also without ``html``.
+        with_traces: whether to report why traces cannot be shown, also without ``html``.
         stored: where evaluations are stored.
-        note: takes why traces are not shown; the logger `baton` warns by default.
+        note: called with why traces are not shown; by default the logger `baton` warns.
 
     Returns:
         The evaluation: its ``header``, and ``rows()`` of its results in short.

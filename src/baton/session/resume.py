@@ -1,8 +1,7 @@
-"""Resuming an evaluation, or playing only what failed: what comes from its folder and what not.
+"""Resuming an evaluation, or playing only failures: what its folder may decide and what not.
 
-An evaluation folder is data: anybody may have written it. What it says of cases, filters and
-judges is used again. Its provider, its code and files elsewhere are not: the folder only tells
-what to name.
+An evaluation folder is data that anyone may have written. Its cases, filters and judges are used
+again. Its provider, its code and files elsewhere are not: the folder only shows what to name.
 """
 
 from __future__ import annotations
@@ -224,7 +223,7 @@ def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool
 
 
 def open_cases_of(folder: Path) -> Callable[[str], bool]:
-    """Tell the cases that did not pass; if some were not played, all that did not."""
+    """Return the cases that did not pass; if some were not played, all that did not."""
     stored = read_evaluation(folder)
     passed: dict[str, int] = {}
     for row in stored.rows():
@@ -288,7 +287,7 @@ _NOTHING: dict[str, object] = {
 
 
 def _same_agent(request: Request, earlier: Request) -> bool:
-    """Tell whether the config or the agent that is given is the one of the folder."""
+    """Return whether the given config or agent is the one of the folder."""
     if not request.target or not earlier.target:
         return request.target == earlier.target
     now, then = request.target[0], earlier.target[0]
@@ -321,7 +320,7 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _is_elsewhere(path: str) -> bool:
-    """Tell whether a path, or `FILE:case1,case2`, leads out of the current folder."""
+    """Return whether a path, or `FILE:case1,case2`, leads out of the current folder."""
     try:
         return not Path(path).resolve().is_relative_to(Path.cwd())
     except (OSError, RuntimeError, ValueError):
@@ -426,7 +425,7 @@ def kept_results(
 
 
 def _changes(before: Basis, after: Basis) -> Iterator[str]:
-    """Say what has changed; one file may be named in several ways."""
+    """Return what has changed; one file may be named in several ways."""
     if before.cases != after.cases:
         yield "the cases: their content has changed"
     old_files, new_files = _by_place(before.files), _by_place(after.files)
@@ -450,7 +449,7 @@ def _by_place(files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def is_complete(start: Start) -> bool:
-    """Tell whether a resumed evaluation is complete and has no errors."""
+    """Return whether a resumed evaluation is complete and has no errors."""
     before = start.before
     if start.folder is None or before is None or before.planned is None:
         return False

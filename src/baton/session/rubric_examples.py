@@ -60,7 +60,7 @@ def keep_examples(
     out: PathLike | None = None,
     note: Note = log_note,
 ) -> KeptExamples:
-    """Keep what people said against a judge, and failures that a proven fix confirms.
+    """Store labels that contradict a judge, and failures that a proven fix confirms.
 
     Args:
         rubric: the rubric, by any of its names, or its file.
@@ -124,7 +124,7 @@ def keep_examples(
 def against(
     opinions: People, verdicts: Mapping[Key, JudgedThing], terms: Terms
 ) -> dict[Key, Opinion]:
-    """Return the opinions of people that say otherwise than the judge.
+    """Return people's opinions that differ from the judge's.
 
     Labels are compared as labels, where both gave one; else by whether they pass.
     """
@@ -202,7 +202,7 @@ def _proven(
 ) -> Iterator[Key]:
     """Yield the failures of a rubric that belong to issues whose fix is proven.
 
-    With the fix they pass, so it was right that they failed: such a verdict is as good as a label.
+    With the fix they pass, so the failures were right: such a verdict is as good as a label.
     """
     for kept in folder.read_all():
         if kept.fix is None or kept.fix.state != "proven":

@@ -44,7 +44,7 @@ class RubricFile(NamedTuple):
 
 
 def _files_among(names: Iterable[str]) -> tuple[Path, ...]:
-    """Return what of some names of rubrics are files of one's own."""
+    """Return the names of rubrics that are the user's own files."""
     return tuple(Path(name) for name in names if name.endswith(RUBRIC_SUFFIXES))
 
 
@@ -86,7 +86,7 @@ def requests_for(
     folders: Sequence[Path],
     note: Note,
 ) -> Iterator[str]:
-    """Yield, as text, what a judge would be asked about the traces of a file.
+    """Yield, as text, the questions to a judge about the traces of a file.
 
     Args:
         name: a rubric, its file, or an evaluator of the config that asks one.
@@ -96,7 +96,7 @@ def requests_for(
         agents: agent definitions; go before those of the config.
         config: where the options of the rubric come from, if there is one.
         folders: files and folders with the user's own rubrics.
-        note: gets what the readers of the traces have to say.
+        note: called with notes of the readers of the traces.
 
     Raises:
         InputError: no such rubric, no trace, nothing that it is about, or no such subject.
@@ -193,8 +193,8 @@ def try_rubrics(
         config: a config with ``judge:``, and rubrics of its own.
         rubrics: files and folders with the user's own rubrics.
         judge: the judge's model; goes before the config.
-        on_answer: takes each answer as soon as it is there.
-        note: takes what the readers of traces have to say; the logger `baton` warns by default.
+        on_answer: called with each answer as soon as it arrives.
+        note: called with notes of the readers of traces; by default the logger `baton` warns.
 
     Raises:
         InputError: no such rubric, none has an example, or no judge is named.

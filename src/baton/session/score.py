@@ -65,7 +65,8 @@ def score(
 
     Args:
         traces: traces, or the paths of files, folders and globs that hold them.
-        dataset: what should have happened; without one, only what needs no expectation scores.
+        dataset: what should have happened; without one, only evaluators that need no expectation
+            are used.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names, objects or
             functions; when left out those of the config, else ``agent_chain``, for cases of
             Strands what their file asks for, and without a dataset what is proven of dispatches
@@ -91,7 +92,7 @@ def score_readable(
 ) -> Evaluation:
     """Score recorded traces without cases like :func:`score`, and continue past broken files.
 
-    ``unreadable`` takes what is wrong with these.
+    ``unreadable`` is called with their faults.
 
     Raises:
         InputError: as for :func:`score`; or no trace could be read.
@@ -292,9 +293,9 @@ def estimate_scoring(
     last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> JudgingEstimate | None:
-    """Work out what judging would take, without asking anybody; ``None`` if no judge is needed.
+    """Estimate the usage of judging without calling a model; ``None`` if no judge is needed.
 
-    No the user's own code is imported. ``judge`` has to be a rehearsal.
+    The user's own code is not imported. ``judge`` has to be a rehearsal.
 
     Raises:
         InputError: as for :func:`score_files`.
@@ -556,7 +557,7 @@ _DISPATCH = re.compile(rb"\bdispatch[\"']?\s*:")
 
 
 def _may_hold_dispatches(path: Path) -> bool:
-    """Tell whether a file, or one of a folder, has a key `dispatch` somewhere."""
+    """Return whether a file, or one in a folder, has a key `dispatch` anywhere."""
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     return any(_DISPATCH.search(each.read_bytes()) is not None for each in files)
 

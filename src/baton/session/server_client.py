@@ -54,7 +54,7 @@ from .server_rows import (
 T = TypeVar("T")
 P = TypeVar("P", Page[Any], Records[Any], Rows)
 When = str | datetime | None
-"""A time: RFC 3339, or with a time zone."""
+"""A time: an RFC 3339 text, or a datetime with a time zone."""
 KEY = "BATON_API_KEY"
 """The environment variable with the key of a server."""
 ADDRESS = "BATON_SERVER"
@@ -100,7 +100,7 @@ def connect(url: str, key: str | None = None, project: str | None = None) -> Ser
 
 
 def is_address(name: PathLike) -> bool:
-    """Tell the address of a server (`http:`, `https:`, `server:`) from the name of a file."""
+    """Return whether a text is a server's address (`http:`, `https:`, `server:`), not a file."""
     return isinstance(name, str) and name.startswith(("http://", "https://", *SCHEMES))
 
 
@@ -265,7 +265,7 @@ class Server:
         return self._pages("/issues", Page[IssueRow], given)
 
     def issue(self, key: str) -> IssueRecord:
-        """Return an issue with some members, events, and what was done about it."""
+        """Return an issue with some members, its events, and its progress."""
         return self._get(f"/issues/{key}", IssueRecord, {})
 
     def mark_issue(
@@ -294,7 +294,7 @@ class Server:
         fix: Fix | None = None,
         promotion: Promotion | None = None,
     ) -> IssueRecord:
-        """Have the server keep what was done about an issue; its page shows it."""
+        """Store the progress of an issue on the server; its page shows it."""
         given = {"investigation": investigation, "fix": fix, "promotion": promotion}
         body = msgspec.json.encode(given)
         path = f"{_API}/issues/{key}/progress"
@@ -348,7 +348,7 @@ class Server:
     def labels(
         self, *, rubric: str | None = None, conversation_id: int | None = None
     ) -> Iterator[Label]:
-        """Yield labels, those that were given last first."""
+        """Yield labels, the latest first."""
         given = {"rubric": rubric, "conversation_id": conversation_id}
         return self._pages("/labels", Page[Label], given)
 
@@ -384,10 +384,10 @@ class Server:
             rubric: its name.
             filter: only dispatches that meet it, such as ``to:refund-*``.
             why: only these reasons; all of them when left out.
-            share: how much of what nothing else speaks for is sampled, up to 1.
-            people: how many label each dispatch.
-            by: who asks, if it is not who has the key.
-            limit: how many are listed.
+            share: the share, up to 1, to sample of dispatches without any other reason.
+            people: how many people label each dispatch.
+            by: the person who asks, if it is not the holder of the key.
+            limit: the maximum number to list.
 
         Raises:
             InputError: there is no such rubric, or the filter is wrong.
@@ -408,7 +408,7 @@ class Server:
     ) -> Queued | None:
         """Take the next dispatch to label, as of :meth:`review`; ``None`` when all is done.
 
-        Nobody else gets it for ten minutes; :meth:`label` gives the label.
+        It is reserved for ten minutes; :meth:`label` adds the label.
         """
         asked = {"rubric": rubric, "filter": filter, "why": list(why), "share": share,
                  "people": people, "by": by}  # fmt: skip
@@ -437,7 +437,7 @@ class Server:
         return self._get("/problems/traces", Listed[UnreadTrace], {}).items
 
     def unknown_rules(self) -> list[UnknownRule]:
-        """List the rules that programs name (`baton.otel.tag`) and that there are not."""
+        """List unknown rules that programs name (`baton.otel.tag`)."""
         return self._get("/problems/rules", Listed[UnknownRule], {}).items
 
     def deletions(self) -> list[Deletion]:
@@ -534,11 +534,11 @@ class Server:
         return self._ask("POST", f"{_API}/rescores", {}, Rescore, body, "application/json")
 
     def rescores(self) -> list[Rescore]:
-        """Return the rescores that were asked for, the latest first, with how far they are."""
+        """Return the requested rescores, the latest first, with their progress."""
         return self._get("/rescores", Listed[Rescore], {}).items
 
     def evaluations(self) -> list[EvaluationJob]:
-        """Return evaluations that the server was asked for, the latest first."""
+        """Return the requested evaluations of the server, the latest first."""
         return self._get("/evaluations", Listed[EvaluationJob], {}).items
 
     def evaluation(self, number: int) -> EvaluationJob:

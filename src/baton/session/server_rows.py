@@ -161,7 +161,7 @@ samples of a judge do; a rule failed it; it is in a sample of all."""
 
 
 class Given(msgspec.Struct, kw_only=True):
-    """What a person said last of a dispatch."""
+    """A person's last label of a dispatch."""
 
     by: str
     value: str | float
@@ -206,7 +206,7 @@ class Review(msgspec.Struct, kw_only=True):
 
 
 class TrialAnswer(msgspec.Struct, kw_only=True):
-    """What a judge said of one thing when a rubric was tried, and what was said before.
+    """A judge's answer about one thing in a trial of a rubric, and earlier answers.
 
     ``people`` are the labels of people, by person, ``before`` the last verdict of the rubric as it
     is saved. ``trouble`` is why there is no verdict.
@@ -546,7 +546,7 @@ class Health(msgspec.Struct, kw_only=True):
 
 
 class Failure(msgspec.Struct, kw_only=True):
-    """What was wrong with a request, and what to do."""
+    """The error of a request, and what to do."""
 
     error: str
     do: str

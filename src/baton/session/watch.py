@@ -55,7 +55,7 @@ class Watched(NamedTuple):
         return status_of
 
     def is_case(self, file: Path) -> bool:
-        """Tell whether a file is one of cases, and of nothing else."""
+        """Return whether a file is one of cases, and of nothing else."""
         if file.suffix not in _CASES or file.name == _CRITERIA:
             return False
         return any(file == path or path in file.parents for path in self.cases)

@@ -28,7 +28,7 @@ NAV = NavItem("Agents", "/agents", "a")
 _PERIODS = {"1": "day", "7": "week", "30": "30 days", "90": "90 days", "all": "all time"}
 _PERIOD = "30"
 _DRAWN = 60
-"""Agents that the graph draws: a layout of 100 takes 120 ms, of 300 almost a second."""
+"""Maximum agents in the graph: a layout of 100 takes 120 ms, of 300 almost a second."""
 _MATRIX = 24
 """Agents on each side of the matrix."""
 _DAY = 86400.0
@@ -44,7 +44,7 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 class _Link(NamedTuple):
-    """An edge as the graph and the matrix show it; rates are of the evaluators that are chosen."""
+    """An edge for the graph and the matrix; rates are those of the chosen evaluators."""
 
     sender: str | None
     to: str
@@ -117,7 +117,7 @@ def _link_of(edge: Edge, evaluator: str | None) -> _Link:
 
 
 def _graph(visit: Visit, rows: Sequence[AgentRow], links: Sequence[_Link]) -> str:
-    """Return what the script draws, as JSON; of many agents the busiest."""
+    """Return the data that the script draws, as JSON; if there are many agents, the busiest."""
     drawn = {row.name for row in rows[:_DRAWN]}
     shown = [link for link in links if link.to in drawn and link.sender in {None, *drawn}]
     graph = {
@@ -180,7 +180,7 @@ class _Row(NamedTuple):
 
 
 class _Matrix(NamedTuple):
-    """Who hands to whom: receivers in columns; ``left`` agents are not shown."""
+    """The matrix of hand-offs, with receivers in columns; ``left`` agents are not shown."""
 
     columns: list[str]
     rows: list[_Row]
@@ -271,7 +271,7 @@ class Change(NamedTuple):
 
 
 class _Version(NamedTuple):
-    """A version, and what is different from the one before it; empty for the oldest."""
+    """A version, and its differences from the previous one; empty for the oldest."""
 
     made: AgentVersion
     lines: list[Change]
@@ -281,7 +281,7 @@ class _Version(NamedTuple):
 
 
 def _with_changes(made: Sequence[AgentVersion]) -> list[_Version]:
-    """Put what changed beside each version; they come the newest first."""
+    """Add the changes to each version; versions come the newest first."""
     listed = []
     for place, version in enumerate(made):
         before = made[place + 1] if place + 1 < len(made) else None
@@ -313,9 +313,9 @@ def _tools(card: AgentCard) -> set[str]:
 
 
 _AROUND = 2
-"""Lines that are shown before and after a change."""
+"""The number of lines to show before and after a change."""
 _MOST_LINES = 2000
-"""Lines that are compared; those of longer instructions are shown as lost and added."""
+"""Maximum lines to compare; longer instructions are shown as completely removed and added."""
 
 
 def line_changes(before: str, after: str) -> list[Change]:

@@ -1,8 +1,8 @@
 """Scripts and styles of the pages, under an address that changes when one of them does.
 
-A page loads one script and one sheet: a module with all that it imports, and styles one after
-another. A browser may keep them for good; a page that was open while Baton was updated still gets
-the new ones.
+A page loads one script and one style sheet: a module with all its imports, and the styles joined
+together. A browser may cache them forever; a page that was open during an update of Baton still
+gets the new ones.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TYPES = {
 }
 _FOREVER = "public, max-age=31536000, immutable"
 _LINKED = "page/"
-"""What a script is below that has all that it imports: ``page/conversation.js``."""
+"""The path prefix of a script with all its imports: ``page/conversation.js``."""
 _AND = "+"
-"""What is between the names of files that one answer has: ``app.css+review.css``."""
+"""The separator of file names in one address: ``app.css+review.css``."""
 _STYLES = ("report/theme.css", "app.css")
 """Styles of all pages, before those of a page."""
 _MOST_STYLES = 8
@@ -59,7 +59,7 @@ class _File(NamedTuple):
 
 
 class Assets:
-    """The files, read once. ``address`` is what they are below."""
+    """The files, read once. ``address`` is the path that they are below."""
 
     def __init__(self) -> None:
         self._files = {
@@ -73,7 +73,7 @@ class Assets:
         self.address = f"/static/{self._version}"
         self._named = {_HTMX}  # the scripts and sheets that pages name
         self._made: dict[str, _File] = {}
-        # It sets the colours before anything is drawn: a request for it would hold up each page.
+        # It sets the colours before anything is drawn: a request for it would delay each page.
         theme = light_script(self._files.pop("theme.js").body.decode())
         self.theme = Markup(theme)  # noqa: S704 - a file of Baton
 
@@ -98,7 +98,7 @@ class Assets:
     def htmx(self, nonce: str) -> Markup:
         """Write the elements that load htmx with its security extension, and set it up.
 
-        Nothing waits for it: a page is painted before its parts are fetched.
+        Nothing waits for htmx: a page is painted before its parts are fetched.
         """
         made = Markup(
             '<meta name="htmx-config" content="{}">\n<script async src="{}/{}" nonce="{}"></script>'
@@ -135,7 +135,7 @@ class Assets:
         return Response(there.body, headers=headers, media_type=there.type)
 
     def made(self, name: str) -> _File | None:
-        """Put a script or a sheet together; ``None`` if it would be made of what is not here."""
+        """Join a script or a style sheet; ``None`` if one of its files does not exist."""
         if name in self._made:
             return self._made[name]
         if name.startswith(_LINKED):
@@ -154,7 +154,7 @@ class Assets:
                 return None
             body = b"\n".join(each.body for each in files)
         made = _File(body, gzip.compress(body, 6, mtime=0), type_)
-        if name in self._named:  # anybody may write an address: others are not kept
+        if name in self._named:  # anyone can request any address: others are not cached
             self._made[name] = made
         return made
 
@@ -173,5 +173,5 @@ def _read(folder: str, prefix: str, package: str = "baton.web") -> Iterator[tupl
 
 
 def _read_report() -> Iterator[tuple[str, str, bytes]]:
-    """Yield what the one-file report is made of: it draws runs here as well."""
+    """Yield the scripts and styles of the one-file report, which draws runs here as well."""
     return _read("assets", "report/", "baton.reports.html")

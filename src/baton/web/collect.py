@@ -150,7 +150,7 @@ def _sets(visit: Visit) -> list[str]:
 
 
 def _save(visit: Visit) -> Response:
-    """Write the set that was shown into a dataset: the same choice, as it depends on ids alone."""
+    """Write the shown set into a dataset; the choice is the same, as it only depends on ids."""
     need_run(visit)
     asked = _asked({name: values[-1] for name, values in visit.form.items()})
     collected = _choose(visit, asked).collected
@@ -177,7 +177,7 @@ def _save(visit: Visit) -> Response:
 
 
 def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case], list[Promoted]]:
-    """Make cases of an issue: what each member is held to, and what passes beside them."""
+    """Make cases of an issue: the expectations for each member, and passes beside them."""
     one = one_issue(visit.state.store, visit.caller.project, key).issue
     form = form_of(one.subtype, has_dispatch=True) or "decision"
     failing = len(collected.chosen) - collected.green

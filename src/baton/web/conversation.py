@@ -39,20 +39,20 @@ from .rendering import hue_of
 
 PATH = "/conversations/{id:int}"
 COMMENT = "comment"
-"""The rubric of a label that is a comment: its ``note`` is the text, its ``subject`` a step, or the
-first and last of some (``s3..s9``). No judge has this rubric, so calibrating leaves it out."""
+"""The rubric of a label that is a comment: its ``note`` is the text, and its ``subject`` is a step
+or a range of steps (``s3..s9``). No judge has this rubric, so calibration ignores it."""
 _LARGEST = 600_000
-"""Characters of all texts that a page loads before "show all"."""
+"""Maximum characters of all texts that a page loads before "show all"."""
 _MOST = (20_000, 4_000, 1_000, 250, 60)
-"""Characters of one text, of which the first is taken that keeps all texts to that."""
+"""Limits for the characters of one text; the first with which all texts fit is used."""
 _CALLS = 1_000
-"""Tool calls whose texts a page loads: those of others come when they are opened."""
+"""Maximum tool calls whose texts a page loads; the texts of others are loaded when opened."""
 _SCORES = 2_000
 _KEPT = 16 << 20
-"""Characters of drawn records that are kept in memory: 16 of 10,000 steps."""
+"""Maximum characters of drawn records in memory: 16 records of 10,000 steps."""
 _NOTE = 10_000
 _RIGHT_BY = "dispatch_correctness"
-"""The rubric that "right" and "wrong" are about where no other judge looked at a dispatch."""
+"""The rubric for "right" and "wrong" if no other judge examined a dispatch."""
 
 
 def routes(web: Web) -> list[BaseRoute]:
@@ -122,10 +122,10 @@ class _Drawing(NamedTuple):
 
 
 class _Drawings:
-    """Records as they were drawn last: one of 10,000 steps takes 80 ms to read and to write down.
+    """A cache of drawn records: one of 10,000 steps takes 80 ms to read and to serialise.
 
-    A record is never changed in its place: with more of it comes a new version. What scores found
-    at fault is part of how it is drawn. Whether a record is still kept is looked up each time.
+    A record is never changed in place: new data gives a new version. The faults found by scores are
+    part of the drawing. Whether a record still exists is checked each time.
     """
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def _rows(visit: Visit) -> list[ScoreRow]:
 
 
 def _blamed(one: Conversation, record: Trace, rows: Sequence[ScoreRow]) -> Blame | None:
-    """Say what made a conversation fail, as far as the record proves it; ``None`` if none did."""
+    """Return what made a conversation fail, if the record proves it; ``None`` if nothing did."""
     if not one.failed:
         return None
     failed = [_as_score(row) for row in rows if row.status == "failed"]
@@ -239,14 +239,14 @@ def _about_scores(
 
 
 def _trace(record: Trace, rows: Sequence[ScoreRow]) -> Plain:
-    """Return the trace that the scripts draw; texts are cut further where it would be too much."""
+    """Return the trace that the scripts draw; texts are shortened further if it is too large."""
     at_fault = {id_ for row in rows if row.status == "failed" for id_ in row.subject}
     most = _fitting(record)
     return trace_view(record, most=most, calls=_CALLS, failed=at_fault, cards="runs")
 
 
 def _fitting(record: Trace) -> int:
-    """Return how long texts may be, so that all of them together are not too much for a page."""
+    """Return how long texts may be, so that all of them together fit on a page."""
     lengths: list[int] = []
     calls = 0
     for turn in record.turns:
@@ -277,7 +277,7 @@ def _agents(record: Trace) -> set[str]:
 
 
 def _rubrics(visit: Visit, rows: Sequence[ScoreRow]) -> list[str]:
-    """Return what a dispatch can be labelled by: the judges and the rules that looked at it."""
+    """Return the rubrics for labelling a dispatch: those of judges and rules that examined it."""
     names = [row.type for row in rows if row.judge is not None and row.unit == "dispatch"]
     for rule in visit.state.live_settings().live_rules.rules:
         for part in rule.judged:
@@ -403,7 +403,7 @@ def _case_file(visit: Visit) -> Response:
 def _datasets(visit: Visit) -> list[str]:
     if not visit.state.live_settings().may_run:
         return []
-    # One that is not read yet may take cases; saving says where it does not.
+    # A dataset that is not read yet may accept cases; saving reports if it does not.
     listed = folders(visit).datasets(WAIT)
     return [row.name for row in listed if row.reading or row.target is not None]
 

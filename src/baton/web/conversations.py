@@ -1,4 +1,4 @@
-"""Conversations: the list, by filter, with sums of what it shows and what is new since."""
+"""Conversations: the filtered list, with sums and the number of new conversations."""
 
 from __future__ import annotations
 
@@ -65,13 +65,14 @@ def _list(visit: Visit) -> View | Response:
         if word is not None:
             words = " ".join(dict.fromkeys([*listing.words, word]))
             return RedirectResponse(visit.link(NAV.path, **listing.parameters(filter=words)), 303)
-        # Before the rows: what comes meanwhile is announced once too often rather than never.
+        # Before the rows: a conversation that comes in between is announced twice rather than
+        # never.
         newest = queries.newest_conversation(store, project)
         page = queries.conversations(
             store, project, listing.chosen, text=listing.text, limit=_ROWS, cursor=listing.cursor
         )
     except InputError as error:
-        # The form keeps what was written, so that it can be put right.
+        # The form keeps the input, so that it can be corrected.
         problem, newest, page = error, 0, Page[Conversation](items=[])
         written = " ".join(visit.request.query_params.getlist("filter"))
         listing = lists.as_written(visit, NAV.path, written)
@@ -103,7 +104,7 @@ def _sums(visit: Visit) -> View:
 
 
 def _new(visit: Visit) -> Response:
-    """Count what came since the list was made; a search for a text is not repeated for that."""
+    """Count the conversations since the list was made; a text search is not repeated for that."""
     after = visit.query("after") or ""
     if not (after.isascii() and after.isdecimal() and len(after) < 19):
         raise InputError(f"`after` is the number of a conversation, not `{after[:50]}`")

@@ -39,7 +39,7 @@ _ROWS = 200
 """Cases that a page gets at once."""
 _PREVIEW = 160
 WAIT = 0.5
-"""Seconds that a page waits for files that are not read yet; it says so and continues by itself."""
+"""Seconds that a page waits for files to be read; after that it reports that and reloads itself."""
 _HISTORY = 30
 
 
@@ -61,10 +61,10 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 def need_run(visit: Visit) -> None:
-    """Refuse what runs agents or changes files where that was not allowed at the start.
+    """Refuse to run agents or change files if that was not allowed at the start.
 
     Raises:
-        Denied: other machines reach this server, and nobody allowed it.
+        Denied: other machines can reach this server, and it was not allowed.
     """
     check_may_run(visit.state.live_settings())
 
@@ -75,11 +75,11 @@ def folders(visit: Visit) -> DatasetFolders:
 
 
 def context(visit: Visit) -> dict[str, Any]:
-    """Return the choices for a run: agents, judges, evaluators; and what may be done here."""
+    """Return the choices for a run: agents, judges, evaluators; and the allowed actions."""
     settings = visit.state.live_settings()
     may_change = visit.may("run") and settings.may_run
     return {
-        # Where agents and files lie is for those who may run them.
+        # Paths of agents and files are only shown to users who may run them.
         "agents": {
             name: [str(masked(word)) for word in _word(agent)] if may_change else []
             for name, agent in sorted(settings.agents.items())
@@ -93,9 +93,9 @@ def context(visit: Visit) -> dict[str, Any]:
 
 
 def _judge_words(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return how `baton eval` names each judge, and whether it has more settings than that.
+    """Return how `baton eval` names each judge, and whether it has further settings.
 
-    The one without a name is asked where none is chosen.
+    The one without a name is the default.
     """
     words = {}
     for name, stated in settings.judges.items():
@@ -458,7 +458,7 @@ def _run(visit: Visit) -> Response:
 
 
 def _run_status(visit: Visit) -> Response:
-    """Answer how far an evaluation is, and with its results for the cases that are shown."""
+    """Return the progress of an evaluation, and its results for the shown cases."""
     number = visit.query("id") or ""
     store, project = visit.state.store, visit.caller.project
     try:

@@ -44,13 +44,13 @@ _ROWS = 50
 _LISTED = 2000
 """Evaluations that a filter looks through."""
 _MOST_ROWS = 8000
-"""Results that a page lists, about a megabyte; of more the worst ones."""
+"""Maximum results in the list of a page, about a megabyte; if there are more, the worst ones."""
 _AT_FIRST = 120
-"""Results that the page itself has, the worst ones: the others come once these are painted."""
+"""The number of worst results in the page itself; the others are loaded after these are painted."""
 _FEW = 300
 """Results up to which the page has all."""
 _MOST_CHANGED = 200
-"""Cases that a comparison lists; it counts the others."""
+"""Maximum cases that a comparison lists; it counts the others."""
 _OPEN = ("waiting", "running")
 
 
@@ -82,14 +82,14 @@ class _Chosen(NamedTuple):
     state: str
 
     def meets(self, one: EvaluationJob) -> bool:
-        """Tell whether an evaluation is listed."""
+        """Return whether an evaluation is listed."""
         words = self.name.casefold().split()
         text = f"{one.id} {one.name or ''} {one.by}".casefold()
         return all(word in text for word in words) and self.state in ("", _outcome(one))
 
 
 def _outcome(one: EvaluationJob) -> str:
-    """Return a word for how an evaluation is: its status once it has one, else its state."""
+    """Return an evaluation's status as a word, or its state while it has no status."""
     if one.state == "failed":
         return "stopped" if (one.error or "").startswith("stopped by ") else "error"
     return one.status or one.state
@@ -107,7 +107,7 @@ def _list(visit: Visit) -> View:
 
 
 def _rows_part(visit: Visit) -> View:
-    """Return the rows alone, which the page puts in their place while something runs."""
+    """Return only the rows, which the page replaces while something runs."""
     return View("evaluation_rows.html", _listed(visit))
 
 
@@ -182,7 +182,7 @@ def _opened(visit: Visit, number: int) -> _Opened:
     """Open the folder of an evaluation.
 
     Raises:
-        Denied: 404, there is none.
+        Denied: 404 if there is none.
     """
     try:
         folder = jobs.folder_of(visit.state.store, visit.caller.project, number)
@@ -218,7 +218,7 @@ def _one(visit: Visit) -> View:
         for one in jobs.jobs_of(visit.state.store, visit.caller.project, 200)
         if one.id != number and one.results
     ]
-    # What is probably meant: the one before it of the same name.
+    # The probable choice: the previous one of the same name.
     others.sort(key=lambda one: (one.name != job.name, one.id > number, -one.id))
     host = f"{visit.request.url.scheme}://{visit.request.url.netloc}"
     project = "" if visit.project == DEFAULT else f" --project {visit.project}"
@@ -238,7 +238,7 @@ def _one(visit: Visit) -> View:
 
 
 class _Going(NamedTuple):
-    """How an evaluation continues; ``rate`` is in cases a second, ``left`` in seconds."""
+    """The progress of an evaluation; ``rate`` is in cases per second, ``left`` in seconds."""
 
     results: int
     planned: int | None
@@ -272,7 +272,7 @@ def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
 
 
 class _PageData(NamedTuple):
-    """What the report's scripts draw, as JSON: all of it, and what a page starts with."""
+    """The data for the report's scripts, as JSON: all of it, and the initial part of a page."""
 
     whole: bytes
     first: bytes
@@ -292,7 +292,7 @@ def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> _PageData:
     rows = _list_rows(listed, tables)
     told = summary(opened.stored)
     if is_open:
-        told["problems"] = []  # that it has not ended is no problem, and said above the list
+        told["problems"] = []  # that it has not ended is not a problem, and is shown above the list
     data: dict[str, Any] = {"summary": told, "names": tables.plain(), "rows": rows}
     whole = msgspec.json.encode(data)
     if len(rows) <= _FEW:
@@ -309,7 +309,7 @@ _RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
 
 
 def _list_rows(rows: Iterable[IndexRow], tables: Tables) -> list[dict[str, Any]]:
-    """Return what the list shows of each result; what the bodies say comes when it is drawn.
+    """Return the list's data for each result; data from the bodies is loaded when it is drawn.
 
     Names are numbers, and what is empty is left out. ``same`` is the number of an earlier repeat
     with the same verdicts.
@@ -373,7 +373,7 @@ def _worst(scored: Iterable[tuple[str, Status]], tables: Tables) -> list[tuple[i
 
 
 def _state(visit: Visit) -> Response:
-    """Tell how an evaluation continues, for a page that is open."""
+    """Return the progress of an evaluation, for an open page."""
     job = _job(visit, visit.path["id"])
     try:
         opened: _Opened | None = _opened(visit, visit.path["id"])
@@ -411,20 +411,20 @@ def _texts(visit: Visit) -> Response:
 
 
 def _case(visit: Visit) -> Response:
-    """Return all that is shown of a result; `repeat` counts from 0."""
+    """Return everything that is shown of a result; `repeat` counts from 0."""
     job, opened = _job(visit, visit.path["id"]), _opened(visit, visit.path["id"])
     position, repeat = visit.path["position"], _number(visit, "repeat")
     rows = [row for row in opened.at(position) if repeat in (None, row.repeat)]
     if not rows:
         said = f"evaluation {visit.path['id']} has no case {position}"
         raise Denied(404, said, "the page of the evaluation lists its cases")
-    # Of several repeats the worst one is probably looked for.
+    # Of several repeats, the user probably wants the worst one.
     row = min(rows, key=lambda row: (_RANK[row.status], row.repeat))
     result, trace_or_why = opened.stored.result_with_trace(row)
     rule = opened.stored.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
     if job.made_here and result.where is not None:
-        # The file that was sent: where it lay on the server while that ran is nobody's business.
+        # The file that was sent: its path on the server during the run is not revealed.
         name = Path(result.where.file).name
         result.where = Location(file=name, line=result.where.line)
     view = case_view(result, trace_or_why, needed)

@@ -1,4 +1,4 @@
-"""What all pages share: how a request becomes a visit, and what a handler returns an answer.
+"""The common parts of all pages: turning requests into visits, and results into responses.
 
 Handlers run in threads, as they read from a database. They get a :class:`Visit` and return a
 :class:`View`, or any response.
@@ -37,14 +37,15 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types htmx"
 )
-"""What a page may load. Only scripts with the nonce of the answer run, and only htmx makes elements
-of text, of what this server answered; it acts on elements with that nonce alone."""
+"""The policy for what a page may load. Only scripts with the nonce of the response run. Only htmx
+turns text into elements, and only from this server's responses; it acts only on elements with that
+nonce."""
 HEADERS = {
     "Cache-Control": "no-cache, private",
     "Content-Security-Policy": POLICY.format(scripts="'none'"),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # The origin is sent to this server alone: writes are checked by it.
+    # The origin is sent only to this server, which checks writes by it.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
@@ -79,10 +80,10 @@ class View(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """Someone looks at a page, or sends a form.
+    """A user's request for a page, or with a form.
 
-    ``project`` is the name of the project that they are in, and ``form`` what they sent, by name;
-    a name may have several values.
+    ``project`` is the name of the user's project, and ``form`` has the sent fields by name; a name
+    may have several values.
     """
 
     web: Web
@@ -118,7 +119,7 @@ class Visit(NamedTuple):
         return values[-1]
 
     def may(self, right: Right) -> bool:
-        """Tell whether who looks has a right."""
+        """Return whether who looks has a right."""
         return right in self.caller.rights
 
     def link(self, path: str, **given: Any) -> str:
@@ -248,7 +249,7 @@ class Web:
         return response
 
     def denied(self, request: Request, denied: Denied) -> Response:
-        """Answer a request that is refused: with the way to sign in, where that would help."""
+        """Answer a refused request, with the way to sign in if that would help."""
         asked = request.method == "GET" and _wants_html(request)
         if denied.status_code == 401 and asked and self.state.access.has_keys():
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -260,7 +261,7 @@ class Web:
     def failed(
         self, request: Request, status_code: int, title: str, said: str, advice: str = ""
     ) -> Response:
-        """Answer with an error: what is wrong and what to do, as the command line has it.
+        """Answer with an error: what is wrong and what to do, as on the command line.
 
         Scripts get it as JSON, as from the API.
         """
@@ -273,7 +274,7 @@ class Web:
             "said": said.removesuffix("."),
             "advice": advice.removesuffix("."),
             "status": status_code,
-            # Who has to sign in first, or wait, is not led anywhere else.
+            # A user who has to sign in first, or to wait, is not redirected.
             "nav": [] if status_code in (401, 503) else [(each, False) for each in self._nav],
             "link": lambda path: path,
             "version": __version__,
@@ -284,12 +285,12 @@ class Web:
         return _with_headers(request, response)
 
     def broken(self, request: Request) -> Response:
-        """Answer a request that a fault of Baton ended; the server logs the traceback."""
+        """Answer a request that failed through a bug in Baton; the server logs the traceback."""
         said = "a fault of Baton ended this request; the log of the server has the traceback"
         return self.failed(request, 500, "Something went wrong", said, "report it, see SECURITY.md")
 
     def nowhere(self, request: Request) -> Response | None:
-        """Answer a browser for a path that there is not; ``None`` for a program."""
+        """Answer a browser's request for an unknown path; ``None`` for a program."""
         if not _wants_html(request):
             return None
         said = f"there is nothing at {request.url.path[:200]}"

@@ -11,7 +11,7 @@ from .frame import Visit
 
 
 class Way(NamedTuple):
-    """A way to send: for whom, the lines in order, and what is worth knowing."""
+    """A way to send: its framework, the lines in order, and notes."""
 
     name: str
     lines: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Issues: what fails, grouped; and one issue with its members, rates, events and what was done."""
+"""Issues: grouped failures; and one issue with its members, rates, events and progress."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NAV = NavItem("Issues", "/issues", "i", ("/collect",))
 _ROWS = 50
 _MEMBERS = 50
 _FEW = 12
-"""Failures that are seen at once: they are much alike."""
+"""The number of failures to show at once: they are similar."""
 _BAR = 5
 """Width of a bar of a trend, its gap included."""
 _HIGH = 22
@@ -279,7 +279,7 @@ def _quote_link(visit: Visit, members: Sequence[Member], trace: str, step: str) 
 
 
 def _conversations(visit: Visit, one: IssueRow) -> str | None:
-    """Return the list of conversations in which this was found; none where a judge said so."""
+    """Return the list of conversations in which this was found; none if a judge found it."""
     if not one.proven:
         return None
     words = [lists.word_of("finding", one.fault)]
@@ -347,7 +347,7 @@ def _play(
 
 
 def _fix_words(fix: Fix) -> str:
-    """Say what is known of a fix: ``fixed 7 of 9 [0.45, 0.94], broke 0 of 30 [0.00, 0.11]``."""
+    """Describe the result of a fix: ``fixed 7 of 9 [0.45, 0.94], broke 0 of 30 [0.00, 0.11]``."""
     if fix.proof is None:
         return "not played yet"
     return f"fixed {fix.proof.fixed}, broke {fix.proof.broke}"

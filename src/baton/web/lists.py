@@ -1,4 +1,4 @@
-"""What lists of the pages share: the filter as text and chips, a time, paging, saved views."""
+"""The common parts of lists: the filter as text and chips, a time, paging, saved views."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Chip(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What was asked of a list.
+    """A request for a list.
 
-    ``words`` are the terms of the filter as they were written; ``chosen`` is the filter that they
-    and the time make. ``text`` is what is searched for.
+    ``words`` are the terms of the filter as written; ``chosen`` is the filter from these and the
+    time. ``text`` is the text to search for.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Listing(NamedTuple):
         return not (self.words or self.text or self.since)
 
     def parameters(self, **changed: str | None) -> dict[str, str | None]:
-        """Return the parameters of its address, the place in the list apart."""
+        """Return the parameters of its address, without the place in the list."""
         given = {"filter": self.filter, "text": self.text, "since": self.since}
         return {**given, **changed}
 
@@ -86,12 +86,12 @@ class Listing(NamedTuple):
 def read_listing(
     visit: Visit, path: str, fields: Fields, when: str, *, also: Collection[str] = ()
 ) -> Listing:
-    """Read what was asked: ``filter`` in words, fields as parameters, ``text`` and ``since``.
+    """Read a request: ``filter`` as words, fields as parameters, ``text`` and ``since``.
 
     ``when`` is the field that the time is about; ``also`` are other parameters of the page.
 
     Raises:
-        InputError: all that cannot be understood, with what to write.
+        InputError: all parts that cannot be parsed, with what to write instead.
     """
     words: list[str] = []
     problems: list[Problem] = []
@@ -123,7 +123,7 @@ def read_listing(
 
 
 def as_written(visit: Visit, path: str, written: str) -> Listing:
-    """Return a list whose words mean nothing, with these words, so that they can be corrected."""
+    """Return a list with invalid words, so that they can be corrected."""
     return Listing(
         path=path,
         words=(written,) if written else (),
@@ -197,7 +197,7 @@ def server_command(visit: Visit, listing: Listing, verb: str, limit: int) -> str
 
 
 class Choice(NamedTuple):
-    """What a list that is held whole may be chosen by: the parameter, and its values in words."""
+    """A choice for a list that is held as a whole: the parameter, and its values in words."""
 
     name: str
     label: str
@@ -205,7 +205,7 @@ class Choice(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """What was asked of lists that a page has whole: words, and a value of each choice."""
+    """A request for lists that a page holds as a whole: words, and a value of each choice."""
 
     path: str
     words: str
@@ -218,13 +218,13 @@ class Whole(NamedTuple):
         return not self.words and not any(self.chosen.values())
 
     def has_words(self, *shown: object) -> bool:
-        """Tell whether what a row shows has all of the words, in capitals or not."""
+        """Return whether a row contains all of the words, ignoring case."""
         text = " ".join(str(each) for each in shown if each is not None).casefold()
         return all(word in text for word in self.words.casefold().split())
 
 
 def read_whole(visit: Visit, path: str, *choices: Choice) -> Whole:
-    """Read what was asked of lists that a page has whole: ``text``, and a value of each choice.
+    """Read a request for lists that a page holds as a whole: ``text``, and a value of each choice.
 
     Raises:
         InputError: there is no such value.
@@ -249,7 +249,7 @@ def save(visit: Visit, path: str, fields: Fields) -> Response:
     """Save the view that a form names, and go to it.
 
     Raises:
-        InputError: it is not one that this list understands, or the name is taken.
+        InputError: this list cannot parse it, or the name is taken.
     """
     given = parse_qs(visit.value("query"))
     query: dict[str, str] = {

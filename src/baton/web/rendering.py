@@ -1,4 +1,4 @@
-"""Templates: what they are given, and how times, costs and counts are written in all of them.
+"""Templates: their functions, and the formats of times, costs and counts.
 
 Every text goes through :func:`baton.model.visible.visible` and is escaped. What a form edits is
 written with ``exact``, as an escape would change it when it is saved.
@@ -27,7 +27,7 @@ from .assets import Assets
 HUES = 10
 """Colours of agents; ``hue-0`` to ``hue-9`` in the style sheet."""
 MOST = 20_000
-"""Characters of a text that a page shows at first."""
+"""Maximum characters of a text that a page shows at first."""
 
 
 def environment(assets: Assets) -> Environment:
@@ -76,7 +76,7 @@ def environment(assets: Assets) -> Environment:
 
 
 def _with_nonce(write: Callable[..., Markup]) -> Callable[..., Markup]:
-    """Return what writes elements with the nonce of the answer, which its policy names."""
+    """Return functions that write elements with the response's nonce, which its policy names."""
 
     @pass_context
     def written(context: Context, *given: str) -> Markup:
@@ -97,7 +97,7 @@ def _shown(value: Any) -> Any:
 
 
 def prose_text(text: str) -> Markup:
-    """Write a sentence of Baton: with a capital, and what stands in backticks as code."""
+    """Write one of Baton's sentences: with a capital, and text in backticks as code."""
     escaped = str(escape(visible(text[:1].upper() + text[1:])))
     return Markup(_CODE.sub(r"<code>\1</code>", escaped))  # noqa: S704 - escaped before
 

@@ -1,6 +1,6 @@
 """Review: dispatches that wait for a label, one by one, and how far people agree.
 
-What a judge said is shown only after a label, so that it does not sway who labels.
+A judge's verdict is shown only after a label, so that it does not influence the person.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 def project_evaluator(visit: Visit, name: str) -> Judged:
-    """Return what asks a rubric in the project of a page; raises InputError if there is none."""
+    """Return the evaluator of a rubric in a page's project; raises InputError if there is none."""
     return evaluator_of(visit.state.live_settings(), visit.project, name)
 
 
@@ -120,13 +120,13 @@ def _cookie(visit: Visit) -> str:
 
 
 def _usual(visit: Visit) -> str:
-    """Return the rubric that is meant where none is named: the first one that rules ask."""
+    """Return the default rubric: the first one that rules use."""
     asked = rubrics_of_rules(visit.state.live_settings(), visit.project)
     return next((name for name, one in asked.items() if one.rubric.unit == "dispatch"), _USUAL)
 
 
 def _state(asked: Asked) -> dict[str, Any]:
-    """Return what addresses of a review have, what is usual left out."""
+    """Return the parameters of a review's address, without default values."""
     return {
         "rubric": asked.rubric,
         "filter": asked.filter,
@@ -146,7 +146,7 @@ class Choice(NamedTuple):
 
 
 def choices_of(evaluator: Judged) -> list[Choice]:
-    """Return the labels of a rubric; none where the answer is a number of a scale."""
+    """Return the labels of a rubric; none if the answer is a number on a scale."""
     terms = terms_of(evaluator)
     answer = evaluator.rubric.answer
     labels = answer.labels if terms.labels else None
@@ -235,7 +235,7 @@ def _link(visit: Visit, conversation: int, subject: str, state: Mapping[str, Any
 
 
 def _calibrate(visit: Visit, evaluator: Judged) -> str:
-    """Return the command that holds a judge against the labels."""
+    """Return the command that compares a judge with the labels."""
     url = visit.request.url
     scheme = "server+https" if url.scheme == "https" else "server"
     project = "" if visit.project == DEFAULT else f"/{quote(visit.project, safe='')}"
@@ -311,7 +311,7 @@ def _skip(visit: Visit) -> Response:
 
 
 def _name(visit: Visit) -> Response:
-    """Take the name that labels have from now on."""
+    """Set the name for labels from now on."""
     name = " ".join(visit.value("by").split())[:200]
     answer = visit.redirect(NAV.path, **_state(_from_form(visit)))
     answer.set_cookie(
@@ -363,7 +363,7 @@ def _item(visit: Visit) -> View:
         "choices": choices_of(evaluator),
         "bounds": terms.bounds,
         "mine": given.get(by),
-        # What others said is shown once there is a label of one's own.
+        # Other people's labels are shown once the user has labelled it.
         "others": [one for name, one in given.items() if name != by] if by in given else [],
         "is_about": bool(about),
         "state": state,
@@ -378,7 +378,7 @@ def _item(visit: Visit) -> View:
 def _last(
     visit: Visit, evaluator: Judged, by: str, state: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return what was labelled just before, with what judges and others said of it."""
+    """Return what was labelled just before, with the verdicts of judges and other people."""
     conversation, _, subject = (visit.query("last") or "").partition("/")
     if not conversation.isdecimal() or not subject:
         return None

@@ -152,7 +152,7 @@ def _is_asked(row: _Row, asked: lists.Whole) -> bool:
 
 
 def _usefulness(row: _Row) -> tuple[bool, bool, bool, bool, str]:
-    """Order rubrics: one's own, those in use, those of dispatches, and all others, by name."""
+    """Order rubrics: the user's own, those in use, those for dispatches, and others, by name."""
     of_dispatches = row.rubric is not None and row.rubric.unit == "dispatch"
     return not row.own, not row.in_rules, not row.labels, not of_dispatches, row.name
 
@@ -167,7 +167,7 @@ def _path(name: str) -> str:
 
 
 def _answer_of(rubric: Rubric) -> str:
-    """Say in a few words how a rubric is answered."""
+    """Describe in a few words how a rubric is answered."""
     answer = rubric.answer
     if answer.scale is not None and not answer.labels:
         low, high = answer.scale.bounds
@@ -176,7 +176,7 @@ def _answer_of(rubric: Rubric) -> str:
 
 
 def _new(visit: Visit) -> View:
-    """Start a rubric: from nothing, or from one that there is, under another name."""
+    """Start a rubric: an empty one, or a copy of an existing one under another name."""
     base = visit.query("from")
     text = _NEW
     if base is not None:
@@ -241,7 +241,7 @@ def _editor(
         "may_write": bool(settings.rubrics) and settings.may_run and visit.may("run"),
         "in_rules": there.name in rubrics_of_rules(settings, visit.project),
         "rows": min(32 if trial is None else 18, max(14, there.text.count("\n") + 2)),
-        # Where the server keeps its files is nothing for who only reads.
+        # The server's paths are not shown to users who may only read.
         "shown_folder": settings.rubrics if visit.may("run") else None,
         "conversation_link": lambda one: (
             visit.link(f"/conversations/{one.conversation_id}") + f"#d-{quote(one.subject)}"
@@ -283,7 +283,7 @@ def _save(visit: Visit) -> View | Response:
     try:
         kept = save_rubric(visit.state.live_settings(), to_save)
     except ChangedMeanwhileError as error:
-        # The next attempt is made over what is shown now.
+        # The next attempt overwrites what is shown now.
         again = msgspec.structs.replace(given, digest=error.there.digest)
         return _editor(visit, again, conflict=error.there, title=title, status=409)
     except InputError as error:
@@ -358,7 +358,7 @@ def _trial_part(visit: Visit) -> View:
 
 
 def _sorted(trial: Trial | None) -> list[TrialAnswer]:
-    """Return answers, those first on which the judge and people, or two versions, differ."""
+    """Return answers; first those on which the judge and people, or two versions, differ."""
     if trial is None:
         return []
 

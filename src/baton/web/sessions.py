@@ -1,9 +1,9 @@
-"""Who looks: a key, or a link that works once, becomes a cookie that scripts cannot read.
+"""Sessions: a key, or a link that works once, becomes a cookie that scripts cannot read.
 
-The cookie is signed with a secret of the store, and names the key by its number: nothing of the
-key is in it, and one that is revoked opens nothing any more. Its name has the port, as browsers
-send cookies to all ports of a machine. Where a server needs no key, the cookie is only what writes
-are checked by.
+The cookie is signed with a secret of the store, and names the key by its number: it contains
+nothing of the key, and after the key is revoked it is invalid. Its name contains the port, as
+browsers send cookies to all ports of a machine. If a server needs no key, the cookie is only used
+to check writes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from baton.server.access import Access, Caller, Denied, caller_of, cookie_secret
 from baton.server.store import Store
 
 _LASTS = {"key": 30 * 86400.0, "link": 12 * 3600.0, "nobody": 30 * 86400.0}
-"""Seconds for which a cookie is valid, by how it was got."""
+"""Seconds for which a cookie is valid, by the way of signing in."""
 _LINK_LASTS = 600.0
-"""Seconds in which a link has to be used: it stands in a terminal, and maybe in a log."""
+"""Seconds for which a link is valid: it is visible in a terminal, and maybe in a log."""
 By = Literal["key", "link", "nobody"]
 
 
@@ -63,10 +63,10 @@ class Sessions:
         self._lock = threading.Lock()
 
     def visitor(self, request: Request) -> tuple[Session, Caller]:
-        """Return the session of a request, and who asks.
+        """Return the session of a request, and its caller.
 
         Raises:
-            Denied: nobody who may.
+            Denied: the caller has no access.
         """
         wanted = request.query_params.get("project")
         session = self.session(request)
@@ -79,7 +79,7 @@ class Sessions:
         return session, caller_of(request, wanted)
 
     def session(self, request: Request) -> Session:
-        """Return the session of a request, a new one where it brings none that is valid."""
+        """Return the session of a request, or a new one if it has no valid session."""
         payload, _, signature = request.cookies.get(_cookie(request), "").partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature("cookie", payload).encode()):
             return self._made("nobody")
@@ -91,25 +91,25 @@ class Sessions:
         return Session(signed.id, signed.by, signed.key, signed.issued, csrf, new=False)
 
     def sign_in(self, key: str) -> Session:
-        """Return the session of who has a key.
+        """Return the session of the holder of a key.
 
         Raises:
-            Denied: 401, it is not valid.
+            Denied: 401 if it is not valid.
         """
         return self._made("key", self._access.key_number(key.strip()))
 
     def link_token(self) -> str:
-        """Return what lets the first who shows it in, with all rights."""
+        """Return a token that grants all rights to the first user who presents it."""
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._links[sha256(token.encode()).digest()] = time.monotonic()
         return token
 
     def use_link(self, token: str) -> Session:
-        """Return the session of who has a link.
+        """Return the session of the holder of a link.
 
         Raises:
-            Denied: 401, it was used, or is too old, or never was one.
+            Denied: 401 if it was used, is too old, or never existed.
         """
         with self._lock:
             made = self._links.pop(sha256(token.encode()).digest(), None)
@@ -137,7 +137,7 @@ class Sessions:
             max_age=int(_LASTS[session.by]),
             httponly=True,
             samesite="strict",
-            # A proxy with TLS says so; believing anybody here only makes a cookie stricter.
+            # A proxy with TLS states this; trusting it from anyone only makes a cookie stricter.
             secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto")),
         )
 

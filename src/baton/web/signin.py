@@ -17,7 +17,7 @@ _START = "/conversations"
 
 
 def routes(web: Web) -> list[BaseRoute]:
-    """Return the routes of signing in and out: open to all, as nobody is known yet."""
+    """Return the routes of signing in and out: open to all, as callers are not known yet."""
     return [
         web.page("/sign-in", _page, None),
         web.action("/sign-in", _sign_in, None),
@@ -34,7 +34,7 @@ def _page(visit: Visit) -> View | Response:
             if visit.session.by == "link":  # the address was loaded again
                 return _go(visit.query("next"))
             return _form(denied, visit.query("next"))
-        # The token leaves the address bar at once.
+        # The token is removed from the address bar at once.
         response = _go(visit.query("next"))
         visit.web.sessions.keep(visit.request, session, response)
         return response

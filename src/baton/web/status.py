@@ -1,4 +1,4 @@
-"""Status: how the server is, what could not be read and how to fix it, rules, retention, keys."""
+"""Status: the server's state, unreadable input and how to fix it, rules, retention, keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .frame import NavItem, View, Visit, Web
 T = TypeVar("T")
 NAV = NavItem("Status", "/status", "s")
 _SHOWN = 100
-"""Problems that are listed; the page counts the others."""
+"""Maximum problems to list; the page counts the others."""
 _FEW = 20
 """Rows of other lists, of which the latest come first, where nothing is filtered."""
 _LATE = 60.0
@@ -52,7 +52,7 @@ _MAY: Mapping[Right, str] = {
 
 
 class _Line(NamedTuple):
-    """A queue as the page shows it: ``state`` is a status, ``means`` what waits."""
+    """A queue for the page: ``state`` is a status, ``means`` describes what waits."""
 
     name: str
     means: str
@@ -68,7 +68,7 @@ _RESCORE_STATES = {"failed": "attention", "done": "fine", "stopped": "fine"}
 
 
 class _Listed:
-    """The rows of a list that meet the filter of the page: each with what it shows and its state.
+    """The rows of a list that meet the page's filter: each with its content and its state.
 
     A list whose rows have no state is left as it is by a state.
     """
@@ -167,9 +167,9 @@ def _page(visit: Visit) -> View:
 
 
 def _create_key(visit: Visit) -> Response:
-    """Make a key of this project, and show it: this once, as only its hash is kept."""
+    """Make a key of this project, and show it once, as only its hash is stored."""
     is_first = not visit.state.access.has_keys()
-    # From the first key on nobody is let in without one: it has to let its maker in.
+    # After the first key, every user needs one, so its creator must be signed in with it.
     rights = ["admin"] if is_first else visit.form.get("right", [])
     name = " ".join(visit.value("name").split())
     key = create_key(visit.state.store, visit.project, name, rights)
@@ -189,7 +189,7 @@ def _revoke_key(visit: Visit) -> Response:
 
 
 def _queues(visit: Visit) -> View:
-    """Return the queues alone, which the page puts in their place every few seconds."""
+    """Return only the queues, which the page replaces every few seconds."""
     asked = lists.read_whole(visit, NAV.path, _STATES)
     return View("status_queues.html", _queue_lines(visit, asked))
 
@@ -220,7 +220,7 @@ def _queue_lines(visit: Visit, asked: lists.Whole) -> dict[str, Any]:
 
 
 def _fix(problem: ProblemItem | Unread) -> str:
-    """Say how to fix something that could not be read."""
+    """Return how to fix something that could not be read."""
     if problem.reader != __version__:
         return f"Baton {problem.reader} tried; read it again with {__version__}"
     return "correct the sender, or read it again with a later version of Baton"

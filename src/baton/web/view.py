@@ -1,7 +1,7 @@
 """`baton view`: the pages over recordings and evaluation folders, from a store that ends with it.
 
-What is named goes the way of uploads: packed, into the inbox, read and scored by the worker of a
-server. Evaluations stay where they are, and are listed.
+The named files are treated like uploads: packed, put into the inbox, read and scored by the worker
+of a server. Evaluations stay where they are, and are listed.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .app import pages
 Note = Callable[[str], None]
 EVALUATIONS = Path(".baton/evaluations")
 _LIMITS = LimitSettings(upload=4 << 30, upload_unpacked=16 << 30, upload_files=1_000_000)
-"""What is on this disk already is limited by the disk."""
+"""Files that are already on this disk need no limit."""
 _LATER = 7 * 86400.0
-"""Seconds by which spans are taken for quiet: nothing more of them arrives."""
+"""Seconds of silence that complete a conversation: no more spans arrive."""
 
 
 class Loaded(NamedTuple):
-    """How much there is to look at, and the files that could not be read, with the reasons."""
+    """How much there is to show, and the files that could not be read, with the reasons."""
 
     conversations: int
     evaluations: int
@@ -54,7 +54,7 @@ def view(
     ``opened`` gets the address when it answers. Nothing that is shown is written to.
 
     Raises:
-        InputError: what is named does not exist, or there is nothing to show.
+        InputError: a named file does not exist, or there is nothing to show.
     """
     with _temporary_folder() as folder:
         given = {"host": "127.0.0.1", "port": port, "folder": str(folder), "grpc": False}
@@ -91,7 +91,8 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
         except InputError as error:
             if not (evaluations and is_evaluation(Path(path))):
                 raise
-            # The traces of an evaluation may be gone, or not be ours to open; it is shown without.
+            # The traces of an evaluation may be deleted, or not accessible; it is shown without
+            # them.
             note(f"{path}: {error}")
             continue
         for package in packages:
@@ -107,7 +108,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
 
 
 def _usual() -> list[str]:
-    """Return what commands leave in the current folder.
+    """Return the files that commands create in the current folder.
 
     Raises:
         InputError: nothing is there.
@@ -129,7 +130,7 @@ def _evaluations_in(path: Path) -> list[Path]:
 
 
 def _others(path: Path, folders: Sequence[Path]) -> bool:
-    """Tell whether a folder has files beside its evaluations."""
+    """Return whether a folder has files beside its evaluations."""
     return any(
         file.is_file() and not any(file.is_relative_to(folder) for folder in folders)
         for file in path.rglob("*")
