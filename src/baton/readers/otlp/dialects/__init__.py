@@ -1,7 +1,7 @@
-"""The conventions that instrumentations write spans in, chosen span by span.
+"""The conventions that instrumentations use for spans, chosen for each span.
 
-Each is a file of this folder that ends with ``DIALECT``, and so is what a framework adds to a
-convention. ``base`` says what a dialect holds.
+Each convention is a file in this folder that ends with ``DIALECT``. So is each framework's addition
+to a convention. ``base`` describes what a dialect contains.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ DIALECTS: tuple[Dialect, ...] = tuple(
         key=lambda dialect: dialect.rank,
     )
 )
-"""All dialects, in the order in which they are asked."""
+"""All dialects, in the order in which they are tried."""
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """How spans of a shape are read: by which convention, and which attributes count tokens.
+    """How to read spans of one shape: the convention, and the attributes that count tokens.
 
-    ``beside`` are readers of other conventions whose attributes they have too.
+    ``beside`` are readers of other conventions whose attributes these spans also have.
     """
 
     name: str
@@ -53,18 +53,18 @@ class _Plan(msgspec.Struct, frozen=True):
 _PLANS: dict[tuple[str, ...], _Plan | None] = {}
 """The plan of each shape: scope, name, names of attributes. Spans of a program have few shapes."""
 _MOST_SHAPES = 4096
-"""Shapes that are remembered: the files of others are not to fill memory."""
+"""The number of cached shapes, so that no file can fill the memory."""
 _NEW = _Plan("", lambda _: PlainSpan())
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
-    """Tell spans that belong to the turn before, though nothing links them with it."""
+    """Return whether spans belong to the previous turn, although nothing links them with it."""
     return any(d.goes_on is not None and d.goes_on(before, spans) for d in DIALECTS)
 
 
 def read_span(span: Span, names: set[str]) -> Reading:
-    """Read a span by the first convention that knows it; a span of none is a plain one.
+    """Read a span by the first convention that claims it; without one, it is a plain span.
 
     The names of the dialect and the framework are added to ``names``.
     """
@@ -114,12 +114,12 @@ def _plan(span: Span) -> _Plan | None:
 
 
 def resolve(nodes: list[Node], names: set[str], logs: list[Event]) -> list[Node]:
-    """Settle what one span alone does not tell; ``nodes`` are a tree, parents first.
+    """Resolve what a single span does not show; ``nodes`` are a tree, parents first.
 
-    ``names`` are those of the dialects and frameworks that have a span here; ``logs`` are records
-    that belong to none.
+    ``names`` are the dialects and frameworks that have a span here; ``logs`` are records that
+    belong to no span.
 
-    Returns nodes that stand in no tree: messages that spans of others carry.
+    Returns nodes outside the tree: messages that are stored in other spans.
     """
     alone: list[Node] = []
     for dialect in DIALECTS:

@@ -1,4 +1,4 @@
-"""What Agno writes into spans beyond the convention they are written in."""
+"""Agno's additions to the convention of its spans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 
 
 def refine(says: Reading, _span: Span) -> Reading:
-    """Tell a delegation to nobody, which Agno answers with words alone."""
+    """Mark a delegation to an unknown member as failed: Agno only reports it in the result text."""
     if type(says) is ToolSpan and says.mode == "delegate":
         said = says.result.text if says.result is not None else None
         if said is not None and _NO_MEMBER.match(said):

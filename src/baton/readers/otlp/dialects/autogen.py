@@ -1,9 +1,8 @@
-"""AutoGen: what its agents say passes as messages through the spans of its runtime.
+"""AutoGen: the messages of its agents are stored in the spans of its runtime.
 
-The runtime writes each message into the span of every agent that processes it, and the answer of
-an agent holds its earlier messages once more; each counts once, by its id. Before 0.7 messages
-stand there without their texts and types, and before 0.6 without ids, and nothing but the runtime
-tells which agent is at work.
+The runtime writes each message into the span of every agent that processes it, and an agent's
+answer repeats its earlier messages. Each message counts once, by its id. Before 0.7, messages have
+no texts and types. Before 0.6, they have no ids, and only the runtime shows which agent is at work.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from .handover import hand_over
 _FRAMEWORK = "autogen"
 _USER = "user"
 _TOOLS = "base_tool"
-# The runtime has other actors, like the manager of a group chat. Only this one holds an agent.
+# The runtime also has other actors, such as the manager of a group chat. Only this one is an agent.
 _AGENT_CLASS = "ChatAgentContainer"
-# Each agent gets every message of the team; the empty one asks it to speak.
+# Each agent gets every message of the team. An empty message asks the agent to speak.
 _ASKED = "{}"
-# An actor that AutoGen adds to end a graph: it makes no request and says a fixed text.
+# An actor that AutoGen adds to end a graph. It makes no request and sends a fixed text.
 _STOPS = "DiGraphStopAgent"
 # Events about the work of an agent: a question to the user, what its memory found, who speaks next.
 _NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent")
@@ -49,20 +48,20 @@ _NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent"
 _KEY = re.compile(r"\.\((.+)\)-A$")
 # The description AutoGen gives the tools it makes for hand-offs. Their names can be chosen freely.
 _HANDOFF_TOOL = re.compile(r"Handoff to (.+)\.")
-# AutoGen's default message of a hand-off. Taken for a prompt, it would be judged as one, and found
-# to carry nothing of the request.
+# AutoGen's default message of a hand-off. If it counted as a prompt, a judge would find that the
+# prompt contains nothing of the request.
 _GENERATED = "Transferred to {0}, adopting the role of {0} immediately."
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of the runtime, or of a tool in versions that say no more of it."""
+    """Return whether a span is from the runtime, or from a tool in versions with few attributes."""
     if span.scope == _TOOLS:
         return "tool_name" in span.attributes
     return span.scope.startswith("autogen") and "messaging.operation" in span.attributes
 
 
 def read(span: Span) -> Reading:
-    """Read a span: the ones that process a message hold it."""
+    """Read a span; spans that process a message contain it."""
     if span.scope != _TOOLS:
         return PlainSpan(framework=_FRAMEWORK)
     says = ToolSpan(
@@ -76,7 +75,7 @@ def read(span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Return what the messages in these spans tell, as nodes of their own in time order."""
+    """Return the messages in these spans as separate nodes in time order."""
     seen: dict[str, Node] = {}
     named = any(type(node.says) is AgentSpan for node in nodes)
     for node in nodes:
@@ -90,15 +89,15 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         for message in _messages(value) if isinstance(value, dict) else ():
             alone = message is value.get("message")
             id_ = text(message.get("id")) or (node.span.span_id + "/message" if alone else None)
-            # One message stands in the span of every agent that receives it, and again in the
-            # answers of each.
+            # A message is in the span of every agent that receives it, and again in the answer of
+            # each of these agents.
             if id_ is not None and id_ not in seen:
                 seen[id_] = _node(message, id_, node.span)
     return sorted(seen.values(), key=lambda node: node.started)
 
 
 def _works(node: Node) -> None:
-    """Make an agent of the span in which one is asked to speak."""
+    """Turn the span in which an agent is asked to speak into an agent span."""
     attributes = node.span.attributes
     if attributes.get("recipient_agent_class") != _AGENT_CLASS:
         return
@@ -110,9 +109,9 @@ def _works(node: Node) -> None:
 
 
 def _hands_off(says: ToolSpan, attributes: Mapping[str, Any]) -> None:
-    """Tell a tool that hands over by what AutoGen says it does, whatever its name.
+    """Recognise a hand-off tool by AutoGen's description, because its name can be anything.
 
-    It takes nothing: what is handed over with it is what it returns.
+    The tool has no arguments: the content of the hand-off is its return value.
     """
     if says.mode is None and says.framework == _FRAMEWORK:
         said = text(first(attributes, "gen_ai.tool.description", "tool_description"))
@@ -137,7 +136,7 @@ def _messages(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
-    """Read one message; what it is its ``type`` tells."""
+    """Read one message according to its ``type``."""
     at = _time(message.get("created_at")) or around.started
     span = Span(
         trace_id=around.trace_id,
@@ -159,7 +158,7 @@ def _reading(message: Mapping[str, Any]) -> Reading:
         return WorkflowSpan(heard=heard)
     if "content" in message and kind == "HandoffMessage":
         said, target = text(body), text(message.get("target"))
-        # What AutoGen writes where the agent says nothing is no prompt.
+        # AutoGen's default text, for an agent that says nothing, is not a prompt.
         stated = said is not None and said != _GENERATED.format(target)
         prompt = content(said) if stated else None
         return HandoffSpan(agent=source, target=target, result=content(said), prompt=prompt)
@@ -179,7 +178,7 @@ def _reading(message: Mapping[str, Any]) -> Reading:
         said_as.content = content(body)
     counts = message.get("models_usage")
     if isinstance(counts, dict):
-        # A message with token counts stands for the request that it is the answer of.
+        # A message with token counts represents the request that it answers.
         spent = usage(
             input=whole(counts.get("prompt_tokens")), output=whole(counts.get("completion_tokens"))
         )

@@ -1,4 +1,4 @@
-"""The protocol of a dialect: all that a convention or a framework tells of its spans."""
+"""The interface of a dialect: everything that Baton knows about the spans of one convention."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from baton.readers.otlp.span import Event, Span
 
 
 def with_attribute(name: str) -> Callable[[Span], bool]:
-    """Return what claims the spans that have an attribute of this name."""
+    """Return a function that claims the spans with an attribute of this name."""
     return lambda span: name in span.attributes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """A convention in which an instrumentation writes spans, or what a framework adds to others.
+    """The convention of an instrumentation's spans, or a framework's additions to a convention.
 
-    A new one is one file in this folder. It ends with ``DIALECT = Dialect(...)``, and is found by
-    that. A convention has ``claims`` and ``read``. A framework whose spans are written in a
-    convention of others (CrewAI in OpenInference's, for example) has neither: it only refines the
-    readings that have its name as ``framework``.
+    A new dialect is one file in this folder. It ends with ``DIALECT = Dialect(...)``, by which it
+    is found. A convention has ``claims`` and ``read``. A framework whose spans follow the
+    convention of another project (for example CrewAI, which uses OpenInference) has neither: it
+    only refines the readings that have its name as ``framework``.
 
     Attributes:
-        name: What it is called. Readings whose ``framework`` has this name are its own too.
-        rank: Dialects are asked, and resolve, in this order, lowest first; the first that claims
-            a span reads it. Low for what only its own instrumentation writes (Claude Code: 10),
-            high for names that many write (OpenTelemetry GenAI: 90). Frameworks are 0: they
-            settle what is theirs before the convention does.
-        claims: Tells whether a span follows this convention, by its scope, its name and the names
-            of its attributes. Values are for ``read``: spans that have all of these in common are
-            asked about only once.
-        read: Reads a span that does, with its names and content. ``handover`` tells which tool
-            calls pass work on, ``usage`` (in ``values``) adds up counts with names of their own.
-        refine: Returns a reading of its ``framework``, whichever convention it was read by, with
-            what that convention does not know.
-        beside: Tells a span of another convention that has this one's attributes too, as processors
-            write them onto the spans of a framework. Both read it: what the first reading lacks
-            the second one gives. Like ``claims``, it goes by names alone.
-        resolve: Settles what one span alone does not tell. It is called for a turn in which the
-            dialect has a span, and gets all nodes of it as a tree, parents first, also those of
-            other dialects, and the log records of no span. It returns nodes that stand in no
-            tree: messages that other spans carry.
-        goes_on: Tells whether spans (the second argument) belong to the turn of the spans
-            before, though nothing links them.
-        tokens: How names of attributes begin that count tokens and go on as OpenTelemetry's do
+        name: The name of the dialect. Readings with this ``framework`` also belong to it.
+        rank: Dialects are tried, and resolve, in this order, lowest first. The first one that
+            claims a span reads it. Use a low rank for spans that only one instrumentation writes
+            (Claude Code: 10), and a high rank for attributes that many write (OpenTelemetry
+            GenAI: 90). Frameworks have rank 0, so they resolve before the convention does.
+        claims: Returns whether a span follows this convention, by its scope, its name and the
+            names of its attributes. It must not depend on values, because it is called only once
+            for spans that have all of these names in common.
+        read: Reads a claimed span, with its names and content. ``handover`` finds the tool calls
+            that pass work on, and ``usage`` (in ``values``) adds up counts with unusual names.
+        refine: Adds to a reading of its ``framework``, read by any convention, the data that the
+            convention does not cover; returns the reading.
+        beside: Returns whether a span of another convention also has this one's attributes, which
+            processors add to the spans of a framework. Then both read it, and the second reading
+            supplies data that is missing in the first. Like ``claims``, it depends only on names.
+        resolve: Resolves what a single span does not show. It is called for a turn in which the
+            dialect has a span. It gets all nodes of the turn as a tree, parents first, including
+            those of other dialects, and the log records without a span. It returns nodes outside
+            the tree: messages that are stored in other spans.
+        goes_on: Returns whether spans (the second argument) belong to the turn of the spans
+            before, although nothing links them.
+        tokens: Prefixes of attributes that count tokens and end like OpenTelemetry's
             (``input_tokens``, or ``prompt_tokens``). They are read for requests and agents for
-            which ``read`` gives no counts; of several, the first that has any.
-        costs: Attributes with what a request cost, in US dollars; the first that a span has counts.
-        prefixes: How names of attributes begin that hold content or names. A span that has such
+            which ``read`` returns no counts; the first prefix with counts is used.
+        costs: Attributes with the cost of a request in US dollars; the first one present counts.
+        prefixes: Prefixes of attributes that hold content or names. A span that has such
             attributes and that no dialect reads is reported as dropped.
-        sessions: Attributes that name the conversation a span belongs to.
-        conversations: The same for weaker names, which sub-agents may set to one of their own.
-        session: Attributes that name the conversation only sometimes, each with a function that
-            reads it from all attributes.
+        sessions: Attributes that name the conversation of a span.
+        conversations: The same for weaker names, which sub-agents can set to their own values.
+        session: Attributes that only sometimes name the conversation, each with a function that
+            reads the name from all attributes.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Claude Code's own export: spans for structure, log records for content, cost and refusals.
 
-A sub-agent has no span: its requests and calls stand below the call that dispatched it.
+A sub-agent has no span: its requests and calls are below the call that dispatched it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NAME = "claude_code."
 _DISPATCH = frozenset({"Agent", "Task"})
 # The sub-agent that Claude Code starts if the call names none.
 _DEFAULT = "general-purpose"
-# When a background agent has finished, Claude Code opens a new interaction, whose prompt is this
-# notice. No user said it: it is the answer to the earlier dispatch.
+# When a background agent has finished, Claude Code starts a new interaction, whose prompt is this
+# notice. It is not from a user, but is the answer to the earlier dispatch.
 _NOTICE = "<task-notification>"
 _TAG = re.compile(r"<(tool-use-id|status|result)>(.*?)</\1>", re.DOTALL)
 _DONE = "completed"
@@ -33,7 +33,7 @@ _MCP, _ANY_MCP = "mcp__", "mcp_tool"
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of Claude Code."""
+    """Return whether a span is from Claude Code."""
     return span.scope.startswith(_SCOPE) or span.name.startswith(_NAME)
 
 
@@ -49,7 +49,7 @@ def read(span: Span) -> Reading:
             usage=_usage(attributes),
             model=text(first(attributes, "gen_ai.request.model", "model")),
             failed=attributes.get("success") is False,
-            tells_calls=False,  # log records tell of texts, and of calls only once a tool runs
+            tells_calls=False,  # log records contain texts, and calls only once a tool runs
         )
         says.error = text(attributes.get("error")) if says.failed else None
     elif kind == "tool":
@@ -73,8 +73,8 @@ def read(span: Span) -> Reading:
 def _tool_name(attributes: Mapping[str, Any]) -> str | None:
     """Return the name by which the model calls a tool: ``mcp__docs__search``.
 
-    ``gen_ai.tool.name`` has only the last part of it, with the server beside it, and some versions
-    call all tools of servers ``mcp_tool``.
+    ``gen_ai.tool.name`` has only the last part of the name, with the server in another attribute.
+    Some versions use the name ``mcp_tool`` for all tools of servers.
     """
     name, own = text(attributes.get("gen_ai.tool.name")), text(attributes.get("tool_name"))
     server = text(attributes.get("anthropic.mcp.server.name"))
@@ -84,7 +84,7 @@ def _tool_name(attributes: Mapping[str, Any]) -> str | None:
 
 
 def goes_on(_before: list[Span], spans: list[Span]) -> bool:
-    """Tell spans that continue the turn before: they start with what a background agent answers."""
+    """Return whether spans continue the turn before: they start with an agent's late answer."""
     prompts = (span.attributes.get("user_prompt") for span in spans if claims(span))
     prompt = next((prompt for prompt in prompts if prompt is not None), None)
     return isinstance(prompt, str) and prompt.lstrip().startswith(_NOTICE)
@@ -105,7 +105,7 @@ def _interaction(span: Span) -> AgentSpan:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Any:
-    """Read the counts: the input is without cached tokens, whatever the convention says."""
+    """Read the counts. The input excludes cached tokens, unlike in OpenTelemetry's convention."""
     counts = {
         "input": whole(attributes.get("input_tokens")),
         "output": whole(attributes.get("output_tokens")),
@@ -118,7 +118,7 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
 
 
 def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
-    """Take content, cost and refusals out of the log records, by the ids of request and call."""
+    """Read content, cost and refusals from the log records, by the ids of request and call."""
     own = [node for node in nodes if claims(node.span)]
     requests: dict[str, ModelSpan] = {}
     calls: dict[str, ToolSpan] = {}
@@ -150,7 +150,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
             call.name = _named_in(record) or call.name
         if name == "tool_result" and call is not None:
             call.arguments = shown(record.get("tool_input"))
-            # Only what it was given tells that a call named no agent; the span may leave it out.
+            # Only the arguments show that a call named no agent; the span can leave the name out.
             if call.mode == "delegate" and isinstance(call.arguments, dict):
                 named = text(call.arguments.get("subagent_type"))
                 call.target = call.target or named or _DEFAULT
@@ -168,7 +168,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
 
 
 def _price_failures(own: list[Node], requests: Mapping[str, ModelSpan]) -> None:
-    """Give requests that failed a cost of nothing, where the log has that of all others."""
+    """Set the cost of failed requests to zero, if the log has the cost of all others."""
     if all(says.usage is None or says.usage.cost_usd is None for says in requests.values()):
         return
     for node in own:
@@ -177,7 +177,7 @@ def _price_failures(own: list[Node], requests: Mapping[str, ModelSpan]) -> None:
 
 
 def _named_in(record: Mapping[str, Any]) -> str | None:
-    """Return the name of a server's tool by the parameters that a log record lists."""
+    """Return the name of a server's tool, from the parameters in a log record."""
     listed = parsed(record.get("tool_parameters"))
     if not isinstance(listed, dict):
         return None

@@ -38,8 +38,8 @@ _PROMPTS = (
     "prompt", "request", "task", "task_description", "objective", "input", "message", "query",
     "question", "description",
 )  # fmt: skip
-# Too common a name to prove a hand-over by itself; `by_name` asks for a target among the arguments
-# too.
+# These names are too common to prove a hand-over alone. `by_name` also requires a target among the
+# arguments.
 _HANDOFF = frozenset({"handoff", "handover"})
 # CrewAI: "Delegate work to coworker" and "Ask question to coworker"; Agno:
 # `delegate_task_to_member`, and `transfer_task_to_member` in older versions. Case and separators
@@ -48,7 +48,7 @@ _COWORKER = frozenset(
     {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
      "transfertasktomember"}
 )  # fmt: skip
-# Agno's tool of a team whose members are all asked the same.
+# Agno's tool for sending the same task to all members of a team.
 _TO_ALL = frozenset({"delegatetasktomembers"})
 # Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
 # counts only with a `subagent_type`.
@@ -56,7 +56,7 @@ _SUB_AGENT = frozenset({"task", "agent"})
 
 
 def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) -> None:
-    """Note on a tool span what it says of passing work on."""
+    """Record on a tool span how it passes work on."""
     if _STATED.isdisjoint(attributes):
         says.mode, says.target = by_name(says.name or "", says.arguments, type_)
         return
@@ -67,9 +67,9 @@ def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) 
     if mode is None and target is None:
         says.mode, says.target = by_name(says.name or "", says.arguments, type_)
     else:
-        # PR 447 knows two modes, `return_to_caller` and `pass_control`. A mode that is neither, or
-        # a target without a mode, is taken for a transfer, and the structure of the trace may still
-        # correct it (`sure` is false).
+        # PR 447 defines two modes, `return_to_caller` and `pass_control`. Any other mode, or a
+        # target without a mode, counts as a transfer, which the structure of the trace can still
+        # correct (`sure` is false).
         says.mode = "delegate" if mode == "return_to_caller" else "transfer"
         says.target = target or _argument(says.arguments)
         says.sure = mode in ("pass_control", "return_to_caller")
@@ -79,7 +79,7 @@ def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) 
 
 
 def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode | None, str | None]:
-    """Tell a hand-over and its target by how frameworks name and type their tools for it.
+    """Return the mode and target of a hand-over, from frameworks' names and types of its tools.
 
     ``transfer_to_billing`` and ``transfer_to_agent`` (with the agent among its arguments) give
     control away; ``delegate_work_to_coworker``, and a ``Task`` with a ``subagent_type``, wait.
@@ -93,7 +93,7 @@ def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode |
     if way == "coworker":
         return "delegate", target
     if way == "handoff":
-        # Any other tool may be called so: one that names nobody among its arguments is none.
+        # Any tool can have this name. Without a target among its arguments, it is no hand-over.
         return ("transfer", target) if target is not None or arguments is None else (None, None)
     target = text(arguments.get("subagent_type")) if isinstance(arguments, dict) else None
     return ("delegate", target) if target is not None else (None, None)
@@ -101,7 +101,7 @@ def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode |
 
 @lru_cache(maxsize=4096)
 def _way(name: str, type_: str | None) -> tuple[str | None, str | None]:
-    """Tell what a tool of this name may do, and whom its name names."""
+    """Return what a tool with this name can do, and the agent in its name."""
     match = _TRANSFER.match(name)
     if type_ == "TransferToAgentTool" or match is not None:
         suffix = match.group(1) if match and match.group(1).lower() not in _ANY else None
@@ -121,15 +121,15 @@ def _argument(arguments: Any) -> str | None:
 
 
 def asks_all(name: str) -> bool:
-    """Tell a tool that gives one task to every agent below its call."""
+    """Return whether a tool gives one task to every agent below its call."""
     return plain_name(name) in _TO_ALL
 
 
 def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any]]:
     """Return prompt, short description and context of the call that hands work over.
 
-    The names of the arguments are the programmer's choice: known ones first, else the only
-    text, else the only one; where none of these is, all are context and there is no prompt.
+    The programmer chooses the names of the arguments. The prompt is the first known name, else the
+    only text, else the only argument. Otherwise all are context and there is no prompt.
     """
     if not isinstance(arguments, dict):
         return content(arguments), None, {}
@@ -138,9 +138,9 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
         return None, None, rest
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:
-        # With pydantic-ai the programmer picks the name: `q`, `joke`, `request`. A single text
-        # among other values (`limit`, `strict`) is what was asked. With two texts nothing tells
-        # which of them is.
+        # With pydantic-ai, the programmer picks the name: `q`, `joke`, `request`. A single text
+        # among other values (`limit`, `strict`) is the prompt. With two texts, it is unknown which
+        # one is the prompt.
         texts = [name for name, value in rest.items() if text(value)]
         key = texts[0] if len(texts) == 1 else None
     if key is None and len(rest) == 1:

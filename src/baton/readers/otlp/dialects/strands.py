@@ -1,4 +1,4 @@
-"""Strands: what its spans say beyond OpenTelemetry's conventions."""
+"""Strands' additions to OpenTelemetry's conventions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .base import Dialect
 
 _NAME = "strands"
 _GRAPH = "invoke_graph"
-# A graph gives each node the answers of those before it, as pieces of its message: "Inputs from
-# previous nodes:", "From market:", "  - Agent: 58000 people live there.". Nodes may be called other
-# than the agents in them.
+# A graph gives each node the answers of earlier nodes as parts of its message: "Inputs from
+# previous nodes:", "From market:", "  - Agent: 58000 people live there.". A node and its agent can
+# have different names.
 _INPUTS = "\nInputs from previous nodes:\n"
 _FROM = re.compile(r"(?:^|\n)From ([^\n]+):\n(?=  - )")
 _ANSWER = re.compile(r"\n*  - [^\n:]+: \s*")
@@ -24,7 +24,7 @@ _NEXT = re.compile(r"\n(?:From [^\n]+:\n)?  - [^\n:]+: ")
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Record how to tell which nodes of a graph an agent follows."""
+    """Set the function that finds which nodes of a graph an agent follows."""
     for node in nodes:
         says, around = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME:
@@ -40,10 +40,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _answers_before(
     says: AgentSpan, in_graph: bool, said: Collection[str]
 ) -> dict[str, list[str]] | None:
-    """Return what an agent was given, by node; ``None`` if its message does not tell.
+    """Return the answers that an agent was given, by node; ``None`` if its message has none.
 
-    The agents at the start of a graph are given the task alone. ``said`` are answers of agents that
-    went before: one of them is taken whole, as it may quote such a message ("From legal:").
+    The agents at the start of a graph get only the task. ``said`` are answers of earlier agents.
+    Each is matched as a whole, because an answer can quote such a message ("From legal:").
     """
     asked = says.asked()
     if asked is None or not asked.text:
@@ -68,7 +68,7 @@ def _answers_before(
 
 
 def _begins(told: str, answer: str, at: int) -> bool:
-    """Return whether an answer is there, up to the end of its line."""
+    """Return whether an answer is at this position, up to the end of its line."""
     return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
 
 
