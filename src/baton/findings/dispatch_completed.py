@@ -24,10 +24,10 @@ from .finding import (
     steps_of,
 )
 
-# Texts that agent runtimes themselves return in place of an answer, whatever was asked. `API Error:
+# Texts that agent runtimes themselves return in place of an answer to any request. `API Error:
 # 529` and `<tool_use_error>` come from Claude Code, `Error executing tool. coworker mentioned not
 # found` from CrewAI. Each is matched at the start of the answer: "An API Error can be retried." is
-# somebody's sentence about errors.
+# an ordinary sentence about errors.
 _OF_RUNTIMES = re.compile(
     r"""(?:
         API\ Error (?:\ \d{3})? \s* :
@@ -37,8 +37,8 @@ _OF_RUNTIMES = re.compile(
     )""",
     re.VERBOSE,
 )
-# Texts with which a program reports its own failure. A helper that was asked to read a log may
-# quote one of these as its honest answer, so they count only if the request is not about errors
+# Texts with which a program reports its own failure. A helper that was asked to read a log can
+# quote one of these as a genuine answer, so they count only if the request is not about errors
 # (`_ABOUT_ERRORS`). "Error: none" and "Error: 0" report that all is well.
 _OF_PROGRAMS = re.compile(
     r"""(?:
@@ -49,17 +49,17 @@ _OF_PROGRAMS = re.compile(
     )""",
     re.VERBOSE,
 )
-# "What does the last line of the log say?" may rightly be answered with "ValueError: x".
+# "ValueError: x" can be the right answer to "What does the last line of the log say?".
 _ABOUT_ERRORS = re.compile(
     r"error|exception|traceback|fail|crash|bug|\blogs?\b|broken|wrong", re.IGNORECASE
 )
 # An answer about an error is longer than the error itself.
 _LONGEST = 600
-# Values of a `status` field that say by themselves that the work failed; `{"status": "ok", ...}`
-# and anything unknown is taken for an answer.
+# Values of a `status` field that mean by themselves that the work failed. `{"status": "ok", ...}`
+# and any unknown value count as an answer.
 _STATES = ("error", "failed", "failure")
-# Keys that describe an error. One other key means that there is a result as well: `{"error": "E1",
-# "rows": [1, 2]}` gives rows, and may say with `E1` what happened to the rest.
+# Keys that describe an error. Any other key means that there is a result too: `{"error": "E1",
+# "rows": [1, 2]}` returns rows, and `E1` may describe what happened to the rest.
 _BESIDE_ERROR = frozenset(
     {"error", "errors", "status", "code", "message", "type", "detail", "details", "success", "ok"}
 )
@@ -68,11 +68,11 @@ _BESIDE_ERROR = frozenset(
 def error_in(content: Content | None, asked: Content | None = None) -> str | None:
     """Return the error that an answer consists of; ``None`` if it says anything else.
 
-    A text counts when it opens as runtimes report errors (``API Error: ``, ``Error executing
-    tool``), or as programs do (``Error: ``, ``ValueError: ``, a traceback) unless what was
-    ``asked`` is about errors itself. It is no longer than 600 characters, tracebacks apart.
-    JSON counts when it is an object with an ``error``, or a ``status`` that is ``error``, and
-    nothing beside it but what comes with one.
+    A text counts if it opens like a runtime's error report (``API Error: ``, ``Error executing
+    tool``), or like a program's (``Error: ``, ``ValueError: ``, a traceback) unless ``asked`` is
+    itself about errors. Apart from tracebacks, it has at most 600 characters. JSON counts if it
+    is an object with an ``error``, or with a ``status`` of ``error``, and otherwise only keys that
+    describe an error.
     """
     if content is None:
         return None
@@ -108,8 +108,8 @@ def _quote(data: Any) -> str | None:
 
 
 _QUOTE = 200
-# Frameworks' messages for an agent that was stopped. It is reported as `killed` and not as
-# `failed`, since the agent did nothing wrong.
+# Frameworks' messages for an agent that was stopped. This is reported as `killed`, not as `failed`,
+# because the agent did nothing wrong.
 _STOPPED = ("the agent was stopped", "was stopped", "was cancelled", "was canceled", "was killed")
 
 
@@ -119,7 +119,7 @@ def completed(
     """Return whether a dispatch was completed.
 
     Findings are ``failed``, ``killed``, ``refused``, ``unanswered``, ``empty_answer`` and
-    ``error_answer``, and ``receiver_failed`` for control that passed to an agent which failed.
+    ``error_answer``, and ``receiver_failed`` if control passed to an agent that failed.
     """
     name = receiver_name(trace, dispatch, renames)
     status = dispatch.status
@@ -153,11 +153,11 @@ def _ended_badly(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], nam
 
 
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
-    """An unanswered dispatch proves a fault only if what came later was recorded."""
+    """Judge an unanswered dispatch. It is a fault only if what came later was recorded."""
     if turn.status == "incomplete":
         return NotRecorded(says="the turn is incomplete: record it to its end")
-    # An agent in the background may answer in a later turn. Only in the last turn is there none
-    # that could hold the answer, and then the recording simply stopped too early.
+    # A background agent can answer in a later turn. If the dispatch is in the last turn, the
+    # recording just stopped too early for the answer.
     if dispatch.mode == "background" and turn is trace.turns[-1]:
         return NotRecorded(
             says=f"{name} was at work when the recording ends: record what came later"
@@ -169,8 +169,8 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
             says=f"whether {name} took over is not recorded: record all agents of a turn in "
             "one trace, with their answers"
         )
-    # The agent did run somewhere, but no id links its run to this hand-off. Either it took over, or
-    # it was started by another agent: both would look like this.
+    # The agent did run, but no id links its run to this hand-off. Either it took over, or another
+    # agent started it. Both cases look the same in the record.
     if has_run(trace, dispatch.to_agent):
         return NotRecorded(
             says=f"{name} ran, but it is unknown whether this dispatch started it: record all "
@@ -208,8 +208,7 @@ def _arrived(
             why = f": {in_short(run.error)}" if run.error else ""
             says = f"{name} got control and {how}{why}"
             return [_finding(trace, dispatch, "receiver_failed", says, run.error, [run])]
-        # After a transfer there is no result that comes back, so the receiver's own last words are
-        # judged.
+        # No result comes back after a transfer, so the receiver's own last words are judged.
         error = error_in(run.output, run.input or turn.input)
         if error is not None:
             says = f"{name} got control and answered with an error: {in_short(error)}"
@@ -245,13 +244,13 @@ def _stopped(why: str | None) -> bool:
     return why is not None and any(word in why.casefold() for word in _STOPPED)
 
 
-# Used for one question: after a dispatch failed, did the caller say so? The list is wide, because
-# each word in the answer means silence: a caller that says "Billing is down, please try again
-# later" reported the failure in plain words. `later`, `again` and `instead` are here for callers
-# that speak of the way out only ("Please ask again in an hour", "I looked it up myself instead").
-# They may hide a real fault, where `later` was about something else. That costs a find; without
-# them a polite answer would be a false alarm. On the texts of benchmarks/accuracy they change
-# nothing, as these results did not fail.
+# Used for one question: after a dispatch failed, did the caller report it? The list is broad,
+# because any of these words in the answer suppresses the finding: a caller that writes "Billing is
+# down, please try again later" reported the failure in plain words. `later`, `again` and `instead`
+# are here for callers that only mention the way out ("Please ask again in an hour", "I looked it up
+# myself instead"). They can hide a real fault if `later` was about something else. That misses a
+# finding, but without them a polite answer would be a false alarm. They change nothing on the texts
+# of benchmarks/accuracy, as these results did not fail.
 _WORDS = (
     r"fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|unable|unavailable|unreachable|impossible|"
     r"refused?|denied|rejected|broken?|crashed|crash|down|locked|stopped|killed|cancelled|canceled|"

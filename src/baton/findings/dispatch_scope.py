@@ -26,28 +26,29 @@ from .shell import commands
 
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
 _SPECIFIED = re.compile(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
-# `GIT_PAGER=cat git log` runs git, with something set that a permission may not cover.
+# `GIT_PAGER=cat git log` runs git with a variable set that a permission may not cover.
 _SET_BEFORE = re.compile(r"\A(?:[A-Za-z_]\w*=\S*\s+)+")
 # The old and new name of one tool.
-# Claude Code renamed `Task` to `Agent`; definitions of either age meet traces of either age.
+# Claude Code renamed `Task` to `Agent`. Old and new definitions are used with old and new traces.
 _SAME = {"task": "agent"}
 
 
 def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bool | None:
-    """Return whether one of the patterns matches a call; ``None`` if unknown arguments decide.
+    """Return whether one of the patterns matches a call, or ``None`` if unknown arguments decide.
 
-    A pattern is a name (``Read``), with wildcards (``mcp__github__*``), a server (``mcp__github``),
-    or a name with what it is limited to: ``Bash(git:*)`` are commands that start with ``git``,
-    ``Bash(git log *)`` has wildcards, ``WebFetch(domain:example.com)`` a host and its subdomains,
-    ``Agent(helper)`` a target. What is said of paths is not decided. Names are equal whatever their
-    case, and blanks, ``-`` and ``_`` are one. A shell command is meant when ``every_part`` of it
-    is, as a permission reads it, each by any of the patterns; or any part, as a ban does.
+    A pattern is a name (``Read``), a name with wildcards (``mcp__github__*``), a server
+    (``mcp__github``), or a name with a limit: ``Bash(git:*)`` covers commands that start with
+    ``git``, ``Bash(git log *)`` has wildcards, ``WebFetch(domain:example.com)`` has a host and its
+    subdomains, ``Agent(helper)`` has a target. Limits on paths are not decided. Names are compared
+    without regard to case, and blanks, ``-`` and ``_`` are equal. With ``every_part``, as in a
+    permission, a shell command matches if each of its parts matches any of the patterns. Without
+    it, as in a ban, one matching part is enough.
     """
     patterns = [pattern.strip() for pattern in patterns]
     line = call.arguments.get("command") if isinstance(call.arguments, dict) else None
     if not isinstance(line, str):
         return _any(_means(pattern, call, None) for pattern in patterns)
-    # A pattern may be the whole line: `Bash(make && make test)`.
+    # A pattern can be the whole line: `Bash(make && make test)`.
     if _any(_means(pattern, call, line) for pattern in patterns if f"({line.strip()})" in pattern):
         return True
     parts = commands(line)
@@ -80,7 +81,7 @@ def _means(pattern: str, call: ToolCall, command: str | None) -> bool | None:
 
 def _named(pattern: str, name: str) -> bool | None:
     wanted, actual = _fold(pattern), _fold(name)
-    # Some recordings leave the server out: `search` for `mcp__docs__search`, or of another server.
+    # Some recordings omit the server: `search` for `mcp__docs__search`, or for another server's.
     if wanted.startswith("mcp__") and wanted.endswith(f"__{actual}"):
         return None
     # `mcp__github` allows the whole server, so every tool `mcp__github__...`.
@@ -106,7 +107,7 @@ def _limited(what: str, call: ToolCall, command: str | None) -> bool | None:
         return found if found or bare == command or not _command(what, bare) else None
     if isinstance(url, str) and what.startswith("domain:"):
         host, domain = urlsplit(url).hostname or "", what.removeprefix("domain:")
-        # `notexample.com` ends in `example.com` and is another site.
+        # `notexample.com` ends in `example.com` but is another site.
         return host == domain or host.endswith(f".{domain}")
     target = arguments.get("subagent_type")
     return target == what if isinstance(target, str) else None
@@ -120,10 +121,10 @@ def _command(what: str, command: str) -> bool:
 
 
 _SUPPLY = "give the agents' definitions as `agents:`"
-# Calls that a framework adds to any agent, to answer and to pass control on.
-# By framework: `final_answer` is smolagents', `set_model_response` ADK's, `StructuredOutput` Claude
-# Code's, `transfer_to_agent` ADK's and `handoff_to_agent` the swarms' of Strands. No definition of
-# an agent lists them, so each would be a tool outside the scope.
+# Calls that a framework adds to every agent, for answering and for passing control on.
+# `final_answer` comes from smolagents, `set_model_response` and `transfer_to_agent` from ADK,
+# `StructuredOutput` from Claude Code, and `handoff_to_agent` from swarms in Strands. Agent
+# definitions do not list them, so each would count as a tool outside the scope.
 _ADDED = frozenset(
     {"finalanswer", "setmodelresponse", "structuredoutput", "transfertoagent", "handofftoagent"}
 )
@@ -150,10 +151,10 @@ def scope(
 ) -> Answer:
     """Return whether the receiver called only tools that the dispatch allows.
 
-    Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or nothing tells that it
-    ran), one for each tool, with the agent it belongs to if that is another; and ``unknown_tool``:
-    it does not exist for this agent. ``attempts_are_faults`` false makes attempts warnings. Calls
-    that pass control on are no use of tools.
+    Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or there is no record
+    that it ran), one for each tool, with the agent that owns it if that is another agent, and
+    ``unknown_tool`` (the tool does not exist for this agent). If ``attempts_are_faults`` is false,
+    attempts are warnings. Calls that pass control on do not count as tool use.
     """
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     missing = _not_recorded(trace, dispatch, receiver_name(trace, dispatch, renames))
@@ -192,10 +193,10 @@ def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
 
 
 def _supply(trace: Trace, dispatch: Dispatch) -> str:
-    """Say what would supply the tools of a receiver; its name may be misspelt in definitions."""
+    """Return what would supply a receiver's tools. Its name may be misspelt in definitions."""
     at_work = {run.agent for each in trace.turns for run in each.runs}
-    # The same figure as for misspelt targets: `resercher` in the definitions and `researcher` in
-    # the trace. Names of agents that ran are left out, as they are spelt right.
+    # The same threshold as for misspelt targets: `resercher` in the definitions and `researcher` in
+    # the trace. Names of agents that ran are left out, because they are spelt correctly.
     close = nearest(dispatch.to_agent, trace.agents.keys() - at_work, 1, cutoff=0.8)
     if close and dispatch.to_agent not in trace.agents:
         return f"the definitions have `{close[0]}`, and no `{dispatch.to_agent}`"
@@ -205,7 +206,7 @@ def _supply(trace: Trace, dispatch: Dispatch) -> str:
 def _unseen(
     trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str, attempts: bool
 ) -> str | None:
-    """Return which calls may be missing; with ``attempts`` those that were refused count too."""
+    """Return which calls may be missing. With ``attempts``, refused calls count too."""
     if not all(known(trace, run, "steps.tool_call") for run in runs):
         return f"what `{name}` called is not recorded: record the calls of its tools"
     if attempts and not all(known(trace, run, "steps.refused") for run in runs):
@@ -219,7 +220,7 @@ def _unseen(
 
 
 def _used(trace: Trace, run: AgentRun) -> list[ToolCall]:
-    """Return the calls that use a tool: not those that pass control on, or give the answer."""
+    """Return the calls that use a tool, without those that pass control on or give the answer."""
     answer = run.output.data if run.output is not None else None
     passing = {
         dispatch.id
@@ -233,8 +234,8 @@ def _used(trace: Trace, run: AgentRun) -> list[ToolCall]:
         if isinstance(step, ToolCall)
         and step.dispatch not in passing
         and name_key(step.name) not in _ADDED
-        # An agent with a structured answer gives it as the arguments of a made-up tool, and the
-        # name of that tool is the framework's choice.
+        # An agent gives a structured answer as the arguments of an artificial tool, whose name the
+        # framework chooses.
         and (answer is None or step.arguments != answer)
     ]
 
@@ -242,7 +243,7 @@ def _used(trace: Trace, run: AgentRun) -> list[ToolCall]:
 def _judge(
     trace: Trace, dispatch: Dispatch, call: ToolCall
 ) -> Literal["inside", "outside", "denied"] | None:
-    """Judge one call; ``None`` when its arguments would have told."""
+    """Judge one call, or return ``None`` if its unknown arguments decide."""
     card = trace.agents.get(dispatch.to_agent)
     denied = meant_by(call, (card.denied_tools if card else None) or (), every_part=False)
     if denied:
@@ -272,7 +273,7 @@ def _findings(
     renames: Mapping[str, str],
     attempts_are_faults: bool,
 ) -> list[Finding]:
-    """Sum up the calls outside the scope by tool, those that ran before those that did not."""
+    """Group the calls outside the scope by tool, with those that ran before the others."""
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     found = []
     for reach in ("executed", "attempted"):
@@ -312,7 +313,7 @@ def _owners(trace: Trace, dispatch: Dispatch, calls: Sequence[_Outside]) -> list
 def _only_offered(
     trace: Trace, dispatch: Dispatch, placed: Sequence[tuple[AgentRun, ToolCall]], name: str
 ) -> Answer:
-    """What was offered cannot be exceeded: only a call that found no tool proves anything."""
+    """Judge a receiver by its offered tools. Only a call that found no tool proves anything."""
     allowed = dispatch.tools_allowed
     offered = {name_key(tool) for tool in (allowed if isinstance(allowed, list) else ())}
     found = [

@@ -40,8 +40,8 @@ _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # AutoGen, `is not a valid tool, try one of` LangGraph, `unknown tool name` pydantic-ai, `coworker
 # mentioned not found` CrewAI, `member with id ... not found` Agno, `cannot invoke subagent` and,
 # before, `invoked agent of type` deepagents, `tool not found: {'tool_name': ...}` OpenAI's SDK. A
-# name has to follow at once, so that "I could not find the agent you need in time" and "The file
-# agent.py was not found" are no denial.
+# name has to follow at once, so "I could not find the agent you need in time" and "The file
+# agent.py was not found" do not count.
 _UNKNOWN = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -62,17 +62,17 @@ _UNKNOWN = tuple(
         r"\bcoworker mentioned not found",
     )
 )
-# The same texts often list what there is, which tells the user what was meant: Claude Code after
-# `Available agents:`, LangGraph after `try one of`, CrewAI one a line after `one of the following
-# options:`, deepagents after `only allowed types are`.
+# The same texts often list the available agents, which shows the user the intended name: Claude
+# Code after `Available agents:`, LangGraph after `try one of`, CrewAI one a line after `one of the
+# following options:`, deepagents after `only allowed types are`.
 _LISTS = re.compile(
     r"(?:available (?:agents|tools|agent types)|try one of|one of the following(?: options)?"
     r"|valid agents|known agents|only allowed types)"
     r"\s*(?:are)?:?\s*(?P<names>\[[^\]]*\]|(?:\s*- [^\n]+)+|[^\n]+)",
     re.IGNORECASE,
 )
-# Agents that are reached by tools of their own: the model calls `transfer_to_king`, and there is no
-# tool of that name. The agent that is missing is `king`.
+# Agents with their own transfer tools: the model calls `transfer_to_king`, but no tool has that
+# name. The missing agent is `king`.
 _TRANSFER = re.compile(r"(?:transfer_(?:back_)?to_|handoff_to_|delegate_to_|back_to_)")
 
 
@@ -81,12 +81,12 @@ _MEMBERS = re.compile(r"""<member id=["']([^"']+)["']""")
 
 
 def says_unknown(text: str) -> bool:
-    """Return whether a text says that there is no such agent, or no such hand-off tool."""
+    """Return whether a text reports that the agent or the hand-off tool does not exist."""
     return any(pattern.search(text) for pattern in _UNKNOWN)
 
 
 def unknown_name(text: str) -> str | None:
-    """Return the name that a text says is unknown."""
+    """Return the name that a text reports as unknown."""
     for pattern in _UNKNOWN:
         found = pattern.search(text)
         if found is not None and found.groupdict():
@@ -101,31 +101,31 @@ def listed_names(text: str) -> list[str]:
         return _MEMBERS.findall(text)
     listed = found["names"].strip().strip("[]")
     parts = re.split(r"\n\s*- |^- |,|\n", listed)
-    # An exception that Python prints has its quotes escaped: `[\'`billing`\']`.
+    # Quotes are escaped in exceptions that Python prints: `[\'`billing`\']`.
     names = (part.strip("`'\".\\ \t\r") for part in parts)
     return [agent_of(name) for name in names if name]
 
 
 def agent_of(tool: str) -> str:
-    """Return the agent that a transfer tool is named after; any other name as it is."""
+    """Return the agent that a transfer tool is named after. Other names are returned unchanged."""
     found = _TRANSFER.match(tool)
     return tool[found.end() :] if found is not None else tool
 
 
-# How alike two names have to be, by `difflib`'s ratio: 2 x letters in common, in order / letters of
-# both. This one only words a hint ("the nearest is ..."), so it is loose: `planner` and `plan` have
-# 0.73, `editor` and `auditor` 0.77, `billing` and `shipping` 0.53. It is the default of
+# How similar two names have to be, by `difflib`'s ratio: 2 x letters in common, in order / letters
+# of both. This threshold is only for a hint ("the nearest is ..."), so it is loose: `planner` and
+# `plan` have 0.73, `editor` and `auditor` 0.77, `billing` and `shipping` 0.53. It is the default of
 # `difflib.get_close_matches`.
 _ALIKE = 0.6
-# This one decides. With definitions at hand, a hand-off that merely led nowhere is a fault if its
+# This threshold decides. If there are definitions, a hand-off that led nowhere is a fault if its
 # target is nearly the name of a defined agent: `resercher` has 0.95 with `researcher`. Any other
-# name may belong to an agent that the definitions leave out, and is skipped. In benchmarks/accuracy
-# names have one letter too many, too few or changed: from 0.6 to 0.9 the same 182 of 200 are found,
-# and no good trace fails.
+# name may belong to an agent that is missing from the definitions, and is skipped. In
+# benchmarks/accuracy, names have one letter too many, too few or changed: from 0.6 to 0.9, the same
+# 182 of 200 are found, and no good trace fails.
 _MISSPELT = 0.8
 # The cost of comparing two names letter by letter, in compared texts.
 _PER_NAME = 20
-# `refund-agent` and `order-agent` look alike (0.70) by the word that says nothing.
+# `refund-agent` and `order-agent` look similar (0.70) only because of the word "agent".
 _SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
 
 
@@ -137,9 +137,9 @@ def target_known(
 ) -> Answer:
     """Return whether the target of a dispatch is known, if nothing was started.
 
-    Findings are ``unknown_target`` and ``misspelt_target`` (a known name is much like it):
-    the system said so, the sender was not offered the tool it used, or definitions name the
-    agents and this is none of them; ``refused_target``: a policy or a person refused it.
+    Findings are ``unknown_target`` and ``misspelt_target`` (a known name is very similar):
+    the system reported it, the sender was not offered the tool it used, or definitions name the
+    agents and this is not one of them. ``refused_target``: a policy or a person refused it.
     """
     try:
         return _known(trace, dispatch, renames)
@@ -151,22 +151,22 @@ def _known(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> Answ
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     if dispatch.to_kind == "human":
         return Clear(says="asks a person")
-    # Work that was done proves that the agent exists, whatever definitions say: they may be older
-    # than the trace.
+    # Work that was done proves that the agent exists, whatever the definitions contain. They can be
+    # older than the trace.
     if dispatch.runs or dispatch.status in ("completed", "waiting"):
         return Clear(says=f"`{name}` is known: it got to work")
     sender = sender_of(trace, dispatch)
     call = call_of(trace, sender, dispatch)
     texts = _texts(dispatch, call)
     # `transfer_to_billing` is one tool for one agent, so a missing tool is a missing agent. With
-    # `Agent(subagent_type=...)` "No such tool available: Agent" says nothing of the target.
+    # `Agent(subagent_type=...)`, "No such tool available: Agent" reveals nothing about the target.
     named_after = call is None or name_key(agent_of(call.name)) == name_key(dispatch.to_agent)
-    # First the words of the system itself, then what the sender was offered, and definitions last,
-    # as these come from the user and may be incomplete.
+    # The system's own words come first, then the tools offered to the sender. Definitions come
+    # last, because they come from the user and can be incomplete.
     denial = next((text for text in texts if _denies(text, call, named_after)), None)
     if denial is not None:
         if named_after and call is not None and call.name in denial and has_run(trace, name):
-            # There is no tool of this name. The agent was reached in another way.
+            # No tool has this name. The agent was reached in another way.
             return Clear(says=f"`{name}` is known, though there is no tool `{call.name}`")
         name = unknown_name(denial) or name
         others = listed_names(denial) or _roster(trace, sender, name, renames)
@@ -240,7 +240,7 @@ def _unknown(
 
 
 def _nearest(name: str, others: Sequence[str]) -> str | None:
-    """Return the most similar other name, ignoring words that only say "agent"."""
+    """Return the most similar other name, ignoring words that only mean "agent"."""
     by_core = {_SAYS_AGENT.sub("", other): other for other in others}
     alike = nearest(_SAYS_AGENT.sub("", name), by_core, 1, _ALIKE)
     return by_core[alike[0]] if alike else None
@@ -269,7 +269,7 @@ def _texts(dispatch: Dispatch, call: ToolCall | None) -> list[str]:
 
 
 def _denies(text: str, call: ToolCall | None, named_after: bool) -> bool:
-    """Return whether a text says that the target is unknown, and not the tool that hands over."""
+    """Return whether a text reports that the target is unknown, not the hand-over tool."""
     about = unknown_name(text)
     if call is not None and not named_after and about is not None:
         return says_unknown(text) and name_key(about) != name_key(agent_of(call.name))
@@ -277,7 +277,7 @@ def _denies(text: str, call: ToolCall | None, named_after: bool) -> bool:
 
 
 def _listed(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> list[str] | None:
-    """Return the agents that the definition of the hand-over tool lists; ``None`` without any."""
+    """Return the agents listed in the hand-over tool's definition, or ``None`` if none are."""
     targets = trace.attributes.get(TARGETS)
     tools = targets.get(sender.agent) if isinstance(targets, dict) and sender is not None else None
     listed = tools.get(call.name) if isinstance(tools, dict) and call is not None else None
@@ -286,7 +286,7 @@ def _listed(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> lis
 
 
 def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bool | None:
-    """Return whether the sender was offered the tool it used; ``None`` when that is unknown."""
+    """Return whether the sender was offered the tool it used, or ``None`` if unknown."""
     if sender is None or call is None or not known(trace, sender, "tools_offered"):
         return None
     tools = sender.tools_offered
@@ -298,7 +298,7 @@ def _roster(
 ) -> list[str]:
     """Return the known agents: defined, seen running, or reachable by an offered tool.
 
-    ``without`` leaves a name out that only the record of its own dispatch may know.
+    ``without`` excludes a name that may be known only from the record of its own dispatch.
     """
     charge_work(len(index_of(trace).known_names) + len(trace.agents))
     names: list[str] = []
@@ -312,16 +312,16 @@ def _roster(
 
 
 def _reachable(sender: AgentRun | None) -> list[str]:
-    """Return the agents that tools a run was offered are named after."""
+    """Return the agents that a run's offered tools are named after."""
     tools = (sender.tools_offered if sender is not None else None) or ()
     named = [(tool, agent_of(tool)) for tool in tools]
     return [agent for tool, agent in named if agent not in (tool, "agent")]
 
 
 def _defined(trace: Trace) -> bool:
-    """Return whether definitions name the agents, also those that had nothing to do.
+    """Return whether definitions name all agents, including those that had nothing to do.
 
-    Those that a user gave do. What a recording says of its agents does if one of them never ran.
+    Definitions from a user do. Definitions in a recording do if one of the agents never ran.
     """
     return bool(trace.attributes.get(DEFINED)) or any(
         (card.description or card.tools is not None or card.instructions or card.sub_agents)

@@ -38,8 +38,8 @@ _VERIFIES = re.compile(
 _VERIFIER = re.compile(
     r"verif|check|review|critic|audit|valid|judge|jury|juror|qa\b|test", re.IGNORECASE
 )
-# The share of the later agent's new facts that the earlier one had found, and the least weight of
-# these: two numbers or names. One fact in common is chance, or what both were asked about.
+# The share of the later agent's new facts that the earlier one had found, and their lowest weight:
+# two numbers or names. A single common fact is chance, or part of both requests.
 _ALIKE = 0.6
 _LEAST = 4
 # Tools whose work is never intentionally repeated, by prefix: `write_file`, `rooms.book`.
@@ -48,11 +48,12 @@ _DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?
 _TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
 # An argument with this many words is written text, not a place or name.
 _CONTENT = 5
-# A file or page holds all sorts of things: "src/rows.py", "docs/faq.md".
+# A file or page contains many different things: "src/rows.py", "docs/faq.md".
 _DOCUMENT = re.compile(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 # The number of digits from which one common number is proof.
 _EXACT = 5
-# The most earlier dispatches of a turn that each one is compared with; the latest are most similar.
+# The most earlier dispatches of a turn that a dispatch is compared with. The latest are the most
+# similar.
 _COMPARED = 20
 # The cost of comparing two of them, in compared texts.
 _PER_PAIR = 50
@@ -71,10 +72,10 @@ class _Work(NamedTuple):
 def duplicate_work(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     """Compare the work of a dispatch with that of earlier agents, and the caller's own.
 
-    Faults: ``duplicate_work`` (another agent was asked for the same, or made the same calls, and
-    found the same), ``repeats_caller`` (most of its calls are the caller's, whose results it
-    had). Work that is meant to be done again is none: verifying, a panel that is asked together,
-    another try after a failure.
+    Faults: ``duplicate_work`` (another agent had the same request, or made the same calls, and
+    found the same), ``repeats_caller`` (most of its calls repeat calls of the caller whose results
+    it had). Intentional repetition is not a fault: verification, a panel that works in parallel, a
+    retry after a failure.
     """
     try:
         return _judged(trace, turn, dispatch)
@@ -113,10 +114,10 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
 
 
 def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
-    """Return whether two dispatches set two agents to work, by themselves and to an end."""
+    """Return whether two dispatches started two separate agents that finished their work."""
     if other.kind not in ("delegate", "transfer") or other.to_agent == dispatch.to_agent:
         return False
-    # An agent that was called below the other one does a part of its work.
+    # An agent that was called below the other agent does part of its work.
     if set(other.runs) & {dispatch.from_run} or set(dispatch.runs) & {other.from_run}:
         return False
     # Two agents with the same task at the same time are a panel.
@@ -155,7 +156,7 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
     again = [
         call for key, call in work.calls.items() if key in before and same_result(before[key], call)
     ]
-    # A file that caller and helper both open is normal, where the helper does more than that.
+    # It is normal that caller and helper both open a file, if the helper also does other things.
     if not again or 2 * len(again) <= len(work.calls):
         return None
     made = [before[call_key(call)].id for call in again]
@@ -169,7 +170,7 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
 
 
 def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str]] | None:
-    """Say what proves that two agents did the same work, with the steps; ``None`` = nothing."""
+    """Return what proves that two agents did the same work, with the steps, or ``None``."""
     if not first.answer or _failed(first) or _parts(first.asked) != _parts(second.asked):
         return None
     if first.asked and (first.asked, first.answer) == (second.asked, second.answer):
@@ -190,8 +191,8 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     same_calls = [call for _, call in again]
     if again and _are_two_tasks(first, second, same_calls):
         return None
-    # "The deadline of the brief" and "the deadline of the reply" are two dates, whatever was looked
-    # up for them.
+    # "The deadline of the brief" and "the deadline of the reply" are two dates, even after the same
+    # look-ups.
     single = other and (len(again) == 1 or _looked_up_another(first, second, same_calls))
     if mostly and (alike or (not single and _asked_alike(first, second, same_calls))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
@@ -205,24 +206,24 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
 
 
 def _looked_up_another(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
-    """Tell two answers that share no number or name, of agents that only looked something up."""
+    """Return whether two agents only looked something up and their answers share no fact."""
     if any(CHANGING_TOOL.search(call.name) or _DOES.search(call.name) for call in again):
         return False
     new = read(second.answer).without(read(first.asked, second.asked))
     shared = [f for f in _shared(new, read(first.answer)) if f.kind in HARD]
-    # The year of two dates is mostly the same.
+    # Two dates usually have the same year.
     return all(re.fullmatch(r"(?:19|20)\d\d", fact.text) for fact in shared)
 
 
 def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
-    """Tell two tasks of which the calls show only what they are done on.
+    """Return whether these are two tasks whose calls show only the object they work on.
 
     "Rename `parse_row`" and "Add type hints" both end in `edit_file(rows.py)` and "41 passed", if
-    what was written is not recorded. Each prompt has to have words of its own.
+    the written text is not recorded. Each prompt has to have words that the other lacks.
     """
     one, two = read(first.asked), read(second.asked)
     if one.language and two.language and one.language != two.language:
-        return False  # every word is one of its own in another language
+        return False  # in another language, every word differs
     own = [any(not b.holds(fact) for fact in a.facts) for a, b in ((one, two), (two, one))]
     changing = [c for c in again if CHANGING_TOOL.search(c.name) or _DOES.search(c.name)]
     if changing:
@@ -233,7 +234,7 @@ def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
             or _chose_place(call, asked)
             for call in changing
         )
-    # "Find unused imports" and "List imports" of one file; what was found has to tell.
+    # "Find unused imports" and "List imports" of one file: the results have to decide.
     document = len(again) == len(second.calls) == 1 and any(
         _DOCUMENT.fullmatch(word) for word in plain_text(again[0].arguments).split()
     )
@@ -241,7 +242,7 @@ def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
 
 
 def _chose_place(call: ToolCall, asked: str) -> bool:
-    """Tell a file that no prompt named: two agents that thought of one name did one thing."""
+    """Return whether no prompt named a call's file. Two agents choosing one name did one thing."""
     words = plain_text(call.arguments).split()
     paths = [word for word in words if _DOCUMENT.fullmatch(word) and "@" not in word]
     return bool(paths) and not any(path.rpartition("/")[2] in asked for path in paths)
@@ -254,16 +255,16 @@ def _content_of(call: ToolCall) -> int:
 
 
 def _answers_cover(first: _Work, second: _Work) -> bool:
-    """Return whether the later answer has mostly what the earlier one has."""
+    """Return whether the later answer mostly has the facts of the earlier one."""
     new = read(second.answer).without(read(first.asked, second.asked))
     return weight(_shared(new, read(first.answer))) >= _ALIKE * weight(new)
 
 
 def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
-    """Return calls of one tool with nearly the same arguments: one has a little more.
+    """Return calls of one tool with nearly the same arguments: one has slightly more.
 
     `lookup("KT-4410")` and `lookup("KT-4410", "all")`, `pytest packages/parser` with and without
-    `-q`. Most calls of the later agent have to be such.
+    `-q`. Most calls of the later agent have to be of this kind.
     """
     alike = []
     for call in second.calls.values():
@@ -276,7 +277,7 @@ def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
     return alike if len(alike) >= len(second.calls) else []
 
 
-# Words of a command that say nothing of what is worked on: `cd a && b`, flags like `-q`.
+# Words of a command that reveal nothing about its object: `cd a && b`, flags like `-q`.
 _COMMAND = re.compile(r"-[\w-]+|cd|&&|;|\||sudo|-")
 
 
@@ -291,13 +292,13 @@ def _says_the_same(some: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _all_found_before(first: _Work, second: _Work) -> bool:
-    """Tell that all numbers and names of an answer stand in that of the agent before."""
+    """Return whether all numbers and names of an answer are in the earlier agent's answer."""
     if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
         return False
     new = read(second.answer).without(read(first.asked, second.asked))
     hard = [fact for fact in new if fact.kind in HARD]
     same = _shared(new, read(first.answer))
-    # A reply to a ticket and its translation name the same order, and say much else.
+    # A reply to a ticket and its translation name the same order, and contain much more.
     return bool(hard) and set(hard) <= set(same) and weight(same) >= _ALIKE * weight(new)
 
 
@@ -316,13 +317,13 @@ def _parts(asked: str) -> set[str]:
 
 def _failed(work: _Work) -> bool:
     """Return whether an answer only reports a failure: then another agent has to try."""
-    # "2 of 5 tests fail: test_login, test_refund" speaks of failure, and is a result.
+    # "2 of 5 tests fail: test_login, test_refund" mentions failure, but is a result.
     found = read(work.answer).without(read(work.asked))
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
 
 
 def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
-    """Return whether two prompts ask for the same, in about the same words."""
+    """Return whether two prompts ask for the same thing, in about the same words."""
     one, two = read(first.asked), read(second.asked)
     hard = [fact for fact in one.facts if fact.kind in HARD]
     if not one.facts or not all(two.holds(fact) for fact in hard):
@@ -334,16 +335,17 @@ def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
     if shared == 1:
         return not more
     # "Write a docstring for `parse` in parser.py" and "Write tests for `parse` in parser.py" both
-    # read that file: each prompt has words of its own, and what was made of the same text is in no
-    # call. Who writes the same words into the same file has done the same, however it was asked.
+    # read that file: each prompt has its own words, and no call shows what was made of the same
+    # text. Agents that write the same words into the same file did the same work, whatever the
+    # prompts.
     if more and shared < len(one.facts) and not any(_DOES.search(call.name) for call in again):
         return False
     return shared > 1 and 2 * shared >= len(one.facts)
 
 
 def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
-    """Return what both found out, if that is most of what the later one found out."""
-    # What the later agent was given it did not find out: "Rank these by price: ...".
+    """Return what both agents found, if that is most of what the later agent found."""
+    # Facts given to the later agent are not its findings: "Rank these by price: ...".
     given = [second.asked, first.asked]
     for run in second.runs:
         given += [plain_text(run.input)] if run.input is not None else []
@@ -353,7 +355,7 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         return []
     new = read(second.answer).without(had)
     same = _shared(new, read(first.answer))
-    # One exact number is no chance: "48,930.20 EUR".
+    # One exact number is not chance: "48,930.20 EUR".
     exact = any(len(_significant(fact)) >= _EXACT for fact in same)
     enough = weight(same) >= _LEAST or exact
     least = _ALIKE
@@ -366,7 +368,7 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
     return [fact.text for fact in same] if enough else []
 
 
-# Who translates or rewords what another agent found out repeats its numbers and names.
+# An agent that translates or rewords another agent's findings repeats its numbers and names.
 _WORKS_ON = re.compile(
     r"translat|übersetz|tradui|traduc|rewrit|rephras|proofread|shorten|korrigier", re.IGNORECASE
 )
@@ -395,7 +397,7 @@ def _asks_for_more(first: _Work, second: _Work) -> bool:
 
 
 def _is_compound(fact: Fact, before: Reading) -> bool:
-    """Tell a compound with a name that is known: the `CO2-Bilanz` of an answer in t CO2."""
+    """Return whether a fact is a compound of a known name: `CO2-Bilanz` in an answer in t CO2."""
     parts = [part for part in fact.text.split("-") if any(c.isdigit() for c in part)]
     if fact.kind != "identifier" or "-" not in fact.text or len(parts) != 1:
         return False

@@ -1,6 +1,6 @@
 """Answers that show that an existing result was not used.
 
-Missing words of the result prove little: a caller may say all of it in other words.
+Missing words of the result prove little, because a caller can express all of it in other words.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _PROMISES = re.compile(
         |(?:have|take|having|taking)\ a\ (?:\w+\ )?look\b|find(?:ing)?\ out\b|see\ what\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "I'm checking the connections. One second please!" after the connections came back. What comes
-# next may be looked up as well ("I'll check the hotels"), so the caller has to say that it waits.
+# "I'm checking the connections. One second please!" after the connections came back. The caller may
+# look up the next thing ("I'll check the hotels"), so it has to state that it is waiting.
 _WAITING = re.compile(
     r"""\bfirst\b|\b(?:one|an?)\ (?:moment|second|sec|minute)\b|\bat\ the\ moment\b
         |\bthis\ (?:may|will|might|can)\ take\b|\b(?:come|get|be)\ back\b|\bshortly\b|\bhang\ on\b
@@ -23,7 +23,7 @@ _WAITING = re.compile(
         |\bright\ (?:now|away)\b|\bin\ the\ meantime\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "I'm forwarding your question to the payroll agent", which had answered it.
+# "I'm forwarding your question to the payroll agent", although that agent had answered it.
 _PASSES_ON = re.compile(
     r"""\b(?:pass|forward|hand|send|sent|giv|relay)\w*\s(?:on\s)?(?:this|it|that|your(?:\s[\w-]+){1,4})\s
         (?:on\s|over\s)?to\s(?:the|our|an?)\s(?:[\w-]+\s){0,2}agent\b
@@ -36,8 +36,8 @@ _NEEDS_FIRST = re.compile(
         (?:search|look|check|ask)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Sentences that say that an answer is to come, or that somebody is running on it. An answer of
-# nothing else announces; "I placed the order. You'll hear from me" has done something.
+# Sentences that announce a later answer, or work in progress. An answer with nothing else is an
+# announcement. "I placed the order. You'll hear from me" has done something.
 _TO_COME = re.compile(
     r"""\b(?:let\ you\ know|(?:get|come|be)\ back\ to\ you|report\ (?:back|when|once|as\ soon)
             |hear\ (?:back\ )?from\ (?:me|us)|keep\ you\ (?:posted|updated|informed)|update\ you)\b
@@ -52,7 +52,7 @@ _DEED = re.compile(
     r"|\bhe \w+do\b",
     re.IGNORECASE,
 )
-# Who is running, by the answer, has done so: an agent whose result is there.
+# The answer reports that an agent is running, although the agent's result exists.
 _AT_WORK = re.compile(
     r"""\b(?:report|list|answer|summary|analysis|overview|figures|question)\b[^.?!]{0,30}
             \b(?:is|are)\ (?:still\ |now\ |currently\ )?being\ (?:prepared|checked|compiled|written
@@ -72,7 +72,7 @@ _AT_WORK = re.compile(
         |\bhe\ (?:pasado|enviado|remitido)\ (?:su|tu)\ (?:pregunta|consulta|solicitud)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "I don't have access to your monitoring data", which a helper had just given figures of.
+# "I don't have access to your monitoring data", after a helper had just returned figures from it.
 _DENIES = re.compile(
     r"""\b(?:I|we)\ (?:currently\ |unfortunately\ |sadly\ )?(?:do\ not|don['’]t|cannot|can['’]t)
             \ (?:currently\ )?(?:have\ (?:any\ )?(?:access|data|information|insight)|access\b
@@ -107,7 +107,7 @@ _CHOICE = re.compile(
         |\b(?:préférez|préfères|möchten\ sie|möchtest|prefiere|prefieres)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "I'm checking the policy now." and nothing else, at the end of a turn in which it was checked.
+# Only "I'm checking the policy now.", at the end of a turn in which the policy was checked.
 _ONLY_PROMISES = re.compile(
     rf"""(?:(?:first|now|okay|ok|sure)\W{{1,3}})?{_FIRST_PERSON}(?:\ now|\ just|\ first)?\ (?:check
         |look
@@ -115,14 +115,14 @@ _ONLY_PROMISES = re.compile(
         [^.!?]*\b(?:now|first|right\ away|at\ the\ moment|currently)\b[^.!?]*[.!?]*""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What is so in general: "Lifeguards should always be certified", after a result that names them.
+# General statements: "Lifeguards should always be certified", after a result that names lifeguards.
 _IN_GENERAL = re.compile(
     r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule
         |immer|meistens|in\ der\ Regel|grundsätzlich|üblicherweise|toujours|généralement|en\ général
         |siempre|normalmente|por\ lo\ general)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Words of an answer to somebody, about something: "your order", "both are always open".
+# Words of an answer about a specific person or thing: "your order", "both are always open".
 _OF_THIS = re.compile(
     r"""\b(?:I|we|me|us|my|our|your|yours|this|these|that|those|both|neither|either|only|here|today
         |tomorrow|tonight|now|it|they|them|he|she|his|her|their|ich|wir|mein\w*|unser\w*|ihr\w*|dein\w*|dies\w*
@@ -131,7 +131,7 @@ _OF_THIS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "I'd take the earlier one", "the first of the three", "both of them", "neither is free": such
-# words speak of things that were named before, and the caller itself did not name them.
+# words refer to things that were named before, but not by the caller itself.
 _SPEAKS_OF_SOME = re.compile(
     r"""\b(?:the|that|this|an?)\ (?:[\w-]+er|[\w-]+est|(?:more|most|less|least)\ \w+|best|worst
             |first|second|third|fourth|fifth|last|other|same|only|right|left|next|previous)\ (?:
@@ -170,13 +170,13 @@ def postpones(answer: str) -> bool:
 
 
 def speaks_in_general(answer: str) -> bool:
-    """Tell an answer that says how things are in general, and speaks of nobody and of no case."""
+    """Return whether an answer makes only general statements, about no person and no case."""
     parts = _parts(answer)
     return bool(parts) and _IN_GENERAL.search(parts[0]) is not None and not _OF_THIS.search(answer)
 
 
 def speaks_of_some(answer: str) -> bool:
-    """Tell an answer that picks some out of several things without naming them."""
+    """Return whether an answer picks some of several things without naming them."""
     return _SPEAKS_OF_SOME.search(answer) is not None
 
 
@@ -192,7 +192,7 @@ def only_asks(answer: str) -> bool:
 
 
 def denies_data(answer: str) -> bool:
-    """Return whether an answer only says that there is no data or access."""
+    """Return whether an answer only states that there is no data or access."""
     parts = _parts(answer)
     return len(parts) == 1 and _DENIES.search(answer) is not None
 

@@ -1,7 +1,7 @@
 """The facts of a text: numbers, identifiers, paths, quoted strings, and words that are not common.
 
-A fact is identified by its keys: another text contains it if it has one of them, however it is
-written (``1,234.50`` and ``1234.5 EUR``, ``R-77`` and ``r77``, ``src/retry.py`` and ``retry.py``).
+A fact is identified by its keys. Another text contains the fact if it has one of the keys, in any
+notation (``1,234.50`` and ``1234.5 EUR``, ``R-77`` and ``r77``, ``src/retry.py`` and ``retry.py``).
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 # Any of `1,234.50`, `1.234,50`, `1'234` and `1 234` with a narrow space, without deciding yet which
 # mark groups and which divides (see `number_keys`).
 NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
-# Accounts, telephones and cards are no quantities, and their spaces mean nothing. In this order: an
-# IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660 1234567`), one
-# without it, which starts with 0, and a card number in blocks of four. Read as plain numbers these
-# would be four or five facts, of which `3002` alone could be found anywhere. All parts have a limit
-# and a mark between them, so that long rows of digits take no quadratic time; no possessive `+` is
-# used for that, as Python before 3.11.5 reads those wrongly.
+# Account, telephone and card numbers are not quantities, and their spaces mean nothing. In this
+# order: an IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660
+# 1234567`), one without it, which starts with 0, and a card number in blocks of four. As plain
+# numbers these would be four or five facts, and `3002` alone could occur anywhere. All parts are
+# bounded and have a mark between them, so long runs of digits do not take quadratic time. The
+# possessive `+` is not used for that, because Python before 3.11.5 handles it wrongly.
 GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
     r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}(?:[ /-]\(?\d{1,12}\)?){0,6}(?!\w)"
     r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}(?:[ ]\d{2,12}){1,4}(?!\w)"
     r"|\b\d{4}(?:[ -]\d{4}){3}\b"
 )
-# `79.9k` is 79,900 and `2 million` is 2,000,000. `M` and `G` count only directly behind the number
-# and with no letter after them: `5 Maps` is no five million.
+# `79.9k` is 79,900 and `2 million` is 2,000,000. `M` and `G` count only directly after the number
+# and with no letter after them: `5 Maps` is not five million.
 SCALE = r"\s?(?:k|K|[Mm]illions?|Millionen|Mio|[Tt]housand|[Bb]illion)\b|[MG](?![\w])"
 # Before clock and number in `_TOKEN`: `2024-05-12` would be three numbers, `12.05.2024` one.
 DATE = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2}/\d{1,2}/\d{2}"
-# `14:30`, `18h04`, `2:30 pm`, `7pm`. Minutes are 00 to 59, so that `16:90` and a ratio like `3:75`
-# are no times of day.
+# `14:30`, `18h04`, `2:30 pm`, `7pm`. Minutes are 00 to 59, so `16:90` and a ratio like `3:75` are
+# not times of day.
 CLOCK = (
     r"(?:[01]?\d|2[0-4])[:h][0-5]\d(?::\d{2})?(?!\d)(?:\s?[ap]\.?m\b)?|\b(?:1[0-2]|\d)\s?[ap]m\b"
 )
@@ -74,16 +74,16 @@ _DAY_OF_MONTH = re.compile(
 _CLOCK_PARTS = re.compile(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
 _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
 _THOUSANDS = re.compile(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
-# The least digits of a rounded number. 231,800 may come back as 232,000 or 230,000; with one
+# The fewest digits of a rounded number. 231,800 can come back as 232,000 or 230,000. With one
 # digit, as 200,000, it could mean any number of that size.
 _DIGITS_TOLD = 2
 
 
 def number_keys(written: str, scale: str = "", *, percent: bool = False) -> frozenset[str]:
-    """Return the possible values of a number: ``1,234`` is 1234, or 1.234 where commas divide.
+    """Return a number's possible values: ``1,234`` is 1234, or 1.234 if the comma is decimal.
 
-    Spaces and apostrophes group digits. With two kinds of separators the last one divides.
-    ``scale`` is what follows (``k``, ``million``); 85 percent is 0.85 as well.
+    Spaces and apostrophes group digits. With two kinds of separators, the last one is decimal.
+    ``scale`` is what follows (``k``, ``million``). 85 percent is also 0.85.
     """
     if not scale and not percent and len(written) <= _DIGITS_OF_PLAIN and written.isdecimal():
         return frozenset({f"n:{int(written)}"})
@@ -94,7 +94,7 @@ def number_keys(written: str, scale: str = "", *, percent: bool = False) -> froz
 
 
 _DIGITS_OF_PLAIN = 15
-"""Digits of a number without marks, as most are, that is known by itself."""
+"""The most digits of a number without marks (the usual kind) that has only one value."""
 
 
 def _values(written: str) -> list[Decimal]:
@@ -112,8 +112,8 @@ def _values(written: str) -> list[Decimal]:
     if len(marks) > 1:
         return [joined]
     divided = Decimal(written.replace(",", "."))
-    # `1,234` is 1234 in English and 1.234 in German, and nothing in a single number tells which.
-    # Both values are kept, and either one is found. `0.500` can only be a half.
+    # `1,234` is 1234 in English and 1.234 in German, and nothing in a single number shows which.
+    # Both values are kept, and either one matches. `0.500` can only be a half.
     return [joined, divided] if grouped and written[0] != "0" else [divided]
 
 
@@ -129,7 +129,7 @@ def word_key(word: str) -> str | None:
 
 
 def hours_of(keys: frozenset[str]) -> set[str]:
-    """Return the hours of full hours as numbers, by either clock: ``08:00`` is at 8."""
+    """Return the hours of full-hour times as numbers, by either clock: ``08:00`` is at 8."""
     full = [key for key in keys if key.endswith(":00") and key.startswith("t:")]
     if not full:
         return set()
@@ -138,7 +138,7 @@ def hours_of(keys: frozenset[str]) -> set[str]:
 
 
 def clock_keys(written: str) -> frozenset[str]:
-    """Return the times of day that a time may be: ``2:30`` is 14:30 as well, ``2:30 pm`` is not."""
+    """Return a time's possible times of day: ``2:30`` can be 14:30, ``2:30 pm`` has one value."""
     parts = _CLOCK_PARTS.match(written)
     if parts is None:
         return frozenset()
@@ -146,7 +146,7 @@ def clock_keys(written: str) -> frozenset[str]:
     if half is not None:
         hours = {hour % 12 + (12 if half == "p" else 0)}
     else:
-        # `2:30` may be in the afternoon; `02:30` and `14:30` are written by a 24-hour clock.
+        # `2:30` can be in the afternoon. `02:30` and `14:30` use a 24-hour clock.
         hours = {hour, hour + 12} if hour < 12 and not parts[1].startswith("0") else {hour}
     return frozenset(f"t:{each}:{minute}" for each in hours)
 
@@ -160,7 +160,7 @@ def date_numbers(written: str) -> frozenset[str]:
 
 
 def date_keys(written: str) -> frozenset[str]:
-    """Return the days of the year that a date may be, and the date in full."""
+    """Return the possible days of the year of a date, and the date in full."""
     one, two, three = (int(part) for part in re.split(r"[-./]", written))
     # `2024-05-12` starts with the year. `05/12/2024` is May in America and December in Europe: both
     # days are kept.
@@ -184,7 +184,7 @@ def _day(month: int, day: int) -> str:
 
 
 def rounded_keys(key: str) -> frozenset[str]:
-    """Return what a number may be rounded to: whole, or to two digits or more.
+    """Return the possible roundings of a number: whole, or to two digits or more.
 
     ``n:1234.5`` gives 1235, 1234, 1230 and 1200.
     """
@@ -205,10 +205,10 @@ def rounded_keys(key: str) -> frozenset[str]:
 
 Kind = Literal["number", "identifier", "path", "quote", "word"]
 HARD: frozenset[Kind] = frozenset({"number", "identifier", "path"})
-# A number, name or path can hardly come up again by chance or in other words, where a plain word
+# A number, name or path hardly ever comes up again by chance or in other words, but a plain word
 # can do both. So `Lutetia` and `Raspail` together count less than `210`.
 HARD_WEIGHT = 3
-# The language of a text shows in its first paragraphs; counting words of all of a long report would
+# The first paragraphs of a text show its language. Counting the words of a whole long report would
 # take longer than finding its facts.
 _SAMPLE = 2000
 # Texts up to this length are remembered. In a run with 50 dispatches each step is compared with
@@ -216,23 +216,23 @@ _SAMPLE = 2000
 # much memory.
 KEPT_LENGTH = 20_000
 
-# A name without slashes is a file only by its ending: `retry.py` is, `e.g.` and `support.team` are
-# not.
+# Only the extension makes a name without slashes a file: `retry.py` is a file, `e.g.` and
+# `support.team` are not.
 _EXTENSIONS = (
     "py|js|ts|tsx|jsx|mjs|json|jsonl|yaml|yml|toml|md|rst|txt|csv|tsv|html|css|sh|go|rs|java|kt|c|h|"
     "cpp|cs|rb|php|sql|xml|pdf|docx|xlsx|pptx|png|jpe?g|gif|svg|log|cfg|ini|lock|ipynb|env|proto|"
     "parquet|zip|gz|tar|sse|db|sqlite"
 )
-# The first alternative that fits wins, so what may contain others comes first: an address holds a
-# path, a path holds names and numbers (`/v2/orders/88`), a date holds numbers, a time of day looks
-# like two numbers. A number ends at a word boundary apart from units and ordinals: `12kg` and `1st`
-# are numbers, and `12abc` goes on to be a name.
-# Three forms are no paths, though they hold slashes: `and/or`, `8/10` and `km/h`. Without a leading
-# `/`, `./` or drive a path needs an ending of a file or two slashes between names.
+# The first alternative that fits wins, so forms that can contain others come first: an address
+# contains a path, a path contains names and numbers (`/v2/orders/88`), a date contains numbers, and
+# a time of day looks like two numbers. A number ends at a word boundary, except before units and
+# ordinals: `12kg` and `1st` are numbers, and `12abc` continues as a name.
+# Three forms with slashes are not paths: `and/or`, `8/10` and `km/h`. Without a leading `/`, `./`
+# or drive, a path needs a file extension or two slashes between names.
 _BEFORE_DAYS = (
     rf"(?P<url>https?://[^\s<>\"'`)\]}}]+)"
     rf"|(?P<mail>(?<![\w.+@-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)"
-    # No path has more than 40 parts; without a bound `1/1/1/...` takes quadratic time.
+    # No path has more than 40 parts. Without a bound, `1/1/1/...` takes quadratic time.
     rf"|(?<![\w.@-])(?P<path>(?:[A-Za-z]:|~|\.{{1,2}})?(?:[\\/][\w.@-]+){{2,40}}[\\/]?"
     rf"|(?<!\w)/[A-Za-z][\w.@-]+|\.{{1,2}}/[\w.@-]+|(?:[\w.@-]+[\\/]){{1,40}}[\w@-]*\.[A-Za-z]\w*"
     rf"|(?:[A-Za-z][\w.@-]*/){{2,40}}[\w.@-]*"
@@ -242,7 +242,7 @@ _BEFORE_DAYS = (
 _DAYS = rf"|(?P<day>(?i:{DAY}))"
 _BEHIND_DAYS = (
     rf"|(?P<grouped>{GROUPED})"
-    # Three quarters, and no rating (`8/10`), date or page.
+    # Three quarters, but not a rating (`8/10`), date or page.
     rf"|(?P<fraction>(?<![\w./-])[1-9]/[2-9](?![\w/-]|\.\d))"
     rf"|(?P<clock>(?<![\w.])(?:{CLOCK}))"
     rf"|(?P<number>(?<![\w])#?{NUMBER}(?![\w]*_)(?P<scale>{SCALE})?(?P<percent>\s?%)?"
@@ -251,25 +251,25 @@ _BEHIND_DAYS = (
     rf"|(?P<name>\w+(?:[-._:]\w+)*)"
 )
 _TOKEN = re.compile(_BEFORE_DAYS + _DAYS + _BEHIND_DAYS)
-# Most texts name no month, and all names of months need not be tried at each of their words.
+# Most texts name no month, so there is no need to try all month names at each of their words.
 _TOKEN_BUT_DAYS = re.compile(_BEFORE_DAYS + _BEHIND_DAYS)
-# Lengths are bounded because a lone quotation mark (`a 5" pipe`) must not make a quote of all that
-# follows.
+# Lengths are bounded because a lone quotation mark (`a 5" pipe`) must not turn all following text
+# into a quote.
 _QUOTED = re.compile(
     r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«\s?([^»\n]{2,80}?)\s?»|`([^`\n]{2,80})`"
     r"|(?<!\w)'([^'\n]{2,60})'(?!\w)"
 )
-# Parts of `getUserName` and `HTTPServer`, so that "get the user name" is found as the same.
+# Parts of `getUserName` and `HTTPServer`, so "get the user name" matches.
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
 _WORD = re.compile(r"[^\W\d_]+")
-# Of `one` and `a single` it is unknown that they count, and they may carry a 1.
+# `one` and `a single` may not be counts, but they can carry a 1.
 _ONE = re.compile(r"\b(?:one|once|single|sole|eine?[nmrs]?|einmal|une?|una|uno)\b", re.IGNORECASE)
 # A name of letters and digits within a longer one, a path or an address: `q3` of `q3_report.pdf`.
 _NAME_PART = re.compile(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
 
 
 class Fact(NamedTuple):
-    """A fact of a text. ``keys`` are its forms; any of them identifies the fact."""
+    """A fact of a text. ``keys`` are its forms. Any of them identifies the fact."""
 
     kind: Kind
     text: str
@@ -284,9 +284,9 @@ class Fact(NamedTuple):
 class Reading:
     """A text as read: its facts in order, without duplicates, and all its keys.
 
-    ``start`` is how the text begins, in which its language shows. Of several texts that are read
-    as one, ``texts``, the facts are brought together only when they are asked for: what a caller
-    had before a dispatch is only searched, and may be thousands of facts.
+    ``start`` is the start of the text, which shows its language. If several ``texts`` are read as
+    one, their facts are joined only on demand: what a caller had before a dispatch is only
+    searched, and can be thousands of facts.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ class Reading:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """The facts in the order of the text, each once."""
+        """The facts in the order of the text, without duplicates."""
         if self._texts:
             found: dict[frozenset[str], Fact] = {}
             for text in self._texts:
@@ -314,29 +314,29 @@ class Reading:
 
     @property
     def language(self) -> str | None:
-        """The language that the text is probably in; ``None`` = unsure. Few have to know."""
+        """The probable language of the text, or ``None`` if unsure. Computed only if needed."""
         return language(self.start)
 
     def holds(self, fact: Fact, *, loosely: bool = False) -> bool:
-        """Return whether the text has this fact, an identifier also as words.
+        """Return whether the text has this fact, including an identifier written as words.
 
-        ``loosely``: a number also when it is rounded, an identifier also by its only word;
-        otherwise a number also when it stands within a name, or is the hour of a full hour.
+        ``loosely`` also accepts a rounded number, and an identifier by its only word. Otherwise a
+        number also counts within a name, or as the hour of a full hour.
         """
         if fact.keys & self.keys:
             return True
         if fact.kind == "number" and loosely:
             return any(rounded_keys(key) & self.keys for key in fact.keys)
-        # Not loosely: used for what a prompt carries. `python:3.12-slim` holds the version `3.12`,
-        # but a rounded price would be a wrong one.
+        # Not loosely: used for what a prompt carries. `python:3.12-slim` contains the version
+        # `3.12`, but a rounded price would be wrong.
         if fact.kind == "number":
             if any(f"in:{key}" in self.keys for key in fact.keys):
                 return True
-            # "15 August" by "mid-August (the 15th)", but not by "15 April".
+            # "15 August" is carried by "mid-August (the 15th)", but not by "15 April".
             days = (key.rpartition("-")[2] for key in fact.keys if key.count("-") == 1)
             if any(f"alone:n:{day}" in self.keys for day in days):
                 return True
-            # "at 9:00" by "at nine".
+            # "at 9:00" is carried by "at nine".
             return any(f"alone:{hour}" in self.keys for hour in hours_of(fact.keys))
         for key in fact.keys:
             if key.startswith("r:") and all(f"n:{end}" in self.keys for end in key[2:].split("-")):
@@ -349,8 +349,8 @@ class Reading:
         # by "the sign about the goose says beware".
         if fact.kind == "quote":
             return 2 * sum(self._has(part) for part in parts) > len(parts)
-        # `support_router` is found in "the support router". A name with one telling word is too
-        # weak for that, as `with_retry` would be found in any text with "retry"; a file may be
+        # `support_router` is found in "the support router". A name with one meaningful word is too
+        # weak for that, as `with_retry` would be found in any text with "retry". A file can be
         # called by its one word ("a constant in the client" for `client.py`).
         enough = len(parts) > (0 if loosely or fact.kind == "path" else 1)
         return enough and all(self._has(part) for part in parts)
@@ -359,12 +359,12 @@ class Reading:
         return key in self.keys or self._near(key)
 
     def _near(self, key: str) -> bool:
-        """Find a word that starts the same: ``expiry`` for ``expired``."""
+        """Return whether a word has the same start: ``expiry`` for ``expired``."""
         # English word families share their first letters: `expir` of "expired" and `expiry`. The
-        # limits are 5 letters in common, as `cont` begins "contract", "control" and "contest", and
-        # stems of 7 at most, as `internal` and `international` share 8 and differ. Without this
-        # rule, two good traces of benchmarks/accuracy seem to ignore a result; no fault more is
-        # found.
+        # limits are 5 letters in common, as `cont` starts "contract", "control" and "contest", and
+        # stems of at most 7, as `internal` and `international` share 8 and differ. Without this
+        # rule, two good traces of benchmarks/accuracy seem to ignore a result, and no other fault
+        # is found.
         stem = key[2:]
         if len(stem) < 5:
             return False
@@ -372,7 +372,7 @@ class Reading:
         return start in self.keys and len(stem) <= 7
 
     def with_all_of(self, more: Reading) -> Reading:
-        """Return the reading of both texts as one; facts that are in both are there twice."""
+        """Return the reading of both texts as one. Facts that are in both appear twice."""
         facts = (*self.facts, *more.facts)
         return Reading(facts, self.keys | more.keys, self.start)
 
@@ -382,14 +382,14 @@ class Reading:
 
 
 def plain_text(value: Content | Any) -> str:
-    """Return what content or JSON data says as text: values, a line each, without their names.
+    """Return content or JSON data as plain text: its values, one per line, without their names.
 
-    The name of a flag that is true is what it says; text that is JSON is read as such.
+    A true flag is written as its name. Text that is JSON is read as JSON.
     """
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
     if isinstance(value, str) and value[:1].isalnum():
-        return value  # JSON with values in it starts with `{`, `[` or `"`; most texts end here
+        return value  # JSON with values starts with `{`, `[` or `"`, so most texts end here
     return "\n".join(_leaves(value))
 
 
@@ -402,8 +402,8 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _leaves(data, depth + 1)
     elif isinstance(value, dict):
         for name, each in value.items():
-            # `{"fragile": true, "paid": false}` says "fragile". A flag that is false says something
-            # too, but no words of it will come up again.
+            # `{"fragile": true, "paid": false}` means "fragile". A false flag means something too,
+            # but its words will not come up again.
             if each is True:
                 yield str(name)
             else:
@@ -416,9 +416,9 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[Any] | None:
-    """Return the object or list that a text as a whole is; ``None`` when it is neither.
+    """Return the object or list that the whole text is, or ``None`` if it is neither.
 
-    So is one with more ``levels`` than these: texts of JSON within texts of JSON add up.
+    Also ``None`` if it has more ``levels``, as JSON texts within JSON texts add up.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -429,16 +429,16 @@ def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[
     return data if isinstance(data, dict | list) else None
 
 
-# Characters of a long list that are looked through in the time in which a text is compared.
+# The characters of a long list that can be searched in the time of comparing one text.
 _READ_ANEW = 16
-# Only keys are kept of stretches, which take a tenth of what the facts do.
+# Only the keys of stretches are kept, which take a tenth of the memory of the facts.
 _STRETCHES_KEPT = 10 * KEPT_CHARACTERS
 
 
 def charge_reading(texts: Collection[str], times: int = 1) -> None:
-    """Take the reading of different texts from the work that a trace may take.
+    """Charge the reading of different texts to the work budget of a trace.
 
-    As long as a cache holds them, they are read once. Of more, some are read again for each
+    Texts that fit into a cache are read once. If there are more, some are read again for each
     dispatch: 3,000 dispatches of one caller took minutes. ``times`` is how often a text is read, in
     parts.
 
@@ -468,16 +468,16 @@ def _keys_of(texts: Collection[str]) -> frozenset[str]:
     return frozenset[str]().union(*(stretches.keys(each) for each in _stretches(texts)))
 
 
-# How many texts of a caller are read as one, about.
+# The approximate number of a caller's texts that are read as one.
 _STRETCH = 32
 
 
 def _stretches(texts: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Part a long list where the texts themselves say, and not at each n-th.
+    """Split a long list at points chosen by the texts themselves, not at every n-th text.
 
-    What a caller had before its 500th dispatch is what it had before the 499th and a text more, and
-    what it said afterwards is a text less: so parted, both lists have nearly all stretches in
-    common, wherever they begin.
+    What a caller had before its 500th dispatch is what it had before the 499th plus one text, and
+    what it wrote afterwards is one text less. Split in this way, both lists have nearly all
+    stretches in common, wherever they start.
     """
     stretch: list[str] = []
     for text in texts:
@@ -490,9 +490,9 @@ def _stretches(texts: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 class _Stretches:
-    """The keys of stretches of texts of one trace, of those that were asked for before.
+    """The keys of stretches of texts in one trace, kept for stretches that were requested before.
 
-    Most others are the ends of a list, which come only once.
+    Most other stretches are the ends of a list, which occur only once.
     """
 
     def __init__(self) -> None:
@@ -520,7 +520,7 @@ class _Stretches:
 
 
 def _start(texts: Sequence[str]) -> str:
-    """Return how several texts begin, one after the other."""
+    """Return the start of several texts, one after the other."""
     start, length = [], 0
     for text in texts:
         start.append(text)
@@ -562,7 +562,7 @@ def _read(text: str) -> Reading:
     for fact in everything:
         keys |= fact.keys
         if fact.kind == "number" and not any(key.startswith("d:") for key in fact.keys):
-            # By itself, in no date: "the 15th" may be the day that another text names in full.
+            # Not part of a date: "the 15th" can be the day that another text names in full.
             keys.update(f"alone:{key}" for key in fact.keys if key.startswith("n:"))
         if fact.kind in ("path", "identifier"):
             keys |= _inside(fact.text)
@@ -574,7 +574,7 @@ def _read(text: str) -> Reading:
     for match in _WORD.finditer(text):
         keys.update(f"w:{each}" for each in _stems(match[0]))
     # "2 licenses, and I bought 1" is carried by "two licenses, and only one was bought". As `one`
-    # is also a pronoun, it may carry a 1 but is never a fact itself.
+    # is also a pronoun, it can carry a 1 but is never a fact itself.
     if _ONE.search(text):
         keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
@@ -582,7 +582,7 @@ def _read(text: str) -> Reading:
 
 
 def _inside(name: str) -> set[str]:
-    """Return the names of letters and digits, and the numbers, that stand within a name."""
+    """Return the alphanumeric names and the numbers within a name."""
     keys = {f"i:{part}" for part in _NAME_PART.findall(name.casefold())}
     for number in re.findall(r"(?<![\d.])\d+(?:\.\d+)?(?![\d.])", name):
         keys.update(f"in:{key}" for key in number_keys(number))
@@ -590,13 +590,13 @@ def _inside(name: str) -> set[str]:
 
 
 def _quotes(text: str, token: re.Pattern[str]) -> tuple[list[Fact], str]:
-    """Take quoted strings of several words out of a text; numbers and names in them stay."""
+    """Take quoted strings of several words out of a text, but leave numbers and names in them."""
     facts = []
     for match in _QUOTED.finditer(text):
         inner = next(group for group in match.groups() if group is not None)
         inside = list(_facts(inner, token))
-        # A quote that holds a number or name is read for those instead; `'beware of the goose'` has
-        # only words, which say more together than one by one.
+        # A quote with a number or name is read for those instead. `'beware of the goose'` has only
+        # words, which mean more together than one by one.
         if len(_WORD.findall(inner)) > 1 and inside and all(f.kind == "word" for f in inside):
             facts.append(Fact("quote", inner, frozenset({f"q:{' '.join(name_parts(inner))}"})))
             text = text.replace(match[0], " " * len(match[0]), 1)
@@ -629,7 +629,7 @@ def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
             yield Fact("number", written, frozenset(keys))
         elif kind == "clock":
             times = clock_keys(written)
-            # `18h04` is a time of day, `1h30` may be 90 minutes.
+            # `18h04` is a time of day, `1h30` can be 90 minutes.
             if (lasts := _HOURS_LONG.fullmatch(written)) is not None:
                 seconds = 3600 * int(lasts[1]) + 60 * int(lasts[2])
                 times |= {measure_key("duration", seconds)}
@@ -651,7 +651,7 @@ _HOURS_LONG = re.compile(r"(\d{1,2})h(\d\d)")
 # An address comes back shortened: `http://127.0.0.1:4318` as "port 4318", and
 # `https://a.example/x/report.html` as "report.html".
 def _address(written: str) -> Fact:
-    """Know an address by itself, its port, or the last part of its path."""
+    """Return an address as a fact, identified by itself, its port, or the last part of its path."""
     bare = written.casefold().split("://", 1)[1].rstrip("/.").removeprefix("www.")
     host, _, path = bare.partition("/")
     keys = {f"i:{bare}"}
@@ -676,7 +676,7 @@ def _number(match: re.Match[str]) -> Fact:
         start += digits.start()
     before, after = match.string[max(0, start - 4) : start], match.string[end : end + 20]
     more: set[str] = set()
-    # Of 31 % the 31 is measured, not its other form 0.31.
+    # In 31 %, the 31 is measured, not its other form 0.31.
     for key in number_keys(written, match["scale"] or ""):
         value = float(key[2:])
         sizes = measures(value, before, after)
@@ -686,7 +686,7 @@ def _number(match: re.Match[str]) -> Fact:
                 more |= {*share_keys(size), f"n:{size:.4g}"}
         if not sizes and 0 < value < 1:
             more |= share_keys(value)
-        # "50 cents" are 0.50 EUR, or USD; "1.5m rows" 1,500,000, or metres.
+        # "50 cents" are 0.50 EUR or USD. "1.5m rows" are 1,500,000, and "1.5m" can also be metres.
         if _CENTS.match(after) is not None:
             more.add(_key(Decimal(key[2:]) / 100))
         elif after[:1] == "m" and not after[1:2].isalpha():
@@ -699,20 +699,20 @@ _CENTS = re.compile(r" ?(?:cents?|ct|centimes|pence|p)\b", re.IGNORECASE)
 
 
 def _path(written: str) -> Fact:
-    """Know a path by its last part; a file also by its name without extension, if it is a word."""
+    """Return a path as a fact, identified by its last part, or by a file's stem if it is a word."""
     last = re.split(r"[\\/]", written.rstrip("\\/"))[-1].casefold()
     keys = {f"f:{last}"}
     bare = last.rsplit(".", 1)[0]
     stems = [stem for stem in _stems(bare) if stem == _stem(bare)]
-    # `client.py` may be meant by "the client". With 3 letters or fewer (`a.md`, `app.py`) the word
-    # is too common to mean the file.
+    # "The client" can mean `client.py`. With 3 letters or fewer (`a.md`, `app.py`), the word is too
+    # common to mean the file.
     if len(bare) > 3:
         keys.update(f"w:{stem}" for stem in stems)
     return Fact("path", written, frozenset(keys))
 
 
 def is_spelled_in(name: str, text: str) -> bool:
-    """Return whether an identifier or address stands in a text, with other marks or in part.
+    """Return whether an identifier or address is in a text, with other marks or in part.
 
     `LX1634` as `LX 1634`, `INV-2024-118` as `INV 2024 118`, `https://www.example.org/pay` as
     `example.org/pay`, a commit by its first seven characters or more.
@@ -731,7 +731,7 @@ def is_spelled_in(name: str, text: str) -> bool:
 
 
 _SCHEME = re.compile(r"^\w+://(?:www\.)?")
-# Shorter ones stand in other words by chance: `a1` in "schema 12".
+# Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8
 _HASH = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
 
@@ -742,11 +742,11 @@ _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*)")
 
 def _identifier(written: str) -> Fact:
     forms = [written]
-    # `UserService.get_user` is usually called by its last part: "Let get_user() return None".
+    # `UserService.get_user` is usually referred to by its last part: "Let get_user() return None".
     last = written.rpartition(".")[2]
     if last != written and "@" not in written and _is_identifier(last):
         forms.append(last)
-    # `A-100`, `a100` and `A_100` are one order number, typed by different people.
+    # `A-100`, `a100` and `A_100` are the same order number, typed by different people.
     squashed = [re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms]
     keys = {f"i:{form}" for form in squashed}
     # `v2.14.3` is `2.14.3`, and `1.2.0` is `1.2`.
@@ -770,10 +770,10 @@ def _name(written: str) -> Iterator[Fact]:
         yield _identifier(written)
         return
     if re.fullmatch(r"\d+-\d+", written):
-        # An invoice `20-118`, or the pages `12-15`, which "pages 12 to 15" are as well.
+        # An invoice `20-118`, or the pages `12-15`, which can also be "pages 12 to 15".
         digits = written.replace("-", "")
         keys = {f"i:{digits}", f"n:{digits}", f"r:{written}"}
-        # `2026-03` may be March 2026.
+        # `2026-03` can be March 2026.
         if (month := re.fullmatch(r"(20\d\d)-(0[1-9]|1[0-2])", written)) is not None:
             keys.add(f"mo:{month[1]}-{int(month[2])}")
         yield Fact("identifier", written, frozenset(keys))
@@ -799,8 +799,8 @@ def _is_identifier(written: str) -> bool:
     # `R-77` and `q3` are names. `1st`, `2e` and `72-hour` are numbers with a word around them.
     if letters and any(c.isdigit() for c in written):
         return not re.fullmatch(r"\d+(?:st|nd|rd|th|e|er)|\d+(?:-[^\W\d]{2,})+", written)
-    # `max_attempts` and `getUser`. Two small letters before the capital, so that `iPhone` and
-    # `McKay` stay words.
+    # `max_attempts` and `getUser`. Two lower-case letters are required before the capital, so
+    # `iPhone` and `McKay` stay words.
     if re.search(r"[^\W\d]_[^\W\d]", written) or re.search(r"[a-z]{2}[A-Z]", written):
         return True
     # `PDFReader` and `HTTPError`, but not the plural `PDFs`; and dotted names like `orders.refund`,
@@ -812,11 +812,11 @@ def _is_identifier(written: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _stems(word: str) -> tuple[str, ...]:
-    """Return the stem of a word that tells something; pairs of letters where none are spaced."""
+    """Return the stem of a meaningful word, or pairs of letters in a script without spaces."""
     folded = word.casefold()
     if folded in COMMON or not folded.isalpha():
         return ()
-    # From U+2E80 on come Chinese, Japanese and Korean letters. There are no blanks between words,
+    # Chinese, Japanese and Korean letters start at U+2E80. Their words have no blanks in between,
     # and most words have two letters, so pairs of letters stand for words.
     if ord(folded[0]) >= 0x2E80:
         return tuple(folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
@@ -825,11 +825,11 @@ def _stems(word: str) -> tuple[str, ...]:
 
 
 def _stem(folded: str) -> str:
-    """Cut what English, German, French and Spanish words end in when they are inflected."""
+    """Remove the inflectional endings of English, German, French and Spanish words."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
     # Only what is needed for plurals and past forms: "parcels" and "parcel", "compiles" and
-    # "compiled". A real stemmer joins more words (`universe` and `university`), and a wrong match
-    # here hides a fault or makes one up.
+    # "compiled". A real stemmer merges more words (`universe` and `university`), and a wrong match
+    # here hides a fault or invents one.
     for ending, instead in (
         ("ies", "y"),
         ("sses", "ss"),
@@ -848,31 +848,31 @@ def _stem(folded: str) -> str:
 
 @lru_cache(maxsize=8192)
 def name_parts(text: str) -> tuple[str, ...]:
-    """Return the stems of the words that a name or phrase is made of."""
+    """Return the stems of the words in a name or phrase."""
     return tuple(stem for part in _PART.findall(text) for stem in _stems(part))
 
 
 @lru_cache(maxsize=4096)
 def language(text: str) -> str | None:
-    """Guess the language of a text by its common words, or name its script; ``None`` = unsure."""
+    """Guess the language of a text by its common words, or name its script. ``None`` if unsure."""
     letters = [c for c in text[:_SAMPLE] if c.isalpha()]
     foreign = [c for c in letters if ord(c) > 0x24F]
-    # U+0250 and above is outside the Latin alphabet. Then the name of the script answers for the
-    # language, as there are no lists of common words for these: Unicode calls 京 a `CJK UNIFIED
-    # IDEOGRAPH`.
+    # U+0250 and above is outside the Latin alphabet. The name of the script then replaces the
+    # language, because there are no lists of common words for these: Unicode calls 京 a `CJK
+    # UNIFIED IDEOGRAPH`.
     if 2 * len(foreign) > len(letters):
         return unicodedata.name(foreign[0], "other").split()[0].casefold()
     words = [word.casefold() for word in _WORD.findall(text[:_SAMPLE])]
     counts = {name: sum(word in common for word in words) for name, common in LANGUAGES.items()}
     best, second = sorted(counts.values(), reverse=True)[:2]
     # One common word proves little (`in` is English and German, `de` French and Spanish), and a
-    # text of names like "Lumora, Brightleaf" has none. Unsure means that languages are not held to
-    # differ.
+    # text of names like "Lumora, Brightleaf" has none. If unsure, languages do not count as
+    # different.
     if best < 2 or best == second:
         return None
     return max(counts, key=lambda name: counts[name])
 
 
 def weight(facts: Iterable[Fact]) -> int:
-    """Add up how much facts count."""
+    """Add up the weights of facts."""
     return sum(fact.weight for fact in facts)

@@ -1,4 +1,4 @@
-"""What a question about a dispatch is answered with, and where its parts are."""
+"""The answers to a question about a dispatch, and finding the parts of a dispatch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from baton.model.views import index_of
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something proven: a fault, or with ``warning`` what may be one.
+    """Something proven: a fault or, with ``warning``, a possible fault.
 
-    ``kind`` is a word for it (``tool_outside_scope``), ``says`` one sentence, ``evidence`` the
-    steps that prove it. ``share`` is how much of what was asked for is right, 0 to 1.
+    ``kind`` is a word for it (``tool_outside_scope``), ``says`` is one sentence, and ``evidence``
+    has the steps that prove it. ``share`` is the part that is right, 0 to 1.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clear(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing wrong was found; ``says`` what was examined."""
+    """Nothing wrong was found. ``says`` states what was examined."""
 
     says: str
     share: float = 1.0
@@ -36,7 +36,7 @@ class Clear(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
-    """The record does not tell; ``says`` what is missing and what would supply it."""
+    """The record does not decide. ``says`` states what is missing and what would supply it."""
 
     says: str
 
@@ -45,30 +45,30 @@ TOO_LONG = (
     "the conversation has too many dispatches, steps or words to hold each dispatch against all "
     "others: record it as several traces"
 )
-"""Why something is untold once the work that one trace may take is used up."""
+"""The reason for an undecided answer once the work budget of a trace is used up."""
 Answer = list[Finding] | Clear | NotRecorded
-"""Findings (at least one), nothing wrong, or not to be known."""
+"""Findings (at least one), nothing wrong, or undecidable."""
 CHANGING_TOOL = re.compile(
     r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
     r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])",
     re.IGNORECASE,
 )
-"""Tools that change something, by a word of their names: `edit_file`, `mail.send`."""
+"""Tools that change something, judging by a word in their names: `edit_file`, `mail.send`."""
 
 
 NO_NAMES: Mapping[str, str] = {}
-"""Agents that are called what the record calls them."""
+"""No renames: agents have their names from the record."""
 
 
 def sender_of(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
-    """Return the run that made a dispatch; ``None`` for a program or the user."""
+    """Return the run that made a dispatch, or ``None`` for a program or the user."""
     if dispatch.from_run is None:
         return None
     return index_of(trace).runs.get(dispatch.from_run)
 
 
 def receivers_of(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
-    """Return the runs that a dispatch started itself."""
+    """Return the runs that a dispatch started directly."""
     return index_of(trace).chosen(set(dispatch.runs))
 
 
@@ -81,7 +81,7 @@ def call_of(trace: Trace, sender: AgentRun | None, dispatch: Dispatch) -> ToolCa
 
 
 def call_key(call: ToolCall) -> bytes:
-    """Return what two calls have in common that ask for the same: name and arguments."""
+    """Return a key that is equal for equal requests: the name and arguments of a call."""
     return msgspec.json.encode((call.name, call.arguments), order="deterministic")
 
 
@@ -107,16 +107,16 @@ def steps_of(trace: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[
 
 
 def receiver_name(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> str:
-    """Name the receiver of a dispatch in a sentence, also where the source does not."""
+    """Name the receiver of a dispatch in a sentence, even if the source does not."""
     if not known(trace, dispatch, "to_agent"):
         return "an agent whose name is not recorded"
     return f"`{renames.get(dispatch.to_agent, dispatch.to_agent)}`"
 
 
-# `Refund Agent`, `refund_agent` and `refund-agent` are one agent: frameworks derive names of tools
-# and nodes from names of agents, and replace what is not allowed there.
+# `Refund Agent`, `refund_agent` and `refund-agent` are the same agent: frameworks derive names of
+# tools and nodes from agent names, and replace characters that are not allowed there.
 def name_key(name: str) -> str:
-    """Fold what spellings of one name differ in: case, and anything but letters and digits."""
+    """Fold spelling differences of a name: case, and anything except letters and digits."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
