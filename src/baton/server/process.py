@@ -50,11 +50,11 @@ Tell = Callable[[str], None]
 
 
 class Pages(NamedTuple):
-    """What is shown to browsers, of a layer above.
+    """The pages for browsers, from a higher layer.
 
-    ``nowhere`` answers a request for a path that there is not, unless it comes from a program;
-    ``broken`` one that a fault of ours ended. ``link`` is the path that who started the server may
-    open: where keys are needed it lets in the first who does, for some minutes.
+    ``nowhere`` answers a request for an unknown path, unless it comes from a program; ``broken``
+    answers one that failed through a bug of ours. ``link`` is the path for the person who started
+    the server: if keys are needed, it signs in the first visitor, for some minutes.
     """
 
     routes: Sequence[BaseRoute]
@@ -65,17 +65,17 @@ class Pages(NamedTuple):
 
 
 PagesOf = Callable[[ApiState], Pages]
-"""Makes the pages of a server of what the API knows."""
+"""Makes the pages of a server from the state of the API."""
 
 _GRACE = 4.0
-"""Seconds in which answers are finished; with the last commit (5 s) that is under 10."""
+"""Seconds to finish answers at the end; with the last commit (5 s) the total is under 10."""
 _PATIENCE = 30.0
-"""Seconds that a question to the store may take: a list takes some milliseconds."""
+"""Maximum seconds of a query to the store: a list takes some milliseconds."""
 _CHILD_GRACE = 8.0
-"""Seconds for the reading process to keep what it has in hand."""
+"""Seconds for the reading process to store its current work."""
 _LONGEST_PAUSE = 30.0
 _HEALTHY = 60.0
-"""Seconds after which a reading process that ends is started again at once."""
+"""If a reading process ends after this many seconds, it is restarted at once."""
 
 
 def application(
@@ -85,9 +85,9 @@ def application(
     pages: PagesOf | None = None,
     owner_right: Right = "admin",
 ) -> Starlette:
-    """Put together what a process answers: receiving, the API and pages, or both.
+    """Build the application of a process: receiving, the API and pages, or both.
 
-    ``owner_right`` is of who asks without a key, if none is needed.
+    ``owner_right`` is the right of callers without a key, if none is needed.
     """
     store.patience = _PATIENCE
     access = Access(store, settings.now.access, owner_right)
@@ -140,7 +140,7 @@ def application(
 
 
 def _nowhere(request: Request, error: Exception) -> Response:
-    """Answer for a path that there is not."""
+    """Answer a request for an unknown path."""
     if isinstance(error, Denied):
         return error.answer()
     said = {
@@ -152,14 +152,14 @@ def _nowhere(request: Request, error: Exception) -> Response:
 
 _FAULT = "a fault of the server ended this request"
 _OWN = ("/health", "/ready", "/metrics")
-"""What a process answers of itself, whatever its role."""
+"""The endpoints of every process, for any role."""
 
 
 def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None = None) -> None:
     """Serve until a signal (SIGTERM, SIGINT) says to stop.
 
     Raises:
-        InputError: an address or a store that cannot be used, with what to do.
+        InputError: an address or the store cannot be used; the message says what to do.
         Unavailable: the database does not exist.
     """
     now = settings.now
@@ -186,7 +186,7 @@ def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None 
 def show(
     store: Store, settings: LiveSettings, pages: PagesOf, opened: Callable[[str], None]
 ) -> None:
-    """Answer with API and pages of a store, to be read only, until a signal says to stop.
+    """Serve the API and pages of a store, read-only, until a signal says to stop.
 
     ``opened`` gets the address once it answers.
 
@@ -243,7 +243,7 @@ async def _answer(
             log_level="warning",
             access_log=False,
             server_header=False,
-            # Who asks is decided by `access`, which knows whom to believe.
+            # The caller is determined by `access`, which knows the trusted proxies.
             proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=int(_GRACE),
@@ -280,7 +280,7 @@ async def _answer(
     try:
         await server.serve(sockets=[listening])
     finally:
-        # What still runs is a question of which nobody waits for the answer any more.
+        # A query that still runs has no one waiting for its answer.
         await asyncio.to_thread(app.state.store.break_off)
         stop.set()
         await ending
@@ -321,7 +321,7 @@ class _Worker:
         self._renewed = False
 
     def renew(self) -> None:
-        """End the process after what it has in hand; another starts with the settings of now."""
+        """End the process after its current work; another one starts with the current settings."""
         self._renewed = True
         self._close()
 
@@ -357,7 +357,7 @@ class _Worker:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # With -P, modules of the current folder do not take the place of Baton's own.
+        # With -P, modules of the current folder do not shadow Baton's own.
         command = [sys.executable, "-P", "-m", "baton.server.process"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
         self._pipe = process.stdin
@@ -397,7 +397,7 @@ def _work(pipe: RawIOBase) -> None:
 
 
 class _Harmless(logging.Formatter):
-    """Shows what spans tell so that it does nothing to a terminal and begins no line of its own."""
+    """Escapes text from spans, so that it cannot control a terminal or start a new line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the library
         """Return the line of a record."""
@@ -409,7 +409,7 @@ class _Harmless(logging.Formatter):
 
 
 def log_to(stream: TextIO) -> None:
-    """Write what the worker notes to a stream, what retention deletes included."""
+    """Write the worker's log to a stream, including what retention deletes."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Harmless("%(message)s"))
     log = logging.getLogger("baton.server")
@@ -441,8 +441,8 @@ def _listen(host: str, port: int) -> socket.socket:
         )[0]
     except OSError as error:
         raise InputError(Problem(path="--host", message=f"`{host}`: {error.strerror}")) from None
-    # With the protocol named, each connection sends at once what is small; without it, an answer
-    # waits 40 ms for the one before to be confirmed.
+    # With a named protocol, each connection sends small data at once; without it, an answer waits
+    # 40 ms until the previous one is confirmed.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -463,12 +463,12 @@ def _address(listening: socket.socket) -> str:
 
 
 def _reached_at(listening: socket.socket) -> str:
-    """Return an address to send to: where all are listened on, the one that this machine uses."""
+    """Return an address to send to; if the server listens on all, the one this machine uses."""
     host, port = listening.getsockname()[:2]
     if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
         return _address(listening)
-    # Connecting a datagram socket sends nothing: it only chooses the address that would be used,
-    # here towards one that is reserved for documents (RFC 5737).
+    # Connecting a datagram socket sends nothing: it only chooses the local address that would be
+    # used, here for one that is reserved for documentation (RFC 5737).
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards, suppress(OSError):
         towards.connect(("192.0.2.1", 9))
         host = towards.getsockname()[0]
@@ -479,10 +479,10 @@ def _reached_at(listening: socket.socket) -> str:
 
 @contextmanager
 def _own_store(settings: Settings) -> Iterator[None]:
-    """Have the files of a SQLite store for this server alone.
+    """Lock the files of a SQLite store for this server.
 
     Raises:
-        InputError: another server has them.
+        InputError: another server is using them.
     """
     if settings.db is not None:
         yield

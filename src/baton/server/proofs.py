@@ -1,6 +1,6 @@
 """Proofs of fixes by playing the issues, and searches for fixes, on request to a server.
 
-Both play an agent of `server.yaml`, as an evaluation does: in its own process, one after the other.
+Both play an agent of `server.yaml`, like an evaluation: in a separate process, one after the other.
 The texts of the agent are read there, never in the worker.
 """
 
@@ -45,7 +45,7 @@ _MOST = 3600.0
 _MOST_OF_SEARCH = 4 * _MOST
 """Seconds that a search may take: 20 texts on some 40 cases each, at 15 seconds a play."""
 _BESIDE = 500
-"""Passing conversations in which neighbours are searched for, the newest."""
+"""Maximum passing conversations, the newest, to search for neighbours."""
 
 
 class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
-    """Say why the fix of an issue cannot be proven here; ``None`` if it can be tried."""
+    """Return why the fix of an issue cannot be proven here; ``None`` if it can be tried."""
     fix = fix_of(record)
     if fix is None:
         investigated = record.investigation is not None
@@ -67,7 +67,7 @@ def cannot_prove(record: IssueRecord, settings: Settings) -> str | None:
 
 
 def cannot_improve(record: IssueRecord, settings: Settings) -> str | None:
-    """Say why no fix of an issue can be searched for here; ``None`` if it can be tried."""
+    """Return why no fix of an issue can be searched for here; ``None`` if it can be tried."""
     if usual_judge(settings) is None:
         return "a model proposes fixes: name one in `judges:` of server.yaml"
     if not settings.agents:
@@ -77,14 +77,14 @@ def cannot_improve(record: IssueRecord, settings: Settings) -> str | None:
 
 
 def fix_of(record: IssueRecord) -> Fix | None:
-    """Return the fix of an issue: the one that is kept, or that of its investigation."""
+    """Return the fix of an issue: the stored one, or that of its investigation."""
     return record.fix or (record.investigation.fix if record.investigation is not None else None)
 
 
 def ask_to_prove(
     store: Store, caller: Caller, key: str, agent: str | None, settings: Settings
 ) -> None:
-    """Have the fix of an issue proven; one that waits or runs already is not asked for twice.
+    """Have the fix of an issue proven, unless that already waits or runs.
 
     Raises:
         NoIssue: there is no such issue.
@@ -97,7 +97,7 @@ def ask_to_prove(
 def ask_to_improve(
     store: Store, caller: Caller, key: str, agent: str | None, settings: Settings
 ) -> None:
-    """Have a fix of an issue searched for; what waits or runs already is not asked for twice.
+    """Have a fix of an issue searched for, unless that already waits or runs.
 
     Raises:
         NoIssue: there is no such issue.
@@ -128,7 +128,7 @@ def _ask(
 
 
 def proving_of(store: Store, project: int, key: str) -> IssueWork | None:
-    """Return the last proof or search that was asked for; ``None`` without one."""
+    """Return the last requested proof or search; ``None`` without one."""
     return work_of(store, project, key, issue_proof)
 
 
@@ -150,7 +150,7 @@ class Proofs:
         self._running: _Running | None = None
 
     def work(self, now: float) -> bool:
-        """Start the next one, or look whether the one that runs has ended.
+        """Start the next one, or check whether the running one has ended.
 
         Raises:
             Unavailable: the store is not available now.
@@ -296,20 +296,20 @@ def _improved(task: _Task) -> dict[str, Any]:
 
 
 def second_judge(settings: Settings) -> dict[str, Any] | None:
-    """Return who judges as well while a fix is searched for: the first with another model.
+    """Return the second judge for the search for a fix: the first one with another model.
 
-    A text may flatter one judge, so that a gain that only one sees is not proven.
+    A text may flatter one judge, so a gain that only one judge sees is not proven.
     """
     judges, usual = settings.judge_settings, usual_judge(settings)
     for name, each in judges.items():
         if usual is not None and name != usual and each.model != judges[usual].model:
-            # All three: the address and the key of the first judge are none of this one's.
+            # All three, because the first judge's address and key do not apply to this one.
             return {"model": each.model, "base_url": each.base_url, "api_key": each.api_key}
     return None
 
 
 def _traced(store: Store, project: int, one: IssueRow) -> Iterator[tuple[CaseResult, Trace]]:
-    """Yield the members of an issue, and passing conversations with what may be beside them."""
+    """Yield the members of an issue, and passing conversations with possible neighbours."""
     members = {each.number for each in one.members if each.number is not None}
     query = select(conversation.c.id).where(
         conversation.c.project == project,

@@ -1,7 +1,7 @@
 """Conversations, dispatches and scores of a store, by filter and cursor.
 
-Lists are in the order of time, the newest first, and continue after a cursor: what arrives
-meanwhile moves nothing. A filter is that of rules and of ``--filter`` (:mod:`baton.model.filter`).
+Lists are in order of time, the newest first, and continue after a cursor, so new rows do not shift
+pages. Filters are those of rules and of ``--filter`` (:mod:`baton.model.filter`).
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ from .schema import conversation, conversation_sum, deletion, dispatch, run, sco
 from .store import Store
 
 _FEW = 5000
-"""Rows that meet a condition and are worth gathering and sorting. With more of them a list is
-walked from its newest row on, as one of the next rows will meet it."""
+"""Up to this many matching rows are gathered and sorted. With more, a list is scanned from its
+newest row on, as one of the next rows will match."""
 _DRIVERS = 20
-"""Values of a field that are asked for one by one, each by its index."""
+"""Maximum values of a field that are queried one by one, each by its index."""
 _STARS = 8
-"""Stars of a glob: databases try each place for each of them."""
+"""Maximum stars of a glob: databases try each position for each of them."""
 _NAMES = 10_000
-"""Different names that a glob is compared with."""
+"""Maximum different names that a glob is compared with."""
 _SEARCH_SECONDS = 1.0
-"""Seconds that a search for a text may take; the next page continues where it stopped."""
+"""Maximum seconds of a text search; the next page continues where it stopped."""
 _BATCH = 200
-"""Records that a search reads at once."""
+"""The number of records that a search reads at once."""
 
 
 _VERDICT = Field(values=STATUSES)
@@ -106,8 +106,9 @@ CONVERSATION_FIELDS: Fields = {
     "runs": NUMBER,
     "dispatches": NUMBER,
 }
-"""What conversations may be filtered by. ``to``, ``from``, ``kind`` and ``depth`` are of one of its
-dispatches; with ``evaluator``, ``rule`` or ``finding``, ``verdict`` is that of one such score."""
+"""The fields for filtering conversations. ``to``, ``from``, ``kind`` and ``depth`` refer to one of
+its dispatches; with ``evaluator``, ``rule`` or ``finding``, ``verdict`` refers to one such
+score."""
 DISPATCH_FIELDS: Fields = {
     "conversation_id": NUMBER,
     **_HAS_DISPATCH,
@@ -123,7 +124,7 @@ DISPATCH_FIELDS: Fields = {
     "tokens": NUMBER,
     "cost": NUMBER,
 }
-"""What dispatches may be filtered by; ``version`` is of the receiver."""
+"""The fields for filtering dispatches; ``version`` is that of the receiver."""
 SCORE_FIELDS: Fields = {
     "conversation_id": NUMBER,
     **_SCORE_FIELDS,
@@ -135,14 +136,14 @@ SCORE_FIELDS: Fields = {
     "at": TIME,
     "value": NUMBER,
 }
-"""What scores may be filtered by."""
+"""The fields for filtering scores."""
 
 
 _Columns = dict[str, ColumnElement[Any]]
 
 
 def _figures(table: Table) -> _Columns:
-    """Return what of a table is compared with numbers."""
+    """Return the numeric columns of a table."""
     tokens = func.coalesce(table.c.input_tokens, 0) + func.coalesce(table.c.output_tokens, 0)
     unknown = and_(table.c.input_tokens.is_(None), table.c.output_tokens.is_(None))
     return {
@@ -187,7 +188,7 @@ _SCORE_COLUMNS: _Columns = {
 class Condition:
     """Conditions of a list about one project.
 
-    ``few`` is set where one of them gives few rows, which are then gathered and sorted.
+    ``few`` is set if one of them matches few rows, which are then gathered and sorted.
     """
 
     def __init__(self, connection: Connection, project: int, columns: _Columns) -> None:
@@ -208,10 +209,10 @@ class Condition:
         links: Sequence[tuple[ColumnElement[Any], ColumnElement[Any]]],
         further: ColumnElement[bool] | None = None,
     ) -> None:
-        """Ask for a row of another table.
+        """Require a row of another table.
 
-        ``links`` are columns of it and what they are equal to in the list; ``further`` has to hold
-        as well, and is not worth asking when rows are gathered.
+        ``links`` are its columns and the equal columns of the list; ``further`` must hold as well,
+        and is not worth checking when rows are gathered.
         """
         theirs, own = zip(*links, strict=True)
         rows = select(*theirs).where(table.c.project == self._project, *conditions)
@@ -228,7 +229,7 @@ class Condition:
             self.all.append(exists(there))
 
     def of(self, column: ColumnElement[Any], term: Term, fields: Fields) -> ColumnElement[bool]:
-        """Return a term about a column; what is unknown meets none."""
+        """Return a term about a column; unknown values match none."""
         field = fields[term.field]
         if term.bounds:
             return or_(
@@ -280,10 +281,11 @@ class Condition:
 
 
 def _by_no_index(condition: ColumnElement[bool], table: Table) -> ColumnElement[bool]:
-    """Return a condition that no index answers.
+    """Return a condition for which no index is used.
 
-    SQLite has no statistics: asked whether a conversation has a run of an agent, it would look at
-    all runs of that agent, once for each conversation, instead of the few of the conversation.
+    SQLite has no statistics: to find out whether a conversation has a run of an agent, it would
+    examine all runs of that agent, once for each conversation, instead of the few of the
+    conversation.
     """
 
     def replaced(element: Any, **_: Any) -> Any:
@@ -305,8 +307,8 @@ def _newest(
 ) -> list[RowMapping]:
     """Return the newest rows, those of ``order`` descending; each has it as ``order_0`` and so on.
 
-    ``drivers`` are columns that together have an index in this order, each with the values that
-    are wanted: they are asked for one by one, as a database would sort all rows of several.
+    ``drivers`` are columns that together have an index in this order, each with the wanted values.
+    They are queried one by one, because a database would sort all rows of several.
     """
     query = query.add_columns(*(each.label(f"order_{n}") for n, each in enumerate(order)))
     if after is not None:
@@ -344,8 +346,8 @@ def conversations(
 ) -> Page[Conversation]:
     """Return conversations, the newest first, that meet a filter over ``CONVERSATION_FIELDS``.
 
-    ``text`` is searched for in what users, agents and tools said, in capitals or not. A search
-    takes a second or so; the next page continues where it stopped.
+    ``text`` is searched for, ignoring case, in the texts of users, agents and tools. A search takes
+    about a second; the next page continues where it stopped.
 
     Raises:
         InputError: the cursor is not of a list of conversations.
@@ -386,8 +388,8 @@ def conversation_sums(
 ) -> ConversationSums:
     """Return sums over the conversations that meet a filter, over ``most`` of them at most.
 
-    Where no more than a time is chosen, whole days are read from sums that are kept: these are of
-    all conversations, however many.
+    If the filter is only a time, whole days are read from stored sums, which cover any number of
+    conversations.
     """
     since = _only_since(chosen)
     with store.read() as connection:
@@ -408,7 +410,7 @@ def conversation_sums(
 
 
 def _only_since(chosen: Filter) -> float | None:
-    """Return from when on conversations are chosen, 0 for all; ``None`` for other filters."""
+    """Return the start of the chosen time, 0 for all conversations; ``None`` for other filters."""
     match chosen.terms:
         case ():
             return 0.0
@@ -517,9 +519,9 @@ def conversations_after(
 
 
 def values_of(store: Store, project: int, field: str, *, most: int = 500) -> list[str]:
-    """Return values that a field of ``CONVERSATION_FIELDS`` has, for who chooses one.
+    """Return values of a field of ``CONVERSATION_FIELDS``, as choices.
 
-    Of fields without an index only those of the newest few thousand conversations.
+    For fields without an index, only values of the newest few thousand conversations are returned.
     """
     known = CONVERSATION_FIELDS[field]
     if known.values:
@@ -570,7 +572,7 @@ _ORDER = (func.coalesce(conversation.c.started, conversation.c.seen), conversati
 def _conversations(
     connection: Connection, project: int, chosen: Filter
 ) -> tuple[Select[Any], Condition, list[tuple[ColumnElement[Any], list[str]]]]:
-    """Return what asks for conversations, the condition that a filter makes, and its drivers."""
+    """Return the query for conversations, the condition from a filter, and its drivers."""
     condition = Condition(connection, project, _CONVERSATION_COLUMNS)
     about_scores, terms = _about_scores(chosen)
     about_dispatches, terms = _split(terms, _HAS_DISPATCH)
@@ -604,8 +606,8 @@ def _conversations(
 class Stored(NamedTuple):
     """A conversation whose record is read when it is needed.
 
-    ``key`` is another one when there is more of it, or its body was written again. ``deleted`` says
-    why there is no record.
+    ``key`` changes when the conversation grows or its body is rewritten. ``deleted`` says why there
+    is no record.
     """
 
     conversation: Conversation
@@ -667,10 +669,10 @@ def dispatches(
 def dispatch_keys(
     store: Store, project: int, chosen: Filter, *, limit: int, after: Sequence[Any] | None = None
 ) -> tuple[list[tuple[int, str]], Sequence[Any] | None]:
-    """Return only which dispatches meet a filter, the newest first, and where to continue.
+    """Return only the keys of dispatches that meet a filter, the newest first, and a cursor.
 
-    Each is the number of a conversation and the id of a dispatch: what is walked through to find
-    few of many. Where it continues is ``None`` after the last ones.
+    A key is the number of a conversation and the id of a dispatch, for scans that find few of many.
+    The cursor is ``None`` after the last ones.
     """
     query = select().where(dispatch.c.project == project)  # what they are ordered by is all
     with store.read() as connection:
@@ -708,7 +710,7 @@ def dispatches_among(
 ) -> list[DispatchRow]:
     """Return which of some dispatches meet a filter, in no order.
 
-    ``keys`` are some hundred numbers of conversations, each with the id of a dispatch.
+    ``keys`` are a few hundred numbers of conversations, each with the id of a dispatch.
     """
     # Without the numbers by themselves, SQLite reads all dispatches of the project.
     query = select(dispatch).where(
@@ -822,7 +824,7 @@ def scores(
 
 
 def unknown_rules(store: Store, project: int, known: Iterable[str]) -> list[UnknownRule]:
-    """Return rules that programs of a project name and that are none of the known ones."""
+    """Return unknown rules that programs of a project name."""
     newest = select(conversation.c.named_rules, conversation.c.seen)
     newest = newest.where(conversation.c.project == project)
     newest = newest.order_by(*(each.desc() for each in _ORDER)).limit(_NEWEST)
@@ -842,7 +844,7 @@ def unknown_rules(store: Store, project: int, known: Iterable[str]) -> list[Unkn
 
 
 _NEWEST = 1000
-"""Conversations that are looked through for what their programs name."""
+"""Maximum conversations to search for rules that their programs name."""
 
 
 def deletions(store: Store) -> list[Deletion]:
@@ -853,7 +855,7 @@ def deletions(store: Store) -> list[Deletion]:
 
 
 def _current(project: int) -> ColumnElement[bool]:
-    """Return whether a score counts: of the version that its conversation has, not replaced."""
+    """Return whether a score counts: of its conversation's current version, and not replaced."""
     return and_(
         score.c.replaced_by.is_(None),
         exists(
@@ -922,15 +924,15 @@ _SPOKEN = frozenset(
         "error",
     )
 )
-"""Fields of the record that hold what was said, asked, returned or went wrong."""
+"""Fields of the record with messages, requests, results and errors."""
 _AROUND = 60
 """Characters of a quotation on either side of a match."""
 
 
 def _search(body: bytes, text: str) -> str | None:
-    """Return the words around a text in a record, or ``None`` if it is nowhere in it."""
+    """Return the words around a text in a record, or ``None`` if it does not occur."""
     wanted = text.casefold()
-    # Texts stand in msgpack as they are: most records are left out without being decoded.
+    # Texts are unencoded in msgpack, so most records are skipped without being decoded.
     if text.isascii():
         if wanted.encode() not in body.lower():
             return None

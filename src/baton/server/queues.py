@@ -1,4 +1,4 @@
-"""What waits in a store: bodies to be read, traces to be scored, questions for judges, jobs."""
+"""The queues of a store: bodies to be read, traces to be scored, questions for judges, jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .store import Store
 
 
 class Queue(NamedTuple):
-    """How many wait, and since when the first of them does (seconds since the epoch)."""
+    """How many entries wait, and since when the first one does (seconds since the epoch)."""
 
     waiting: int
     oldest: float | None
@@ -57,7 +57,7 @@ def queues_of(store: Store, now: float) -> Queues:
 
 
 class Taken(Protocol):
-    """A piece of work that a worker has for a time: until `due` nobody else takes it."""
+    """A piece of work that is reserved for a worker until `due`."""
 
     @property
     def id(self) -> int:
@@ -65,7 +65,7 @@ class Taken(Protocol):
 
     @property
     def project(self) -> int:
-        """Whose it is."""
+        """Its project."""
 
     @property
     def due(self) -> float:
@@ -75,7 +75,8 @@ class Taken(Protocol):
 def change_taken(store: Store, table: Table, taken: Taken, **values: Any) -> bool:
     """Change the row of a piece of work; return whether that was still possible.
 
-    It is not where the work was stopped meanwhile, or another worker took it when its time was up.
+    It is not possible if the work was stopped in the meantime, or another worker took it after its
+    time was up.
     """
     change = update(table).where(
         table.c.project == taken.project,

@@ -46,10 +46,10 @@ RETRY_AFTER = 2
 _PATIENCE = 60.0
 """Seconds for a body to arrive. A sender that is slower would keep others from their turn."""
 _INLINE, _INLINE_PACKED = 256 << 10, 32 << 10
-"""Bytes up to which a body is read at once, as it is and packed: a thread would take longer to get
-than that. A packed one may hold a thousand times as much."""
+"""Bodies up to this many bytes, packed and unpacked, are parsed at once: handing them to a thread
+would take longer. A packed body may contain a thousand times as much."""
 _FRESH = 1.0
-"""Seconds for which the depth of the queue is taken for known."""
+"""Seconds for which the depth of the queue is cached."""
 
 _FORMS: dict[str, Form] = {
     "application/x-protobuf": "protobuf",
@@ -57,7 +57,7 @@ _FORMS: dict[str, Form] = {
     "application/json": "json",
 }
 _TYPES = {"protobuf": "application/x-protobuf", "json": "application/json"}
-# A page of another site can send these without asking.
+# A page of another site can send these without a preflight request.
 _OF_PAGES = ("", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded")
 # HTTP status to the code of gRPC that says the same.
 _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 429: 8, 503: 14}
@@ -91,7 +91,7 @@ class Taken(NamedTuple):
 
 
 class Receiver:
-    """Takes what arrives, by whatever protocol, and puts it into the inbox.
+    """Accepts data over any protocol, and puts it into the inbox.
 
     ``counts`` are for the page of metrics: requests by signal and outcome, records by the outcome
     of them.

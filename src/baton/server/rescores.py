@@ -1,7 +1,7 @@
-"""Rescores that are asked for: over the API, where a worker does them, or by the command line.
+"""Requested rescores: over the API, for a worker, or by the command line.
 
-One is done at a time in a store. What was interrupted continues where it was, as soon as somebody
-does it again: the server by itself, or the command when it is given once more.
+A store runs one at a time. An interrupted one continues where it stopped: the server restarts it by
+itself, the command line when the command is repeated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .store import Store, open_store
 
 LOG = logging.getLogger("baton.server")
 _ATTEMPTS = 3
-"""Times that one is begun without getting on: then it has failed."""
+"""Maximum starts without progress; after that a rescore has failed."""
 _WRONG = 2
-"""The exit code of what cannot be done however often it is tried."""
+"""The exit code for errors that a retry cannot solve."""
 _NICE = 15
-"""How much rescores stand back: receiving, reading and answering get the processor first."""
+"""The niceness of rescores: receiving, reading and answering get the processor first."""
 
 
 def ask(
@@ -66,7 +66,7 @@ def ask(
 
 
 def read_request(body: bytes) -> RescoreRequest:
-    """Read what is asked for; raises InputError for something else."""
+    """Read a request; raises InputError if it is invalid."""
     try:
         return msgspec.json.decode(body, type=RescoreRequest)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -120,9 +120,9 @@ def _shown(row: Mapping[str, Any], waiting: int) -> Rescore:
 
 @contextmanager
 def alone(store: Store, settings: Settings) -> Iterator[bool]:
-    """Become the only one that rescores in a store, if possible; return whether it worked.
+    """Become the only process that rescores in a store, if possible; return whether it worked.
 
-    What was begun and has not ended is stopped then: who did it was killed.
+    Rescores that were begun and have not ended are marked as stopped: their process was killed.
     """
     with ExitStack() as opened:
         if store.is_postgresql:
@@ -181,7 +181,7 @@ def projects_of(
 
 
 def stand_back() -> None:
-    """Let others of this machine have the processor first, from now on; for a whole process."""
+    """Lower the priority of this process from now on."""
     os.nice(_NICE)
 
 
@@ -193,7 +193,7 @@ def rescore_here(
     backend: Mapping[str, Any],
     tell: Callable[[Counts], None],
 ) -> Rescore:
-    """Rescore now, in this process; what was asked for before and was stopped continues.
+    """Rescore now, in this process; an identical request that was stopped continues.
 
     Raises:
         InputError: there is no such rule, the filter is wrong, or another rescore is under way.
@@ -243,7 +243,7 @@ class _Running(NamedTuple):
 
 
 class Rescores:
-    """Does what the API was asked for, one after the other, in its own process."""
+    """Runs the API's requests, one after the other, in a separate process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -251,7 +251,7 @@ class Rescores:
         self._running: _Running | None = None
 
     def work(self, now: float) -> bool:
-        """Start the next one, or look whether the one that runs has ended.
+        """Start the next one, or check whether the running one has ended.
 
         Raises:
             Unavailable: the store is not available now.

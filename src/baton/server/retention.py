@@ -1,9 +1,9 @@
-"""What is deleted, and when: whole days, by their age and by the bytes that all of them take.
+"""Retention: it deletes whole days, by their age and by the total bytes of all days.
 
 A day's bodies are one file, or one partition, so the disk shrinks by them. Rows that were made from
 them go first: a kill in between leaves a segment that no row names, and it goes the next time.
-Labels and roll-ups stay: labels are people's work, and roll-ups are what trends are drawn from. So
-do the counts of issues and of the dispatches that their rates are of; only members go.
+Labels and roll-ups are kept: labels are people's work, and trends are drawn from roll-ups. So are
+the counts of issues and of the dispatches behind their rates; only members are deleted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _AT_ONCE = 500
 
 
 def retain(store: Store, retention: Retention, now: float) -> list[Deleted]:
-    """Delete what is older than it may be, or more than it may be; returns what was deleted.
+    """Delete what exceeds the limits of age or size; returns what was deleted.
 
     Raises:
         Unavailable: the database is not available now. What is deleted by then stays deleted.

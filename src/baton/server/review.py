@@ -1,9 +1,9 @@
 """The review queue: which dispatches people label next, who has which, and how far they agree.
 
-The queue is worked out when it is asked for, from scores and labels; only who looks at what is
-kept. What somebody took is theirs for some minutes, so that two people do not get the same one.
-Labels are rows that are only added (:mod:`baton.server.labels`): who labels at the same time, or
-again, overwrites nothing.
+The queue is computed on request, from scores and labels; only the assignments to people are stored.
+A dispatch is reserved for some minutes for the person who took it, so that two people do not get
+the same one. Labels are rows that are only added (:mod:`baton.server.labels`), so simultaneous or
+repeated labels overwrite nothing.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def take(
     by: str,
     now: float | None = None,
 ) -> Queued | None:
-    """Give a person what to label next, and nobody else meanwhile; ``None`` when all is done.
+    """Reserve the next dispatch to label for a person; ``None`` when all is done.
 
-    What they took before and neither labelled nor skipped comes first.
+    A dispatch that they took before and neither labelled nor skipped comes first.
     """
     now = time.time() if now is None else now
     queue = Queue(store, project, evaluator, asked, by, now)

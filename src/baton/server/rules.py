@@ -1,4 +1,4 @@
-"""Rules: what the server scores as it arrives, with which evaluators, as `server.yaml` says."""
+"""Rules of `server.yaml`: what the server scores on arrival, and with which evaluators."""
 
 from __future__ import annotations
 

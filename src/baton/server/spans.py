@@ -1,8 +1,8 @@
-"""What arrived to spans by trace: exports are decoded as files are, and kept in chunks.
+"""From received exports to spans by trace: exports are decoded like files, and stored in chunks.
 
-A chunk has the spans and log records of one trace that were read together. Chunks are only ever
-added, so that workers do not wait for each other. Rows say of each trace what brings it together
-with others, and when to look at it.
+A chunk contains the spans and log records of one trace that were read together. Chunks are only
+ever added, so workers do not wait for each other. A trace's rows state what joins it with others,
+and when to examine it.
 """
 
 from __future__ import annotations

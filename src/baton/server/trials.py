@@ -1,7 +1,8 @@
 """Trying a rubric before it is saved: a judge is asked about some things, from a queue.
 
-A trial is a row. A worker asks some questions at a time, so that it shows how far it is, and
-continues after a restart. What trials cost is limited as rules are, by `trials:` of `server.yaml`.
+A trial is a row. A worker asks a few questions at a time, so that the trial shows its progress, and
+continues after a restart. The cost of trials is limited like that of rules, by `trials:` of
+`server.yaml`.
 """
 
 from __future__ import annotations
@@ -246,7 +247,7 @@ def text_of_trial(store: Store, project: int, number: int) -> str:
 
 
 def _compare(trial: Trial, evaluator: Judged) -> None:
-    """Hold the verdicts against the labels of people."""
+    """Compare the verdicts with people's labels."""
     labels = [
         Label(trace=each.trace, subject=each.subject, rubric=trial.rubric, value=value, by=by)
         for each in trial.answers

@@ -1,4 +1,4 @@
-"""The worker: from the inbox to records, rows and scores, and what else is due now and then."""
+"""The worker: from the inbox to records, rows and scores, and other periodic tasks."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _FIRST_SINGLE = 10
 _SETTLED = 5.0
 """Seconds after which a worker reads a body that another one ended with.
 
-A worker may be killed for any reason, and most often while it starts: then the body that it read is
-not to blame. One that has lived for so long is not killed again and again, and it has read what
-else waits. So only a body that ends each worker, at the moment when it is read, is given up.
+A worker may be killed for any reason, most often while it starts: then the body that it was reading
+is not to blame. A worker that has lived this long is not killed repeatedly, and has read the other
+waiting bodies. So only a body that kills each worker at the moment of reading is given up.
 """
 _MOST_BEGUN = 4
 """Workers that a body ends before it is given up; of these, all but one had settled."""
