@@ -1,4 +1,4 @@
-"""Whether agents go round in circles: the same dispatches, or the same calls, over and over."""
+"""Whether agents go round in circles: the same dispatches or the same calls, over and over."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, receivers_of
 
 # Keeps `src/retry.py`, `14:30` and `order-88` in one piece: "check a/b" and "check b/a" differ.
 _WORD = re.compile(r"\w+(?:[.:/'-]\w+)*")
-# Words that make a message longer or politer and ask for nothing else.
-# With these left out, "Find maps of the harbour" and "Please find maps of the harbour again" are
+# Words that make a message longer or more polite without requesting anything else.
+# Without these words, "Find maps of the harbour" and "Please find maps of the harbour again" are
 # the same request. Prepositions like `to` and `from` stay: "Change EUR to USD" and "Change USD to
-# EUR" are kept apart by order, "flights to Rome" and "flights from Rome" by the word. Models that
-# repeat themselves vary just these words: without the list 57 of 200 seeded loops are found in the
-# half that was used for tuning, with it 128, and in both cases no good trace fails.
+# EUR" differ by order, "flights to Rome" and "flights from Rome" by the word. Models that repeat
+# themselves vary just these words. Without the list, 57 of 200 seeded loops are found in the half
+# that was used for tuning. With it, 128 are found. In both cases no good trace fails.
 _SMALL_WORDS = """
     a again an and are as be been can could do does have i is it its just kindly me more my now
     once please so some still that the then there this those us very was we were will with would
@@ -30,37 +30,37 @@ _SMALL = frozenset(_SMALL_WORDS.split())
 
 
 class Deeds(NamedTuple):
-    """What runs did and said, so that the same again is equal; ``complete`` where all is known."""
+    """The actions and texts of runs. Repetitions are equal. ``complete`` if all are known."""
 
     pieces: frozenset[tuple[str, ...]]
     complete: bool
 
 
 def telling_words(content: Content | None) -> tuple[str, ...]:
-    """Return the words of a message that tell what it asks for, in their order, folded."""
+    """Return the words of a message that carry its request, in order and folded."""
     words = _WORD.findall(content.plain().casefold()) if content is not None else []
     return tuple(word for word in words if word not in _SMALL)
 
 
 def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two texts share at least 3 of 5 of their words."""
-    # For two answers to the same request. Models word an answer again each time ("Maps 1 and 3 are
-    # fine", "Maps 1 and 3 look fine"), so equality would miss most real loops. Three of five words
-    # in common is well below a reworded answer, and above answers that only share a form: "Storms
-    # at sea, page 2" and "Bread in the morning, page 3". The seeded loops of benchmarks/accuracy do
-    # not settle the figure: from 0.3 to 1.0 the same are found.
+    # For two answers to the same request. Models reword an answer each time ("Maps 1 and 3 are
+    # fine", "Maps 1 and 3 look fine"), so equality would miss most real loops. Three of five common
+    # words is well below a reworded answer, and above answers that only share a form: "Storms at
+    # sea, page 2" and "Bread in the morning, page 3". The seeded loops of benchmarks/accuracy do
+    # not determine the threshold: from 0.3 to 1.0, the same loops are found.
     return first == second or len(first & second) >= 0.6 * len(first | second)
 
 
 def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
-    """Return what some runs said, and what they called with what outcome, dispatches apart."""
+    """Return the texts of runs, and their calls with outcomes, except dispatches."""
     pieces: set[tuple[str, ...]] = set()
     complete = True
     for run in runs:
         complete = complete and known(trace, run, "steps")
         for step in run.steps:
             if isinstance(step, Said) and not step.thought:
-                # With the agent's name: `a` saying "Not mine." after `b` said it is something new.
+                # Include the agent's name: "Not mine." from `a` is new after "Not mine." from `b`.
                 pieces.add((run.agent, *telling_words(step.content)))
             elif isinstance(step, ToolCall) and step.dispatch is None:
                 complete = (
@@ -71,40 +71,40 @@ def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
 
 
 def request(call: ToolCall) -> tuple[str, ...]:
-    """Return what a call asks for, so that the same again is equal."""
+    """Return a call's request as a key, so repetitions are equal."""
     return call.name, msgspec.json.encode(call.arguments, order="sorted").decode()
 
 
 def outcome(call: ToolCall) -> tuple[str, ...]:
-    """Return a call and its result, so that the same again is equal."""
+    """Return a call and its result as a key, so repetitions are equal."""
     result = call.result.plain() if call.result is not None else ""
     return (*request(call), call.status, result, call.error or "")
 
 
-# Searching costs hand-offs times periods. Two or three agents that pass work to one another are the
-# usual loop; a way round over 16 hand-offs, three times, would be a turn of 48.
+# The search costs hand-offs times periods. The usual loop is two or three agents that pass work to
+# one another. Three rounds of 16 hand-offs would be a turn of 48.
 _LONGEST = 16
-"""Ways round that are longer are not looked for, so that long turns stay cheap."""
+"""The longest round that is searched for. The bound keeps long turns cheap."""
 
 
 def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
     """Yield the dispatches of a turn that go round the same agents at least ``rounds`` times.
 
-    Each is made by a run that the one before it started, so that going to a helper and getting
-    its result back is none. The shortest way round counts, and each dispatch but once.
+    Each dispatch is made by a run that the previous one started, so calling a helper and getting
+    its result back is not a round. The shortest round counts, and each dispatch counts only once.
     """
     # `sequence` is left out, because a program or graph makes it: a writer and a critic that a
-    # `LoopAgent` starts in turn go round on purpose. Without runs nothing was passed on at all.
+    # `LoopAgent` starts in turn go round on purpose. Without runs, nothing was passed on at all.
     moves = [d for d in turn.dispatches if d.kind in ("transfer", "delegate") and d.runs]
     start = 0
     while start < len(moves):
         found = 0
-        # Most hand-offs are not part of a way round: the next one has to start where this one led.
+        # Most hand-offs are not part of a round: the next one has to start where this one led.
         if start + 1 < len(moves) and moves[start + 1].from_run not in moves[start].runs:
             start += 1
             continue
-        # The shortest period first: `a b a b a b a b` is four rounds of 2, and also two rounds of
-        # 4.
+        # Try the shortest period first: `a b a b a b a b` is four rounds of 2 and also two rounds
+        # of 4.
         for period in range(2, min((len(moves) - start) // rounds, _LONGEST) + 1):
             length = _length(moves, start, period)
             if length >= period * rounds:
@@ -115,14 +115,14 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
 
 
 def period_of(cycle: Sequence[Dispatch]) -> int:
-    """Return how many dispatches it takes to go round once."""
+    """Return how many dispatches one round takes."""
     return len({_edge(d) for d in cycle})
 
 
 def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
-    """Return whether nobody did or said anything new after the first round; ``None`` if untold.
+    """Return whether nothing new happened after the first round, or ``None`` if unknown.
 
-    What the last dispatch started is left out: it may be what gets out of the cycle.
+    Runs started by the last dispatch are left out, because they may end the cycle.
     """
     runs = {run.id: run for run in turn.runs}
     period = period_of(cycle)
@@ -131,8 +131,8 @@ def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
     for place, dispatch in enumerate(cycle):
         news = {("asked", dispatch.to_agent, *telling_words(dispatch.prompt))}
         complete = complete and known(trace, dispatch, "prompt")
-        # The last hand-off started the agent that may have ended the loop: what it says is not part
-        # of going round.
+        # The last hand-off started the agent that may have ended the loop. Its texts are not part
+        # of the round.
         if place < len(cycle) - 1:
             deeds = deeds_of(trace, [runs[id_] for id_ in dispatch.runs if id_ in runs])
             complete = complete and deeds.complete
@@ -144,16 +144,16 @@ def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
 
 
 def _length(moves: Sequence[Dispatch], start: int, period: int) -> int:
-    """Return how many dispatches from ``start`` on follow one another and repeat each period."""
+    """Return how many dispatches from ``start`` on are consecutive and repeat with the period."""
     ways = [_edge(d) for d in moves[start : start + period]]
     if len(set(ways)) < period or ways[0][0] != ways[-1][1]:
         return 0
     end = start + 1
     while (
         end < len(moves)
-        # Control has to pass from hand to hand. A supervisor that asks `a`, gets the answer, and
-        # asks `a` again has hand-offs in a row as well, but none of them starts in the run that the
-        # one before started.
+        # Control has to pass from agent to agent. A supervisor that asks `a`, gets the answer, and
+        # asks `a` again also has hand-offs in a row, but none of them starts in the run that the
+        # previous one started.
         and moves[end].from_run in moves[end - 1].runs
         and _edge(moves[end]) == ways[(end - start) % period]
     ):
@@ -165,14 +165,14 @@ def _edge(dispatch: Dispatch) -> tuple[str | None, str]:
     return dispatch.from_agent, dispatch.to_agent
 
 
-# Comparing all pairs of answers grows with the square: 1,000 equal requests would take 500,000
+# Comparing all pairs of answers takes quadratic time: 1,000 equal requests would take 500,000
 # comparisons of word sets.
 _COMPARED = 50
-"""How many different earlier answers an answer is compared with; the latest are most alike."""
-# Answers that mean "not now". Asking again is the right thing to do then, so twice as many calls
-# are allowed before it is a loop: a job that is `pending` five times is normal, a page that is
-# `404` three times will not appear. `429` and `50[234]` are the HTTP codes for too many requests
-# and for servers that are busy or down.
+"""The number of different earlier answers an answer is compared with: the latest, most similar."""
+# Answers that mean "not now". Asking again is then right, so twice as many calls are allowed before
+# they count as a loop: a job that is `pending` five times is normal, but a page that is `404` three
+# times will not appear. `429` and `50[234]` are the HTTP codes for too many requests and for
+# servers that are busy or down.
 _PASSES = re.compile(
     r"""\b(?:429|50[234]|busy|pending|queued|starting|in.progress|unavailable|overloaded
         |too\ many\ requests|rate.?limit\w*|tim(?:e|ed).?out|temporar\w+|(?:try|retry)\ \w*\ ?later
@@ -182,12 +182,12 @@ _PASSES = re.compile(
 
 
 def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list[Dispatch], bool]]:
-    """Yield at least ``least`` dispatches that ask the same of the same agent, one after another.
+    """Yield at least ``least`` consecutive dispatches with the same request to the same agent.
 
-    The messages are equal but for small words, the sender does nothing else in between, and no
-    later one brings anything new: its answer is much like an earlier one, or there is none, and
-    what its receiver did was done before. The second value is false where contents that would
-    tell were not recorded. Dispatches issued together are no repetition.
+    The messages are equal except for small words, the sender does nothing else in between, and no
+    later dispatch brings anything new: it has no answer or an answer similar to an earlier one, and
+    its receiver only repeated earlier actions. The second value is false if the deciding contents
+    were not recorded. Dispatches issued together are not a repetition.
     """
     made: dict[tuple[str, str], list[Dispatch]] = {}
     for dispatch in turn.dispatches:
@@ -198,8 +198,8 @@ def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list
         if sender not in marks:
             marks[sender] = _marks(turn, sender)
         for row in _rows(marks[sender], sent):
-            # A transfer often carries no message. Several transfers without one are equal only in
-            # saying nothing, which proves no repetition.
+            # A transfer often has no message. That several transfers have none does not prove a
+            # repetition.
             if len(row) < least or (not telling_words(row[0].prompt) and _told(trace, row)):
                 continue
             stale = list(_stale(trace, row))
@@ -212,16 +212,16 @@ def same_calls(
 ) -> Iterator[list[ToolCall]]:
     """Yield at least ``least`` equal calls with equal answers that a run made in a row.
 
-    Who asks until the answer is another one waits for something, and goes round in no circle;
-    what is busy, pending or out of reach may be asked twice as often.
+    A run that asks until the answer changes is waiting, not going round in circles. A busy, pending
+    or unreachable target can be asked twice as often.
     """
     row: list[ToolCall] = []
     for step in run.steps:
         if not isinstance(step, ToolCall):
             continue
         if row and not _same_call(trace, row[-1], step):
-            # The next call asks the same, but got another answer: the run was waiting for a change
-            # (`red`, `red`, `red`, `green`) and it came.
+            # The next call is the same, but got a different answer: the run was waiting for a
+            # change (`red`, `red`, `red`, `green`), and it came.
             if _too_many(row, least) and request(row[-1]) != request(step):
                 yield row
             row = []
@@ -232,7 +232,7 @@ def same_calls(
 
 
 def _too_many(row: Sequence[ToolCall], least: int) -> bool:
-    """Return whether calls are a loop: of what may pass with time, twice as many are."""
+    """Return whether calls are a loop. Temporary problems allow twice as many calls."""
     if len(row) < least or not row:
         return False
     passing = _PASSES.search(" ".join(outcome(row[-1])[3:]))
@@ -261,7 +261,7 @@ def _same(one: Dispatch, other: Dispatch) -> bool:
 
 
 class _Marks(NamedTuple):
-    """The dispatch, if any, that each step of an agent is about, words apart; where each is."""
+    """The dispatch, if any, of each step of an agent, without texts, and the place of each."""
 
     of: list[str | None]
     first: dict[str | None, int]
@@ -284,7 +284,7 @@ def _between(marks: _Marks, one: Dispatch, other: Dispatch) -> bool:
 
 
 def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
-    """Tell of each but the first whether it brought nothing new; ``None`` if untold."""
+    """Yield, for each dispatch but the first, whether it brought nothing new. ``None``: unknown."""
     answers: dict[frozenset[str], None] = {}
     done: set[tuple[str, ...]] = set()
     complete = answered = True
@@ -293,7 +293,7 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
         words = frozenset(telling_words(dispatch.result))
         deeds = deeds_of(trace, receivers_of(trace, dispatch))
         if place:
-            # No answer brings nothing new, however its error is worded.
+            # A missing answer brings nothing new, whatever its error text.
             if dispatch.status in ("failed", "refused", "unanswered"):
                 yield True
             elif dispatch.kind == "delegate" and not answered:
@@ -312,7 +312,7 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
 
 
 def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
-    # Most calls that follow one another differ in what they ask, which is cheap to see.
+    # Most consecutive calls differ in their request, which is cheap to check.
     if one.name != other.name or one.arguments != other.arguments:
         return False
     fields = ("arguments", "result")
@@ -322,10 +322,10 @@ def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
 
 
 class LoopLimits(NamedTuple):
-    """From how many repetitions on something is a loop; ``ignore_tools`` may be called again."""
+    """The number of repetitions that make a loop. Calls of ``ignore_tools`` can repeat."""
 
     # Three, because two of each is ordinary: control goes back once to ask the user for a missing
-    # detail, an answer is asked for a second time to be sure.
+    # detail, or a request is repeated to be sure.
     rounds: int = 3
     dispatches: int = 3
     calls: int = 3
@@ -343,12 +343,11 @@ def loops(
 ) -> Answer:
     """Look for loops in one turn.
 
-    - ``hand_off_cycle``: control goes round the same agents ``rounds`` times in a row, and after
-      the first round nobody does or says anything new
-      (:func:`baton.findings.handoff_loops.cycles`). A graph that was built to loop makes no such
-      dispatches.
-    - ``repeated_dispatch``: an agent asks another ``dispatches`` times for the same, and gets
-      nothing new (:func:`baton.findings.handoff_loops.same_dispatches`).
+    - ``hand_off_cycle``: control goes round the same agents ``rounds`` times in a row, and nothing
+      new happens after the first round (:func:`baton.findings.handoff_loops.cycles`). A graph that
+      was built to loop makes no such dispatches.
+    - ``repeated_dispatch``: an agent makes the same request to another ``dispatches`` times, and
+      gets nothing new (:func:`baton.findings.handoff_loops.same_dispatches`).
     - ``repeated_call``: a run makes the same call with the same answer ``calls`` times in a row.
     """
     found: list[Finding] = []

@@ -1,7 +1,7 @@
 """Short notations of quantities and dates, written out: ``1h30``, ``1e6``, ``4-Mar-26``, ``CW12``.
 
-What is written out here is read by ``quantities.py`` and ``facts.py`` as any other text. Each rule
-is one convention of writing, with an example, and leaves what it has written as it is.
+``quantities.py`` and ``facts.py`` read the output like any other text. Each rule covers one
+convention of writing, with an example, and does not change its own output.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _times(written: str, factor: int) -> str:
 
 def _power(match: re.Match[str]) -> str:
     exponent = int(match[2])
-    # Above this the digits would fill a line; nobody counts rows like that.
+    # Above this, the digits would fill a line. Such numbers do not occur as counts.
     return f"{float(match[1]) * 10**exponent:.0f}" if exponent <= 15 else match[0]
 
 
@@ -58,7 +58,7 @@ def _minutes(match: re.Match[str]) -> str:
 
 
 def _feet(feet: str, inches: str) -> str:
-    """Write feet and inches in inches, so that `7'4"` is 88 inches."""
+    """Write feet and inches in inches: `7'4"` is 88 inches."""
     return f"{12 * int(feet) + int(inches)} inches"
 
 
@@ -68,12 +68,12 @@ def _fiscal(match: re.Match[str]) -> str:
 
 
 def _season(match: re.Match[str]) -> str:
-    """Write `2024/25` in full, if the second year is the one after; `2024/11` is none."""
+    """Write `2024/25` in full if the second year is the next one. `2024/11` is not a season."""
     return f"{match[1]} to 20{match[3]}" if int(match[3]) == int(match[2]) + 1 else match[0]
 
 
 class _Rule(NamedTuple):
-    """One convention. ``marks``: a text has to hold one of them, so that most skip most rules.
+    """One convention. A text has to contain one of ``marks``, so most texts skip most rules.
 
     In a mark ``#`` is any digit.
     """
@@ -88,7 +88,7 @@ def _rule(marks: str, pattern: str, instead: str | Callable[[re.Match[str]], str
 
 
 _WITH_DIGITS = (
-    # 2025-03-04T14:00:00Z. An offset is left out: which hour it is elsewhere nobody has to know.
+    # 2025-03-04T14:00:00Z. An offset is left out, as the hour in other time zones does not matter.
     _rule(
         "t0|t1|t2",
         r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:(Z\b)|[+-]\d\d:?\d\d)?",
@@ -163,7 +163,7 @@ _WITH_DIGITS = (
         rf"(?<![\w.,])({_AMOUNT}) ?(mn|mln|bn|tn)(?!\w)",
         lambda m: _times(m[1], _TIMES[m[2].lower()]),
     ),
-    # 6'2". Twelve inches are a foot, so that 3'45" is a time; so is 4'10"/km.
+    # 6'2". Twelve inches are a foot, so 3'45" is a time. 4'10"/km is a time too.
     _rule(
         "#'|#’|#′",
         r"(?<![\w.°])(?<!° )(\d{1,3})['’′] ?(1[01]|\d)(?:\"|''|”|″)(?! ?/|\d)",
@@ -187,7 +187,7 @@ _WITH_DIGITS = (
         r"(?<![\d.,])(\d+(?:\.\d+)?) ?([万億亿])(?!\d)",
         lambda m: f"{float(m[1]) * (10**4 if m[2] == '万' else 10**8):.10g}",
     ),
-    # 16,500円, 3人: no blank stands before a counter.
+    # 16,500円, 3人: there is no blank before a counter.
     _rule("円|元|人|日|時|分|泊|月|年|名|個|원", r"(?<=\d)(?=[円元人日時分泊月年名個원])", " "),
     # 250 basis points
     _rule("basis|bp", r"(?<=\d) ?(?:basis points?|bps?)\b", " bp"),
@@ -239,7 +239,7 @@ _ANY_DIGIT = str.maketrans("0123456789", "##########")
 
 
 def written_out(text: str) -> str:
-    """Write short notations of quantities and dates out."""
+    """Expand short notations of quantities and dates."""
     folded = text.casefold()
     rules: tuple[_Rule, ...] = _IN_WORDS
     if _DIGIT.search(text) is not None:

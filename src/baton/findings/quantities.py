@@ -1,18 +1,18 @@
-"""Numbers, times, dates, units and fractions, written in whichever way, in one form.
+"""Numbers, times, dates, units and fractions in any notation, converted to one form.
 
 ``36 hours`` and ``a day and a half``, ``2.5 kg`` and ``2500 g``, ``14:15`` and ``a quarter past
-two``, ``half a dozen`` and ``6``, ``3/4`` and ``75 %`` are known by the same keys.
+two``, ``half a dozen`` and ``6``, ``3/4`` and ``75 %`` have the same keys.
 
 The units of trades, their names in four languages and their sizes come from two libraries, Pint
-and Babel (CLDR), by a table that is written with them (``units.json``). They are not asked while
-texts are read: Pint takes 0.3 s of CPU time before it knows a kilogram, and reads any `hand`,
-`point` or `link` behind a number as a length. Others were tried, and none is used: `quantulum3`
-takes 5.7 s for its first text, reads `14:15` as two numbers, `1,5 kg` as 5 kg and a range as its
-mean; `dateparser` takes 6.2 s. An evaluator that is on by default may not cost that. `text2num`
-3.1 is fast (14 ms to import, 0.03 ms a text), and has to be told the language: by the others it
-reads `once` as 11, `miles` as 1000, `cent` as 100 and `Sept.` as 7. In English it reads `third
-party` as `3rd party`, `nineteen ninety` as `19 90` and `5 million` as `5 1000000`, and it has no
-halves, quarters, dozens or times of day, so that nearly all lists below would stay.
+and Babel (CLDR), through a table that is generated with them (``units.json``). They are not used
+while reading texts: Pint takes 0.3 s of CPU time before it knows a kilogram, and reads any `hand`,
+`point` or `link` after a number as a length. Other libraries were tried, but none is used:
+`quantulum3` takes 5.7 s for its first text, and reads `14:15` as two numbers, `1,5 kg` as 5 kg and
+a range as its mean. `dateparser` takes 6.2 s. An evaluator that is on by default must not cost
+that. `text2num` 3.1 is fast (14 ms to import, 0.03 ms per text), but needs to know the language: in
+other languages it reads `once` as 11, `miles` as 1000, `cent` as 100 and `Sept.` as 7. In English
+it reads `third party` as `3rd party`, `nineteen ninety` as `19 90` and `5 million` as `5 1000000`.
+It has no halves, quarters, dozens or times of day, so nearly all lists below would stay.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WORD = re.compile(r"\w+")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in small letters.
+    """Return the words of a text in lower case.
 
-    Most texts have none of the words that most patterns here begin or end with. To look for these
-    in a set takes a tenth of the time of trying all patterns at each place.
+    Most texts have none of the words that most patterns here start or end with. Looking for these
+    words in a set takes a tenth of the time of trying all patterns at each place.
     """
     return frozenset(_WORD.findall(text.casefold()))
 
@@ -116,7 +116,7 @@ def _german_hundreds(match: re.Match[str]) -> str:
 def _in_words(match: re.Match[str]) -> str:
     """Write `thirty-six`, `one thousand five hundred` and `fifteen hundred` in digits.
 
-    Words that only follow one another stay: `nineteen ninety` is a price or a year.
+    Number words that merely follow one another stay: `nineteen ninety` is a price or a year.
     """
     pair = _GERMAN_PAIR.fullmatch(match[0])
     if pair is not None:
@@ -149,7 +149,7 @@ _SMALL = _any_of({word: value for word, value in _ONES.items() if value < 13})
 _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), instead)
     for pattern, instead in (
-        # Before the rest, as these hold words that mean something else by themselves.
+        # These come first, as they contain words that mean something else by themselves.
         (r"\bhalf a dozen\b|\bein halbes dutzend\b", "6"),
         (r"\b(?:two|2) dozen\b", "24"), (r"\b(?:three|3) dozen\b", "36"),
         (r"\b(?:a|one|ein) (?:dozen|dutzend)\b", "12"),
@@ -192,7 +192,7 @@ _ORDINALS = Spelled(
         "ninth": 9,
     }
 )
-# "The twenty-first" is the 21st; a thirty-second clip is no 32nd one.
+# "The twenty-first" is the 21st, but a thirty-second clip is not the 32nd one.
 _IN_THE_TWENTIES = re.compile(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
 _AND_A_HALF = re.compile(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
 _MAY_BE_NUMBER = re.compile(
@@ -207,7 +207,7 @@ _MARKS = re.compile("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
 
 @lru_cache(maxsize=8192)
 def _may_be_number(word: str) -> bool:
-    """Tell a word that may be a number, or a part of one; texts repeat their words."""
+    """Return whether a word can be a number or part of one. Cached, as texts repeat words."""
     return _MAY_BE_NUMBER.search(word) is not None
 
 
@@ -244,7 +244,7 @@ _SIZES: tuple[tuple[str, float, str], ...] = (
     ("power", 735.5, "hp"),
     ("energy", 1, "wh"), ("energy", 1e3, "kwh"), ("energy", 1e6, "mwh"), ("energy", 1e9, "gwh"),
     ("voltage", 1, "volt volts"), ("voltage", 1e3, "kv"),
-    # A GB has 1000 MB or 1024, and few say which they mean.
+    # A GB has 1000 or 1024 MB, and texts rarely state which.
     ("data", 1, "byte bytes"), ("data", 1e3, "kb"), ("data", 1e6, "mb"), ("data", 1e9, "gb"),
     ("data", 1e12, "tb"), ("data", 2**10, "kb kib"), ("data", 2**20, "mb mib"),
     ("data", 2**30, "gb gib"), ("data", 2**40, "tb tib"),
@@ -263,12 +263,12 @@ _UNIT = re.compile(
 )
 _LONG_UNITS = "|".join(sorted((u for u in _UNITS if len(u) > 2 or u in ("kg", "km")), key=len))
 _HYPHENED = re.compile(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
-# Not `one` and its like, which are articles more often than numbers.
+# Without `one` and similar words, which are articles more often than numbers.
 _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
 _COUNT_WORDS = _folded(_COUNTS.split("|"))
 _COUNTED_UNIT = re.compile(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
-# Of trades, for which Pint and Babel know the sizes and names: `python -m tests.findings.units`.
-# Names are read in small letters, and symbols as they are written: mW and MW.
+# Units of trades, with sizes and names from Pint and Babel: `python -m tests.findings.units`.
+# Names are read in lower case, and symbols as written: mW and MW.
 _OF_TRADES: dict[str, dict[str, tuple[str, float]]] = msgspec.json.decode(
     Path(__file__).with_name("units.json").read_bytes(),
     type=dict[str, dict[str, tuple[str, float]]],
@@ -297,10 +297,10 @@ _SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 @lru_cache(maxsize=8192)
 def measures(value: float, before: str, after: str) -> tuple[tuple[str, float], ...]:
-    """Return each dimension, and the value in its base unit, that a number may have.
+    """Return each possible dimension of a number, with the value in its base unit.
 
-    None without a unit; two for pounds, and for MB of 1000 or 1024 kB. ``before`` and ``after``
-    are what stands right before and behind the number.
+    None without a unit. Two for pounds, and for MB of 1000 or 1024 kB. ``before`` and ``after`` are
+    the texts right before and after the number.
     """
     if before[-1:] in _SIGNS:
         return ((_SIGNS[before[-1]], value),)
@@ -334,27 +334,28 @@ _DAYS = re.compile(
 
 
 def days_in_full(text: str) -> str:
-    """Write the first day of a range with its month, too: ``11-13 June`` is from 11 June on."""
+    """Add the month to the first day of a range: ``11-13 June`` starts on 11 June."""
     return _DAYS.sub(r"\1 \4\2\3 \4", text)
 
 
-# Each step of a caller is compared with each dispatch; see `facts.py`.
+# Each step of a caller is compared with each dispatch. See `facts.py`.
 _KEPT = 20_000
 
 
 def in_digits(text: str) -> str:
-    """Write numbers in words in digits, where they are in several words or before a unit.
+    """Write number words as digits, if they are several words or come before a unit.
 
-    ``half a dozen`` is 6, ``two weeks`` is ``2 weeks``; other single words (``two seats``) stay.
+    ``half a dozen`` is 6, and ``two weeks`` is ``2 weeks``. Other single words (``two seats``)
+    stay.
     """
     return _again_in_digits(text) if len(text) <= _KEPT else _rewritten(text)
 
 
-# "5 p.m." is "5 pm"; the dot behind it may end a sentence, and stays.
+# "5 p.m." is "5 pm". The dot after it can end a sentence, and stays.
 _DOTTED_HALF = re.compile(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
-# "10.30 am" and "10.30 Uhr" are times of day; "10.30" by itself may be a price.
-# "10 000 000" and "5 922 kg" have spaces in them. Other groups of digits, as of a telephone or a
-# card, stay; see `_joined`.
+# "10.30 am" and "10.30 Uhr" are times of day. "10.30" by itself can be a price.
+# "10 000 000" and "5 922 kg" contain spaces. Other groups of digits, such as telephone or card
+# numbers, stay. See `_joined`.
 _ROUND = re.compile(
     r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3}){1,4})(,\d{1,2}(?!\d))?(?! ?\d|[.,/-]\d)"
 )
@@ -365,15 +366,15 @@ _AMOUNT_ENDS = re.compile(
     r"|gross|total|have|has|but|before|after|more|less|d|de|du|des|von|pro|par|por|à|et|y|und)\b)",
     re.IGNORECASE,
 )
-# Of nine digits in groups of three many are telephone numbers: "612 345 678".
+# Many groups of three with nine digits are telephone numbers: "612 345 678".
 _TO_CALL_IN_THREES = 9
 
 
 def _joined(match: re.Match[str]) -> str:
     """Join groups of three digits if they are one number.
 
-    They are if the last groups are zeros, if decimals follow, before a unit, and in languages that
-    write numbers so. `flight 12 345` in English stays.
+    They are one number if the last groups are zeros, if decimals follow, before a unit, and in
+    languages that write numbers this way. `flight 12 345` in English stays.
     """
     groups, decimals = match[2], match[3] or ""
     whole = match[1] + groups.replace(" ", "") + decimals
@@ -390,13 +391,13 @@ def _joined(match: re.Match[str]) -> str:
     return whole if re.search(r"[€$£] ?$|\b(?:EUR|USD|GBP|CHF) $", before) else match[0]
 
 
-# How much of a text is examined for its language.
+# The number of characters that are examined to find the language of a text.
 _START = 2000
 
 
 @lru_cache(maxsize=64)
 def _written_in(text: str) -> str | None:
-    """Return the language most of whose common words a text has; ``None`` = unsure."""
+    """Return the language whose common words are most frequent in a text. ``None`` if unsure."""
     words = _WORD.findall(text.casefold())
     counts = sorted((sum(w in known for w in words), name) for name, known in LANGUAGES.items())
     return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
@@ -456,7 +457,7 @@ _HOUR = re.compile(
     r"(?:[ ]in[ ]the[ ](?P<half>morning|afternoon|evening))?(?![ ]?\d)",
     re.IGNORECASE,
 )
-# "between 3 and 5 pm" says both hours of the afternoon.
+# In "between 3 and 5 pm", both hours are in the afternoon.
 _BOTH_HALVES = re.compile(
     r"\b(\d{1,2})(?P<join>\s?[-–]\s?| (?:and|to|until) )(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
 )
@@ -491,7 +492,7 @@ _DECADES = Spelled({
     for word in words.split()
 })  # fmt: skip
 _DECADE_NAMES = re.compile(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
-# "At the end of June" holds 30 June, "early July" the first days of July.
+# "At the end of June" includes 30 June, and "early July" the first days of July.
 _PART_OF_MONTH = re.compile(
     rf"\b(?:(?P<end>end|late|ende|fin|finales|fines)|(?P<mid>mid|middle|mitte|mediados)"
     rf"|beginning|start|early|anfang|début|principios)"
@@ -507,16 +508,16 @@ _PHONE = re.compile(
 
 
 def extra_keys(text: str, words: frozenset[str]) -> set[str]:
-    """Return keys of what is written in a form that no single number has, of a text in digits.
+    """Return the keys of forms beyond single numbers, for a text with numbers in digits.
 
-    ``words`` are those of the text (``words_of``).
+    ``words`` are the words of the text (``words_of``).
     """
     keys = set(_clock_words(text, words))
     if _DIGIT.search(text) is not None:
         keys.update(_of_digits(text))
     if not _TENS_WORDS.isdisjoint(words):
         for match in _PRICE.finditer(text):
-            # "nineteen ninety" is how a price is said.
+            # "nineteen ninety" is a spoken price.
             keys.add(f"n:{_ONES[match[1].lower()]}.{_TENS[match[2].lower()] // 10}")
     for match in _DECADE_NAMES.finditer(text):
         keys.add(f"n:{_DECADES[match[0].lower()]}")
@@ -546,8 +547,8 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
 
 
 _MONTH_OF_YEAR = re.compile(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
-# "The twelfth floor" is the 12th. "First" and "second" say much else as well, so that these words
-# only carry a number, and are none that has to come.
+# "The twelfth floor" is the 12th. "First" and "second" often mean something else, so these words
+# can carry a number, but are never a required number.
 _PLACES = {
     word: place
     for place, word in enumerate(
@@ -557,7 +558,7 @@ _PLACES = {
 }
 _ORDINAL_WORDS = _folded(_PLACES)
 _A_MILLION = re.compile(r"\b(?:a|one) million\b", re.IGNORECASE)
-# Not nothing at all, which is all that `VX` and `IIII` hold of a Roman number.
+# It must not be empty, as an empty match is all that `VX` and `IIII` contain of a Roman number.
 _ROMAN = re.compile(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})(?<=[IVX])\b")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
 
@@ -579,7 +580,7 @@ _JOINED = re.compile(r"\d(?:\s?[-–—]\s?|[./:h ])\d")
 
 
 def _of_digits(text: str) -> Iterator[str]:
-    """Yield keys of forms that have digits, of a text with some."""
+    """Yield the keys of forms with digits, for a text that has digits."""
     if _JOINED.search(text) is not None:
         yield from _of_joined_digits(text)
     for match in _PLAIN_CLOCK.finditer(text):
@@ -603,7 +604,7 @@ def _of_digits(text: str) -> Iterator[str]:
 
 
 def _of_joined_digits(text: str) -> Iterator[str]:
-    """Yield keys of forms in which a mark or a space stands between digits: `3/4`, `14.30`."""
+    """Yield the keys of forms with a mark or a space between digits: `3/4`, `14.30`."""
     for match in _FRACTION.finditer(text):
         share = int(match[1]) / int(match[2])
         yield from (*share_keys(share), f"n:{share:.4g}")
@@ -630,7 +631,7 @@ def _of_joined_digits(text: str) -> Iterator[str]:
 
 # "3 out of 4", "3 in 4", "3 of 4".
 SHARE_OF = re.compile(r"(?<![\w.,])(\d{1,3}) (?:out of|of|in) (\d{1,3})(?![\w%]|[.,:]\d)")
-"""Two numbers, of which one is a part of the other."""
+"""Two numbers, one of which is a part of the other."""
 _TWO_DIGIT_YEAR = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
 _RUN_TOGETHER = re.compile(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
@@ -657,9 +658,9 @@ def _more_measures(text: str, words: frozenset[str]) -> Iterator[str]:
             yield from _WORDS[match[0].lower()]
 
 
-# Below this, a hundredth of the whole is too much to leave out.
+# Below this share, rounding to a hundredth of the whole loses too much.
 _LEAST_SHARE = 0.1
-# Words that may stand for a number, and are none by themselves.
+# Words that can stand for a number, but are not numbers by themselves.
 _WORDS = Spelled(
     {
         "half": ("sh:0.50", "n:0.5"),
@@ -681,7 +682,7 @@ _SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 def share_keys(share: float) -> set[str]:
-    """Return the key of a share of a whole: a third is 33 % and 0.333; 2.3 % are not 2 %."""
+    """Return the key of a share of a whole: a third is 33 % and 0.333, but 2.3 % is not 2 %."""
     return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
 
 
@@ -689,9 +690,9 @@ _HOURS_OF_DAY = re.compile(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
 
 
 def unmarked_keys(digits: str, after: str) -> Iterator[str]:
-    """Yield what a row of digits may be, with what stands behind it.
+    """Yield the possible meanings of a run of digits, considering the text after it.
 
-    `20260304` is a date, `1400 hrs` a time of day, `5551234567` a number to call.
+    `20260304` is a date, `1400 hrs` a time of day, `5551234567` a telephone number.
     """
     run = _RUN_TOGETHER.fullmatch(digits)
     if run is not None:
@@ -704,12 +705,12 @@ def unmarked_keys(digits: str, after: str) -> Iterator[str]:
         yield f"t:{int(clock[1])}:{clock[2]}"
 
 
-# Digits of a telephone number with its area at least.
+# The fewest digits of a telephone number with its area code.
 _TO_CALL = 9
 
 
 def phone_key(written: str) -> str:
-    """Return the key of a telephone number: its end, as beginnings are written differently."""
+    """Return the key of a telephone number: its last digits, as prefixes vary."""
     return f"ph:{re.sub(r'[^0-9]', '', written)[-8:]}"
 
 
@@ -740,7 +741,7 @@ _HOUR_WORDS = _folded(_NAMED_HOURS)
 
 @lru_cache(maxsize=8192)
 def _may_tell_hour(word: str) -> bool:
-    """Tell a word that makes a time of day of a number: `clock`, `pm`, `7h`, the `m` of `p.m.`."""
+    """Return whether a word makes a number a time: `clock`, `pm`, `7h`, the `m` in `p.m.`."""
     return _TELLS_HOUR.fullmatch(word) is not None
 
 

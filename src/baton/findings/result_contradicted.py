@@ -1,4 +1,4 @@
-"""Does a caller state another value than the result that it got?"""
+"""Does a caller state a different value from the result it got?"""
 
 from __future__ import annotations
 
@@ -171,11 +171,11 @@ class _Known(NamedTuple):
 
 
 def result_contradicted(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
-    """Hold the numbers, times, dates and names of a caller against those of a result.
+    """Compare the numbers, times, dates and names of a caller with those of a result.
 
-    Faults: ``contradicted`` (another value of the same thing) and ``limit_broken`` (what the
-    result says must stay was changed). A value that was said anywhere before, that follows from
-    others, or that the caller may say of something else is none.
+    Faults: ``contradicted`` (another value of the same thing) and ``limit_broken`` (something
+    changed that must stay according to the result). A value that occurred before, that follows
+    from others, or that can belong to something else is not a fault.
     """
     try:
         return _judged(trace, turn, dispatch)
@@ -204,7 +204,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     faults = list(_faults(trip, turn, result, values, said))
     if faults:
         return faults
-    # A fault is one whatever else was said. That there is none takes all that was said.
+    # A fault stays a fault, whatever the other texts. That there is none takes all texts.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
         return NotRecorded(
             says="not all that the caller said was recorded: record its messages and calls"
@@ -217,7 +217,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
 def _faults(
     trip: RoundTrip, turn: Turn, result: str, values: list[Value], said: list[str]
 ) -> Iterator[Finding]:
-    """Go along what the caller gave out; what a tool told it counts from then on."""
+    """Check the caller's output in order. Tool results count as known from then on."""
     reported: set[str] = set()
     against = _known_now(result, values, said)
     for each, call in _given_out(trip, turn):
@@ -335,7 +335,7 @@ def _against(
 
 
 def _is_set_apart(value: Value) -> bool:
-    """Tell a value that a sentence compares with one of the result, or says to be somebody's."""
+    """Return whether a sentence compares a value with the result's, or assigns it to a person."""
     before, found, after = value.sentence.partition(value.fact.text)
     if not found:
         return False
@@ -343,9 +343,9 @@ def _is_set_apart(value: Value) -> bool:
 
 
 def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
-    """Tell a value of the result that comes up, if rounded.
+    """Return whether a value of the result comes up, possibly rounded.
 
-    18,640 EUR may be 18.64 in another country, and still are not given by "week 19".
+    18,640 EUR can be 18.64 in another country, but "week 19" does not state it.
     """
     answer = read(text)
     if answer.holds(value.fact, loosely=value.fact.kind != "number"):
@@ -423,7 +423,7 @@ def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | 
 
 
 def _is_rest(value: Value, other: Value) -> bool:
-    """Tell the rest of the same whole: 38 of 41 are fine where 3 of 41 are not."""
+    """Return whether a value is the rest of the same whole: 38 of 41 are fine if 3 are not."""
     wholes = {n for v in values_of(other.sentence) for n in v.numbers}
     wholes &= {n for v in values_of(value.sentence) for n in v.numbers}
     return any(a + b in wholes for a in value.numbers for b in other.numbers)
@@ -434,7 +434,7 @@ def _may_be_slip(value: Value, other: Value) -> bool:
 
 
 def _is_sum(value: Value, against: _Known) -> bool:
-    """Tell the sum or difference of two known values: a balance after a payment."""
+    """Return whether a value is the sum or difference of two known ones: a balance."""
     sizes = {size for v in (*against.values, *against.others) for size in v.sizes}
     near = ((total, size) for total in value.sizes for size in sizes)
     return any(round(abs(a - b), 6) in sizes or round(a + b, 6) in sizes for a, b in near)
@@ -495,14 +495,14 @@ def _meant(
 
 
 def _is_within(value: Value, bound: Value) -> bool:
-    """Tell a value of a result that keeps to the bound which a caller names."""
+    """Return whether a value of a result keeps to the bound that a caller names."""
     return _is_beyond(value, bound, _before(bound.clause, bound)) is False
 
 
 def _keeps_to(value: Value, bound: Value) -> bool:
-    """Tell a value that keeps to what the result allows: 850 EUR for "at most 900 EUR".
+    """Return whether a value keeps to what the result allows: 850 EUR for "at most 900 EUR".
 
-    One that is a bound itself stands for that of the result: "at most 800 EUR".
+    A value that is itself a bound stands for the result's bound: "at most 800 EUR".
     """
     if _limit(_before(value.clause, value)) is not None:
         return False
@@ -517,7 +517,7 @@ def _before(text: str, value: Value) -> str:
 
 
 def _limit(before: str) -> Literal["most", "least"] | None:
-    """Tell which bound the words before a value make of it."""
+    """Return which kind of bound the words before a value make it."""
     below, above = _BELOW.search(before), _ABOVE.search(before)
     denied = _DENIED.search(before) is not None
     if below or above:
@@ -530,7 +530,7 @@ def _limit(before: str) -> Literal["most", "least"] | None:
 
 
 def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
-    """Return whether a value is on the wrong side of a bound; ``None`` if it is no bound."""
+    """Return whether a value is on the wrong side of a bound, or ``None`` if it is not a bound."""
     limit = _limit(before)
     mine, theirs = [*_moments(value.fact)], [*_moments(bound.fact)]
     if not mine or not theirs:
@@ -541,9 +541,9 @@ def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
 
 
 def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
-    """Tell a slip that is none by nature: round numbers, and days of one month, are near anyway.
+    """Return whether a slip is meaningful: round numbers, and days of one month, are near anyway.
 
-    300 is not 500, and the 15th of June not the 6th, by a slip of one digit.
+    300 for 500, or 15 June for 6 June, is not a slip of one digit.
     """
     if not is_slip(value, other):
         return False
@@ -561,9 +561,9 @@ def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
 
 
 def _is_in_series(value: Value, against: _Known) -> bool:
-    """Tell one of several names of a result that differ by numbers: valves V-198 and V-201.
+    """Return whether a name is in a numbered series of the result: valves V-198 and V-201.
 
-    "V-204 stays open" speaks of a third one, and not of one of them with a slip.
+    "V-204 stays open" refers to a third valve, not to one of them with a slip.
     """
     names = {v.fact.text.casefold() for v in against.values if v.kind == "identifier"}
     series = re.sub(r"\d", "", value.fact.text.casefold())
@@ -575,7 +575,7 @@ def _is_only(value: Value, against: _Known) -> bool:
 
 
 def _zeros_apart(value: Value, other: Value) -> bool:
-    """Tell 100,000 EUR for 10,000 EUR."""
+    """Return whether two values differ by zeros: 100,000 EUR for 10,000 EUR."""
     sizes = [(a, b) for a in value.sizes for b in other.sizes if a and b]
     return value.kind not in ("number", "identifier") and any(
         max(a, b) / min(a, b) in (10.0, 100.0, 1000.0) for a, b in sizes
@@ -583,7 +583,7 @@ def _zeros_apart(value: Value, other: Value) -> bool:
 
 
 def _is_labelled_alike(value: Value, other: Value, against: _Known) -> bool:
-    """Tell `coach 17` for `coach 7`, where the result speaks of one coach only."""
+    """Return whether labels match: `coach 17` for `coach 7`, if the result has only one coach."""
     label = _word_before(value)
     if not label or label in _ENUMERATES or label != _word_before(other):
         return False
@@ -596,7 +596,7 @@ def _word_before(value: Value) -> str:
 
 
 def _is_months_later(value: Value, other: Value, against: _Known) -> bool:
-    """Tell a date as many months off as is said: an appeal "within one month" of 6 November."""
+    """Return whether a date is off by a stated number of months: "within one month" of 6 Nov."""
     apart = {abs(int(a) - int(b)) for a in months_of(value) for b in months_of(other)}
     return any(
         measure_key("months", months) in against.said.keys
@@ -639,7 +639,7 @@ def _is_changed(clause: str, result: str) -> bool:
 
 
 def _broken_limit(value: Value, against: _Known, piece: str) -> Value | None:
-    """Find what the result says of a setting, and the caller breaks with the value it gives."""
+    """Find a statement of the result about a setting that the caller's value breaks."""
     if value.kind != "number" or against.said.holds(value.fact) or not value.numbers:
         return None
     name = re.search(
@@ -672,7 +672,7 @@ def _part_about(other: Value, name: str) -> str | None:
 
 
 def _breaks(value: Value, other: Value, part: str) -> bool:
-    """Return whether a value is beyond what a part says: on the wrong side, or another one."""
+    """Return whether a value breaks a stated limit: on the wrong side, or a different value."""
     beyond = _is_beyond(value, other, _before(part, other))
     return _STAYS.search(part) is not None if beyond is None else beyond
 
@@ -701,7 +701,7 @@ _NOT_DONE = re.compile(
 
 
 def _changed_in_spite(value: Value, against: _Known) -> Value | None:
-    """Find what the result says must stay as it is, in words, and the caller says it changed."""
+    """Find something that must stay unchanged according to the result, but that changed."""
     if against.said.holds(value.fact) or not _MUST_STAY.search(against.result):
         return None
     if not _HAS_CHANGED.search(value.sentence) or _NOT_DONE.search(value.sentence):
@@ -743,7 +743,7 @@ def _family(value: Value) -> str:
 
 
 def _is_rounded(value: Value, against: _Known) -> bool:
-    """Tell a value of the result that is rounded, or given in another unit."""
+    """Return whether a value is one of the result's, rounded or in another unit."""
     known_values = [*against.values, *against.others]
     rounded = (rounded_keys(key) for other in known_values for key in other.fact.keys)
     if any(keys & value.fact.keys for keys in rounded):
@@ -763,13 +763,13 @@ def _near(some: Iterable[float], others: Iterable[float], share: float) -> bool:
 
 
 def _in_another_unit(one: Value, other: Value) -> bool:
-    """Tell values per something else: 9.8 g/dL are 98 g/L."""
+    """Return whether values are equal per another unit: 9.8 g/dL are 98 g/L."""
     units = unit_text(one), unit_text(other)
     return units[0] != units[1] and "/" in "".join(units)
 
 
 def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
-    """Tell a value that can be worked out from others: a sum, difference, product or share."""
+    """Return whether a value follows from others: a sum, difference, product or share."""
     if value.kind in ("time", "date"):
         return _is_shifted(value, mine, against)
     base = [*against.values, *against.others, *(v for v in mine if v is not value)]
@@ -808,7 +808,7 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
 
 
 def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:
-    """Tell a time or date that lies as far from a known one as a number says."""
+    """Return whether a time or date is as far from a known one as a number states."""
     near = [*against.values, *against.others, *mine]
     spans = {n for other in near for n in other.numbers}
     for moment in _moments(value.fact):

@@ -1,4 +1,4 @@
-"""Was the result of a dispatch used? Shown by the facts of it that the caller gave out again."""
+"""Was the result of a dispatch used? The facts of it that the caller repeats show that."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _rounds(answer: str, result: str) -> bool:
 
 
 class Contradiction(NamedTuple):
-    """What is said against what, and the answer's words."""
+    """The two contradicting statements, and the answer's words."""
 
     says: str
     quote: str
@@ -171,8 +171,8 @@ LONG = 20
 # answer by one more look, and then passes it on, did well. This share is above `ignored_below`,
 # because the repeated calls are evidence of their own.
 REGENERATED_BELOW = 0.2
-# Of a caller that says "All booked." it is unknown what it used, so it has to put some facts of its
-# own into words.
+# It is unknown what a caller used that only answers "All booked.", so it has to state some facts
+# itself.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it; more where it
 # was asked for a judgement, which it may give in words of its own. Of another author's answers, 4
@@ -180,7 +180,7 @@ TERSE = 3
 # with these, none and 23.
 WORDS = 5
 WORDS_OF_VERDICT = 9
-# Who gives two numbers that come from nowhere had them from elsewhere.
+# A caller that states two numbers without a source had them from elsewhere.
 WORDS_WITH_NUMBERS = 4
 
 
@@ -214,7 +214,7 @@ class _Case(NamedTuple):
 def result_used(
     trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
 ) -> Answer:
-    """Return whether a caller made anything of what came back.
+    """Return whether a caller made use of the result.
 
     ``ignored`` and ``regenerated`` are faults, ``contradicted`` is a warning. A failure that is
     reported was used. ``NotRecorded``: nothing came back, fewer facts than ``limits.facts``, the
@@ -315,7 +315,7 @@ def _is_fetched(step: Step) -> bool:
 def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
     """Return the facts that the caller gave out only after its own calls had returned them.
 
-    They prove no use: who ignores a result and does its work again answers with the same facts.
+    They prove no use: a caller that ignores a result and repeats its work gives the same facts.
     """
     fetched = [i for i, step in enumerate(trip.after) if _is_fetched(step)]
     if not fetched:
@@ -402,7 +402,7 @@ def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False)
 
 
 def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
-    """Judge what was made of a failure: saying so is using it, trying otherwise may be."""
+    """Judge the reaction to a failure: reporting it is use, and another attempt may be."""
     said = "\n".join(piece.text for piece in pieces)
     reported = next((piece for piece in pieces if reports_failure(piece.text)), None)
     details = {"failure": result[:200]}
@@ -440,8 +440,8 @@ def _later_is_cut(trace: Trace, turn: Turn) -> bool:
 
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     """Return why a result may have been used although little of it shows."""
-    # From here on: each reason why little may show of a result that was used. Any one is enough to
-    # stay silent, as an evaluator that is on by default must hardly ever be wrong.
+    # Below are the reasons why a used result may hardly show. Any one is enough to give no verdict,
+    # as an evaluator that is on by default must hardly ever be wrong.
     if not all_recorded(trace, turn, case.trip.dispatch):
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
@@ -483,7 +483,7 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
 
 
 def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
-    """Tell an answer that is to come only, or asks what the work was about."""
+    """Return whether the answer only announces an answer, or asks about the work."""
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
     answer = plain_text(turn.output)
@@ -505,7 +505,7 @@ _CHANCE = 2
 
 
 def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
-    """Tell an answer that only announces, asks back or denies, whatever plain word it shares."""
+    """Return whether an answer only announces, asks back or denies, even if it shares a word."""
     shares_little = len(case.found) <= _CHANCE and all(f.kind == "word" for f in case.found)
     return (
         shares_little
@@ -515,7 +515,7 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _is_general(turn: Turn, case: _Case, result: str) -> bool:
-    """Tell a caller that only says what is so in general, after a result that does not."""
+    """Return whether a caller only makes general statements, after a result that does not."""
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
     return speaks_in_general(plain_text(turn.output)) and not speaks_in_general(result)
@@ -586,7 +586,7 @@ def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:
 
 
 def _words(turn: Turn, case: _Case) -> list[str]:
-    """Return what the caller put into words; what it only did may follow from the result."""
+    """Return the caller's texts. Actions alone can also follow from the result."""
     texts = [plain_text(step.content) for step in case.trip.after if isinstance(step, Said)]
     return texts if turn.output is None else [*texts, plain_text(turn.output)]
 

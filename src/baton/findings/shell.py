@@ -9,16 +9,16 @@ _HEREDOC = re.compile(r"<<(?P<tabs>-?)[ \t]*(?P<quote>['\"\\]?)(?P<word>\w+)['\"
 _SUBSTITUTION = re.compile(r"(?<!\\)(?:\$\((?!\()|`)")
 # `git commit -m "$(cat <<'EOF' ...)"`: Claude Code hands over long texts in this way.
 _ONLY_TEXT = re.compile(r"cat\s*<<-?[ \t]*['\"\\]?\w+['\"]?")
-# Deeper than anybody writes; a hostile line may be.
+# Deeper than any real line. A hostile line can be deeper.
 _DEEPEST = 30
 
 
 class _UnsureError(Exception):
-    """The line is none that this reads."""
+    """Raised if the line can't be parsed here."""
 
 
 def commands(line: str) -> list[str] | None:
-    """Return the commands of a line, also those in substitutions; ``None`` if it is no line.
+    """Return a line's commands, including substitutions, or ``None`` if it can't be parsed.
 
     `git add . && git commit -m "a; b"` has two, `git log $(rm x)` has `rm x` as well. What is in
     quotes and here-documents is text, `2>&1` joins nothing, and comments are left out.

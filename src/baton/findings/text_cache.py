@@ -8,11 +8,11 @@ from typing import TypeVar
 Made = TypeVar("Made")
 KEPT_CHARACTERS = 500_000
 _EACH = 200
-"""Characters that a text counts at least: what is made of `ok` takes some memory, too."""
+"""The fewest characters that a text counts as: even the result for `ok` takes some memory."""
 
 
 def kept_size(text: str) -> int:
-    """Return how many characters a text counts."""
+    """Return how many characters a text counts as."""
     return max(_EACH, len(text))
 
 

@@ -89,7 +89,7 @@ _ROUNDED_IN_CONVERSION = 0.03
 
 
 def is_converted(one: Value, other: Value) -> bool:
-    """Tell the same size in another unit, rounded as people do."""
+    """Return whether two values are the same size in different units, with usual rounding."""
     if one.kind != other.kind or unit_size(one) == unit_size(other):
         return False
     return any(
@@ -108,7 +108,7 @@ def unit_size(value: Value) -> float:
 
 
 def is_slip(value: Value, other: Value) -> bool:
-    """Tell a value that differs as slips do: digits swapped, one digit, a zero too many."""
+    """Return whether a value differs like a slip: swapped digits, one digit, an extra zero."""
     mine, theirs = value.digits, other.digits
     if value.kind in ("date", "time"):
         return _shares_part(value.fact, other.fact)
@@ -118,7 +118,7 @@ def is_slip(value: Value, other: Value) -> bool:
         return False
     if len(mine) < 2 and len(theirs) < 2:
         return False
-    # Who swaps digits leaves the mark where it is: 15 is no slip of 5.1.
+    # Swapped digits leave the decimal mark in place: 15 is not a slip of 5.1.
     if value.kind != "identifier" and not _decimals(value) & _decimals(other):
         return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
     if sorted(mine) == sorted(theirs):
@@ -148,7 +148,7 @@ def months_of(value: Value) -> set[str]:
 
 
 def is_tens_apart(one: Value, other: Value) -> bool:
-    """Tell 27 June from 17 June, which differ in one digit; the 16th may be the day before."""
+    """Return whether dates are ten days apart, like 27 and 17 June. The 16th is just a day off."""
     apart = {abs(int(a) - int(b)) for a in days_of(one) for b in days_of(other)}
     return bool(months_of(one) & months_of(other)) and bool(apart & {10, 20})
 
@@ -244,7 +244,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _shares_part(one: Fact, other: Fact) -> bool:
-    """Tell two dates of one day or month, or two times of one hour or minute."""
+    """Return whether two dates share a day or month, or two times an hour or minute."""
     parts = [
         re.split(r"[:-]", key[2:])
         for fact in (one, other)

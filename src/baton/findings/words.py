@@ -1,4 +1,4 @@
-"""Words that tell nothing by themselves, and sentences of a request: limits, and questions.
+"""Words without meaning by themselves, and sentences of a request: limits and questions.
 
 A word is common when it is too frequent to prove that a result was used.
 """
@@ -194,7 +194,7 @@ _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 # Words with which a sentence may limit what is to be done. The list is broad, because it is used to
 # stay silent: if the prompt holds any of them ("Keep brand names as they are"), it may say the
 # limit of the request ("Never change product names") in other words, and then nothing is reported.
-# A word too many here costs a find, a missing word makes a false alarm.
+# An extra word here misses a finding, and a missing word causes a false alarm.
 _LIMITS = (
     r"do not|don't|don’t|must not|mustn't|may not|never|must|only|except|without|"
     r"at (?:most|least)|no (?:more|less|fewer|later|earlier) than|up to|under|below|within|"
@@ -205,7 +205,7 @@ _LIMITS = (
     r"solo|sólo|únicamente|sin|nunca|como máximo|al menos|no"
 )
 _LIMIT = re.compile(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
-# The reverse of `_LIMITS`: words that can hardly be read as anything but a limit, because here a
+# The reverse of `_LIMITS`: words that can hardly mean anything but a limit, because here a
 # match leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and
 # "I could not reach him" forbid nothing, "Never change product names" does.
 # The seeded faults of benchmarks/accuracy do not decide between the two lists: with either list in
@@ -283,13 +283,13 @@ _COURTESY = re.compile(
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Tell a sentence that greets, thanks or wishes, and asks for nothing."""
+    """Return whether a sentence only greets, thanks or wishes, and requests nothing."""
     return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
 
 
 _COUNT = r"(?:\d[\d.,]{0,15}|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
 _FORM = r"(?:sentences?|words?|lines?|paragraphs?|bullets?|bullet points?|characters?|examples?)"
-# How often somebody asked, waited or wrote: "I have asked you twice now".
+# How often a user asked, waited or wrote: "I have asked you twice now".
 _OWN_DEEDS = (
     r"\b(?:I|we)(?:'ve| have| had)?(?: already| now)? (?:asked|told|called|rung|written|wrote|said"
     r"|waited|tried|mailed|complained|reported|been waiting|been trying)\b[^,.;!?]*"
@@ -325,7 +325,7 @@ _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\
 
 @text_cached
 def asides(sentence: str) -> tuple[str, ...]:
-    """Return parts of a sentence whose numbers nobody needs who does what it asks for."""
+    """Return parts of a sentence whose numbers are not needed to do what it requests."""
     spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
     old = [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
     return (*spans, *old)
@@ -338,12 +338,12 @@ _ROUGHLY = (
 
 
 def is_rough(number: str, sentence: str) -> bool:
-    """Tell a number that a sentence gives roughly: `four` of "about four hours"."""
+    """Return whether a sentence gives a number roughly: `four` in "about four hours"."""
     return re.search(rf"{_ROUGHLY}{re.escape(number)}(?!\w)", sentence, re.IGNORECASE) is not None
 
 
 def is_known_anyway(number: str, sentence: str) -> bool:
-    """Tell how many things there are that are known, and a postal code: "the 3 smoke tests"."""
+    """Return whether a number is a known count or a postal code: "the 3 smoke tests"."""
     known = r"(?:the|all|these|those|our|my|your|their|its|die|alle|diese|les|los|las|tous|todos)"
     pattern = rf"\b{known}\s(?:the\s|our\s|my\s)?{re.escape(number)}\s[^\W\d]{{3,}}"
     if number.isdecimal() and re.search(pattern, sentence, re.IGNORECASE) is not None:
@@ -354,28 +354,28 @@ def is_known_anyway(number: str, sentence: str) -> bool:
 
 @text_cached
 def only_questions(text: str) -> bool:
-    """Tell a text that asks and tells nothing to be done."""
+    """Return whether a text only asks questions and requests no action."""
     parts = sentences(text)
     return bool(parts) and all(part.endswith("?") for part in parts)
 
 
 def remains(number: str, sentence: str) -> bool:
-    """Tell a number that only says how something is, or is to stay.
+    """Return whether a number only describes how something is, or is to stay.
 
-    "The US cluster stays on 2.15", "we are down to 40 packs": no word of what is to be done.
+    "The US cluster stays on 2.15", "we are down to 40 packs": neither requests an action.
     """
     stays = (
         r"(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
         r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))"
     )
-    # "Stay below 4.80" says what is to be done.
+    # "Stay below 4.80" requests an action.
     between = r"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){0,2}"
     pattern = rf"\b{stays}\s{between}{re.escape(number)}(?!\w)"
     return re.search(pattern, sentence, re.IGNORECASE) is not None
 
 
 def is_deadline(date: str, sentence: str) -> bool:
-    """Tell a date or time by which all has to be done: who plans the work may keep it."""
+    """Return whether a date or time is a deadline for all work, which a planner can keep."""
     before = r"(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
     pattern = rf"\b{before}\s(?:the |zum |am |le |el )?{re.escape(date)}(?!\w)"
     return re.search(pattern, sentence, re.IGNORECASE) is not None
@@ -400,7 +400,7 @@ _REFERS = re.compile(
 
 @text_cached
 def refers_to_others(prompt: str) -> bool:
-    """Tell a prompt that says that others do a part of the work, or hands over what they made."""
+    """Return whether a prompt states that others do part of the work, or passes on their output."""
     return _REFERS.search(prompt) is not None
 
 
@@ -430,7 +430,7 @@ _DEMANDS = re.compile(
         |debe|deben|puede|quiero)\b|n['’]t\ (?:want|need)\b|\bmustn""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What the caller does or leaves itself: whom it tells, how it answers, whether it waits.
+# What the caller itself does or does not do: whom it informs, how it answers, whether it waits.
 _OF_CALLER = re.compile(
     r"""\b(?:tell|hear|know|inform|calls?|calling|phone|ring|e-?mails?|mails?|repl(?:y|ies)|answers?
         |respond|ask|asking|wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
@@ -442,9 +442,9 @@ _OF_CALLER = re.compile(
 
 
 def is_callers(limit: str) -> bool:
-    """Tell a negative sentence that limits no work: "nobody called me", "don't tell Sandra yet".
+    """Return whether a negation limits no work: "nobody called me", "don't tell Sandra yet".
 
-    It tells what is so, or what the caller itself is to do or leave.
+    It states a fact, or what the caller itself should or should not do.
     """
     if _OF_CALLER.search(limit) is not None:
         return True
@@ -452,9 +452,9 @@ def is_callers(limit: str) -> bool:
 
 
 def excuses(clause: str) -> bool:
-    """Tell a clause in which somebody tells what does not suit them: "we can't take the one at 7".
+    """Return whether a clause states what does not suit a user: "we can't take the one at 7".
 
-    What is asked for suits them already.
+    The request itself already suits them.
     """
     return _TELLS_OF.match(clause) is not None and is_negative(clause)
 
@@ -468,7 +468,7 @@ _NEGATIVE = re.compile(
 
 
 def is_negative(text: str) -> bool:
-    """Return whether a text may say that something is not so, or could not be done."""
+    """Return whether a text may state that something is not so, or could not be done."""
     return _NEGATIVE.search(text) is not None
 
 
@@ -504,7 +504,7 @@ _ASKED_TO_ACT = frozenset({"you", "du", "ihr", "sie"})
 
 
 def wants_verdict(text: str) -> bool:
-    """Return whether a message asks whether something is so; ``can you ...?`` asks for a deed."""
+    """Return whether a message asks if something is so. ``can you ...?`` requests an action."""
     for question in _QUESTION.findall(text):
         words = [word.casefold() for word in _WORDS.findall(question)][:3]
         if words and words[0] in _OPENERS and not _ASKED_TO_ACT.intersection(words[1:]):
@@ -513,5 +513,5 @@ def wants_verdict(text: str) -> bool:
 
 
 def gives_verdict(text: str) -> bool:
-    """Return whether an answer opens by saying that something is so, or is not."""
+    """Return whether an answer opens by stating that something is so, or is not."""
     return _VERDICT.match(text) is not None
