@@ -1,4 +1,4 @@
-"""Rescores: a rule is applied to conversations that are stored already.
+"""Rescores: a rule is applied to stored conversations.
 
 Conversations are read here, the newest first, scored by the workers of a backend
 (:mod:`baton.runner.backends`) with the function that scores what arrives, and written here: some of
@@ -41,7 +41,7 @@ from .store import Store
 
 T = TypeVar("T")
 _PAGE = 200
-"""Conversations that are looked up together."""
+"""The number of conversations to look up together."""
 _AT_ONCE = 50
 """Conversations that are scored and written together: others wait for a transaction to end."""
 _WEIGHT = 2000
@@ -49,7 +49,7 @@ _WEIGHT = 2000
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds between attempts while the store is away."""
 _LONGEST_REST = 1.0
-"""Seconds of a pause after a transaction, which is as long as that was."""
+"""Maximum seconds of the pause after a transaction, which is as long as the transaction."""
 _BEHIND = 1.0
 """Seconds that a body waits to be read where reading keeps up."""
 _LONGEST_WAIT, _LOOK = 2.0, 0.2
@@ -74,7 +74,7 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def chosen(self) -> Filter:
-        """The filter that says all of it; raises InputError for one that is wrong."""
+        """The complete filter; raises InputError if it is wrong."""
         fields = queries.CONVERSATION_FIELDS
         terms = [*filter_of(self.filter, fields).terms]
         for sign, at in ((">=", self.since), ("<", self.until)):
@@ -83,7 +83,7 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return Filter(terms=tuple(terms))
 
     def checked(self, settings: Settings, project: str) -> Rule:
-        """Return the rule that is meant.
+        """Return the rule of this request.
 
         Raises:
             InputError: the project has no such rule, or the filter or a time is wrong.
@@ -185,7 +185,7 @@ class RescoreWorker:
         return msgspec.json.encode(_Answers(answers=answers))
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 def _rule_of(sent: _SentRule) -> Rule:
@@ -208,7 +208,7 @@ def _answer(rule: Rule, sent: _Sent, now: float) -> _Answer:
 
 
 def _read_answers(text: bytes) -> _Answers:
-    """Read what a worker answers; raises InputError if it cannot work."""
+    """Read a worker's answers; raises InputError if it cannot work."""
     answers = msgspec.json.decode(text, type=_Answers)
     if answers.fault is not None:
         raise InputError(f"a worker cannot work: {answers.fault}")
@@ -222,10 +222,10 @@ def run_rescore(
     backend: Mapping[str, Any],
     tell: Callable[[Counts], None] = lambda _: None,
 ) -> Counts:
-    """Do a rescore, or continue where it was interrupted; returns its result in all.
+    """Run a rescore, or continue an interrupted one; returns its total result.
 
-    A rule that was changed since it was begun makes it start again. ``tell`` hears of the progress
-    after each transaction.
+    If the rule was changed in between, the rescore starts again. ``tell`` is called with the
+    progress after each transaction.
 
     Raises:
         InputError: there is no such rule any more, or workers cannot work.
@@ -259,10 +259,10 @@ def run_rescore(
 
 
 def _give_way(store: Store, stuck: float | None) -> float | None:
-    """Wait a moment while what arrives is not read as fast as it comes.
+    """Wait a moment while arriving bodies are not read as fast as they come.
 
-    ``stuck`` is the arrival of a body that was waited for in vain, and the one of now is returned:
-    where no server runs, what waits is not read, however long that is waited for.
+    ``stuck`` is the arrival time of a body that was waited for in vain, and the current one is
+    returned: if no server is running, waiting bodies are never read.
     """
     until = time.monotonic() + _LONGEST_WAIT
     oldest = None
@@ -287,7 +287,7 @@ def _write_note(connection: Connection, project: int, number: int, values: dict[
 
 
 def _patiently(work: Callable[[], T]) -> T:
-    """Do something as soon as the store is there; raises Unavailable after a minute or so."""
+    """Do work as soon as the store is available; raises Unavailable after about a minute."""
     for pause in _PAUSES:
         try:
             return work()
@@ -297,7 +297,7 @@ def _patiently(work: Callable[[], T]) -> T:
 
 
 class _Run:
-    """A rescore under way: what it reads and writes."""
+    """A running rescore: its reads and writes."""
 
     def __init__(
         self, store: Store, settings: Settings, project: int, rule: Rule, number: int

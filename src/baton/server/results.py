@@ -1,7 +1,7 @@
 """Live scores as ``gen_ai.evaluation.result`` events, to the OTLP endpoint of `server.yaml`.
 
-They are sent from the store, up to a score that is noted there: an endpoint that is down delays
-them, over restarts too, and after a crash some come twice.
+They are sent from the store, which records the last sent score: an endpoint that is down only
+delays them, also over restarts, and after a crash some are sent twice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LIMITS = Limits(timeout=10, attempts=1, delay=0)
 def send_results(store: Store, endpoint: str, headers: dict[str, str], now: float) -> int:
     """Send the scores that came since the last time; returns how many.
 
-    Scores that were there before the endpoint was named are not sent, nor are those of rescores:
-    whoever gets them takes them for what happens now.
+    Scores from before the endpoint was configured are not sent, nor are those of rescores, because
+    the receiver would take them for current events.
 
     Raises:
         NotDelivered: the endpoint did not take them; they are sent again.
-        InputError: it wants other headers, or takes no results.
+        InputError: it requires other headers, or accepts no results.
         Unavailable: the store is not available now.
     """
     sent = 0

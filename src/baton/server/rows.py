@@ -1,7 +1,7 @@
-"""Records to rows of conversation, run, dispatch and score, and to the sums by hour.
+"""Turns records into rows of conversation, run, dispatch and score, and into the sums by hour.
 
-Runs and dispatches are of the current version only. Scores are only added. A new version takes
-what the old one gave to the sums out of them.
+Runs and dispatches are stored for the current version only. Scores are only added. A new version
+subtracts the old version's part from the sums.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ State = Literal["open", "complete"]
 
 
 class Reading(NamedTuple):
-    """A record on its way into rows.
+    """A record to be turned into rows.
 
     ``traces`` are the ids of the traces whose spans it was read from, none for an uploaded record.
     ``seen`` is when the last of it arrived. ``agent_versions`` are by the name of the agent.
@@ -113,7 +113,7 @@ def add_up(
 
 
 def issues_due(connection: Connection, project: int, ids: Iterable[int]) -> None:
-    """Have issues follow the failures of conversations: another task of the worker does it."""
+    """Mark conversations so that another task of the worker updates issues from their failures."""
     rows = [{"project": project, "conversation": id_, "stamp": 1} for id_ in sorted(set(ids))]
     add_up(connection, issue_due, ("project", "conversation"), rows)
 
@@ -241,7 +241,7 @@ def _stored(
 
 
 def _take_out(connection: Connection, project: int, before: Mapping[str, Row], sums: Sums) -> None:
-    """Take what conversations gave to the sums out of them, before their rows are deleted."""
+    """Subtract conversations from the sums, before their rows are deleted."""
     by_id = {row["id"]: row for row in before.values()}
     dispatches: dict[int, list[Row]] = defaultdict(list)
     scores: dict[int, list[Row]] = defaultdict(list)
@@ -495,12 +495,12 @@ CONVERSATION_FIGURES = (
 )
 """Columns of `conversation_sum` that are sums."""
 NO_DAY = -1
-"""The day of a conversation of which nobody knows when it started."""
+"""The day for conversations with an unknown start."""
 DAY = 86_400
 
 
 class Sums:
-    """What conversations give to the sums by hour and day, or take out of them."""
+    """What conversations add to the sums by hour and day, or subtract from them."""
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))

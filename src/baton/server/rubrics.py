@@ -1,8 +1,8 @@
 """The rubrics that a server knows: those of its rules, those of its folder, and those that ship.
 
-Those of the folder are the files that ``baton rubrics`` reads. They are written only over the text
-that was read before, so that what somebody edits by hand meanwhile is not lost; each text that was
-replaced is kept in ``.history``.
+Those of the folder are the files that ``baton rubrics`` reads. A file is only overwritten if it
+still has the text that was read before, so that concurrent edits by hand are not lost; each
+replaced text is kept in ``.history``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def rubrics_of_rules(settings: Settings, project: str) -> dict[str, Judged]:
 
 
 def known_rubrics(settings: Settings, project: str) -> dict[str, Judged]:
-    """Return what asks each rubric, by its name: of rules, then of the folder, then others."""
+    """Return the evaluator of each rubric, by name: of rules, then of the folder, then others."""
     known = rubrics_of_rules(settings, project)
     own = [each.rubric for each in own_files(settings) if each.rubric is not None]
     for rubric in (*own, *shipped().values()):
@@ -105,7 +105,7 @@ def known_rubrics(settings: Settings, project: str) -> dict[str, Judged]:
 
 
 def evaluator_of(settings: Settings, project: str, name: str) -> Judged:
-    """Return what asks a rubric, by any of its names.
+    """Return the evaluator of a rubric, by any of its names.
 
     Raises:
         InputError: there is none; with similar names.
@@ -120,7 +120,7 @@ def evaluator_of(settings: Settings, project: str, name: str) -> Judged:
 _NAME = re.compile(r"[A-Za-z][\w-]{0,99}", re.ASCII)
 _HISTORY = ".history"
 _WRITING = threading.Lock()
-"""Between the look at a file and its writing nobody else of this process writes."""
+"""Held from checking a file until it is written, against other threads of this process."""
 _MOST_TEXT = 200_000
 """Characters of a rubric; the longest that ships has 6,000."""
 

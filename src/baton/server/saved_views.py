@@ -1,4 +1,4 @@
-"""Saved views: filters of a page that people gave a name, for all who read the project."""
+"""Saved views: named filters of a page, for everyone who can read the project."""
 
 from __future__ import annotations
 

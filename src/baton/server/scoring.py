@@ -1,8 +1,8 @@
 """Live scoring by rules: at once where no judge is needed, else from a queue.
 
-A trace is scored as any recorded one (:mod:`baton.runner.scoring`). Judged evaluators are asked
-twice: at once with a judge that answers nothing, which gives what the record settles by itself,
-and from the queue with the real one, for the rest.
+A trace is scored as any recorded one (:mod:`baton.runner.scoring`). Judged evaluators run twice: at
+once with a judge that answers nothing, which gives the scores that the record alone settles, and
+from the queue with the real judge, for the rest.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
 
 
 class _Later:
-    """Stands in for a judge that is asked later, and notes whether it was asked."""
+    """A placeholder for a judge that is asked later; records whether it was asked."""
 
     model = ""
     samples = 1

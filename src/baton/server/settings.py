@@ -367,7 +367,7 @@ def _measure(
     examples: str,
     problems: list[Problem],
 ) -> None:
-    """Put a number in place of a measure like `30 d`, where one is written."""
+    """Replace a measure like `30 d` by a number, if there is one."""
     holder: Any = stated
     for step in place:
         key = next((key for key in holder if snake(str(key)) == step), None)
@@ -391,10 +391,10 @@ def _measure(
 
 
 class LiveSettings:
-    """Settings that follow their file: what is changed there is valid without a restart.
+    """Settings that follow their file: changes there apply without a restart.
 
-    Addresses, the store and the folder stay those of the start. A file that is wrong changes
-    nothing: ``tell`` hears why, once.
+    Addresses, the store and the folder stay those of the start. An invalid file changes nothing:
+    ``tell`` is called once with the reason.
     """
 
     def __init__(
@@ -412,7 +412,7 @@ class LiveSettings:
         self.now = load_settings(file, options)
 
     def reload(self) -> bool:
-        """Read the file again if it was changed; ``True`` where the settings are others now."""
+        """Read the file again if it was changed; return whether the settings changed."""
         state = self._look()
         if self._file is None or state == self._state:
             return False

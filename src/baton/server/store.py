@@ -65,7 +65,7 @@ class Store:
         self._lock = threading.Lock()
         self._is_over = False
         self.keys_changed = 0
-        """How often API keys were made or revoked over this store, for those who remember some."""
+        """How often API keys were made or revoked over this store, for invalidating caches."""
 
     @property
     def is_postgresql(self) -> bool:
@@ -102,7 +102,7 @@ class Store:
             lift_limit(connection)
 
     def break_off(self) -> None:
-        """End questions that are under way in other threads, and take no more."""
+        """Cancel queries that are running in other threads, and accept no more."""
         with self._lock:
             self._is_over = True
             asking = list(self._asking)

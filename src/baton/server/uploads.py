@@ -1,8 +1,8 @@
 """Uploaded recordings: a file, or an archive of a folder, to records.
 
-What is uploaded is content only. An archive holds no links and no way out, and is measured while it
-is unpacked. It is read in a private folder that is removed again, and a place that a recording
-names is never opened.
+An upload is only data. An archive must not contain links or paths that lead out of it, and its size
+is checked while it is unpacked. It is read in a private folder that is removed afterwards, and
+paths in a recording are never opened.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ from baton.model.option_names import option
 from baton.plugins.user_code import load_module
 
 EVENTS = ("Stop", "SessionEnd")
-"""Claude Code stops after each answer: the session is sent as it grows. Its end is no answer."""
+"""Claude Code stops after each answer, so the session is sent as it grows. Its end is not an
+answer."""
 _SECONDS = 60
 Kind = Literal["push", "guard"]
 

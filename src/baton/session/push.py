@@ -33,8 +33,8 @@ class Package(NamedTuple):
 def pack(paths: Iterable[PathLike], note: Note = log_note) -> Iterator[Package]:
     """Pack what `baton show` reads: one package for each path, in their order.
 
-    A transcript of Claude Code goes with the folder of its sub-agents, which has its name.
-    Archives hold contents only: no links, no owners, no times.
+    A transcript of Claude Code is packed with the folder of its sub-agents, which has the same
+    name. Archives hold contents only: no links, no owners, no times.
 
     Raises:
         InputError: a path that does not exist or holds nothing, or a link that leads out of a
@@ -46,7 +46,7 @@ def pack(paths: Iterable[PathLike], note: Note = log_note) -> Iterator[Package]:
             raise InputError(Problem(file=str(path), message="no such file or folder"))
         links: list[Path] = []
         if is_evaluation(path):
-            # It may name the places of recordings here; a server gets what they hold.
+            # It may name paths of recordings on this machine; a server gets their content.
             made_of = recordings_in([str(path)], note)
             traces = iter_traces(made_of.paths, agents=made_of.agents, exclude=made_of.exclude)
             lines = b"".join(msgspec.json.encode(trace) + b"\n" for trace in traces)
