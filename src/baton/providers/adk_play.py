@@ -125,7 +125,7 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
 
 
 def trouble_of(error: BaseException) -> str:
-    """Say what ended a turn; ADK wraps exceptions of plug-ins, such as a stand-in's error."""
+    """Return what ended a turn; ADK wraps exceptions of plug-ins, such as a stand-in's error."""
     ours = ProviderError | StandInError
     inner = error.__cause__ if isinstance(error, RuntimeError) else error
     return str(inner) if isinstance(inner, ours) else named(error)

@@ -1,4 +1,4 @@
-"""Talks to a server of Google ADK: its apps and sessions, messages, and answers as events."""
+"""Talks to a Google ADK server: its apps and sessions, messages, and answers as events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORDS = Words(
 
 
 def access(options: AdkHttpOptions) -> Access:
-    """Work out the access to a server.
+    """Return the URL, credentials and certificates for a server.
 
     Raises:
         InputError: contradictory credentials, or a file of a CA that cannot be read.
@@ -44,7 +44,7 @@ def access(options: AdkHttpOptions) -> Access:
 
 
 class AdkClient(AgentClient):
-    """An HTTP client for one server of ADK."""
+    """An HTTP client for one ADK server."""
 
     def __init__(self, options: AdkHttpOptions, access: Access) -> None:
         """Open no connection yet."""
@@ -60,13 +60,13 @@ class AdkClient(AgentClient):
     ) -> Body:
         """Send a message and read all its events; raises like ``message``."""
         kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
-        # A server may answer `/run` by a stream as well, so that events are counted for both.
+        # A server can also answer `/run` with a stream, so events are counted for both.
         url = self.url + path
         return await self.message(url, body, kind, stream="sse", watch=watch, silence=silence)
 
 
 def read_answer(body: Body, blank: Masker) -> Answer:
-    """Read the events of an answer, as far as it can be read; no error shows a secret."""
+    """Read the events in the readable part of an answer; no error shows a secret."""
     wire, trouble, _ = _read(body, blank)
     events = [_blanked(event, blank) for event in wire.events]
     dropped = [
@@ -78,7 +78,7 @@ def read_answer(body: Body, blank: Masker) -> Answer:
 
 
 def _blanked(event: Event, blank: Masker) -> Event:
-    """Return an event with clean errors; what agents say is left as it was said."""
+    """Return an event without secrets in its errors; the texts of agents are not changed."""
     for name in ("error", "error_message", "detail"):
         value = getattr(event, name)
         if value is not None:
@@ -108,9 +108,9 @@ def _read(body: Body, blank: Masker) -> Answer:
 def choose_app(
     apps: list[str] | None, of_case: str | None, app_name: str | None, agent_id: str | None
 ) -> str:
-    """Choose the app: the case's where the server has it, the config's, else the only one.
+    """Choose the app: the case's if the server has it, the config's, else the only one.
 
-    ``apps`` is ``None`` when the server does not list them; then what is stated is taken as it is.
+    ``apps`` is ``None`` if the server does not list them; then the stated app is used unchecked.
 
     Raises:
         ProviderError: no app is stated and there are several, or the stated one does not exist.
@@ -143,7 +143,7 @@ REMEMBERED = 5.0  # seconds
 class AskedOnce:
     """Caches answers; a failure is cached for some seconds, then the request is repeated.
 
-    Otherwise each case would retry a server that is down as often, and wait as long, as the first.
+    Otherwise each case would retry a server that is down, and would wait as long as the first case.
     """
 
     def __init__(self, remembered: float = REMEMBERED) -> None:
@@ -154,7 +154,7 @@ class AskedOnce:
         """Make a request, unless it is cached or running; cancelling a waiter does not cancel it.
 
         Raises:
-            ProviderError: asking failed; each case gets its own error to add to.
+            ProviderError: the request failed; each case gets its own error object to extend.
         """
         future: asyncio.Future[T] | None = self._asked.get(question)
         if future is None:
@@ -166,7 +166,7 @@ class AskedOnce:
             raise ProviderError(str(error)) from error
 
     def close(self) -> None:
-        """Ask no more."""
+        """Cancel running requests."""
         for future in self._asked.values():
             future.cancel()
 
@@ -254,7 +254,7 @@ class Shared:
         return listed
 
     async def _app_info(self, path: str) -> Catalog:
-        """Request the agents; ADK refuses this for roots that are no LLM agents."""
+        """Request the agents; ADK refuses this if the root is not an LLM agent."""
         try:
             async with self.client() as client:
                 info, _ = await client.json("GET", path)
@@ -296,7 +296,7 @@ class HttpServer:
     async def session(
         self, case: Case, state: dict[str, Any], *, another: bool
     ) -> AsyncIterator[SessionKey]:
-        """Open a session with its state, and delete it unless it is to stay."""
+        """Open a session with its state, and delete it afterwards unless it has to stay."""
         stated = case.session.id if not another else None
         key = SessionKey(
             app=await self._shared.app(case),
@@ -318,7 +318,7 @@ class HttpServer:
     async def send(
         self, session: SessionKey, message: str, watch: Watching | None = None
     ) -> Answer:
-        """Send one message by ``/run_sse``, or by ``/run`` if that is all there is."""
+        """Send one message by ``/run_sse``, or by ``/run`` if the server has only that."""
         body = {
             "appName": session.app,
             "userId": session.user,
@@ -339,7 +339,7 @@ class HttpServer:
         self._was_restarted = True
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
-        """Ask for the session's state; ``None`` when the server does not tell it."""
+        """Request the session's state; ``None`` if the server does not return it."""
         try:
             answer, _ = await self._http.json("GET", _path(session))
         except (Refused, ProviderError):
@@ -378,7 +378,7 @@ class HttpServer:
                 raise _refused_session(again, key) from again
 
     async def _create_once(self, path: str, body: dict[str, Any], ours: bool) -> None:
-        """Create a session; one of ours that exists after a second try is from the first."""
+        """Create a session; if a second attempt finds it, the first attempt created it."""
         try:
             await self._http.json("POST", path, body)
         except Refused as error:
@@ -386,7 +386,7 @@ class HttpServer:
                 raise
 
     async def _delete(self, key: SessionKey) -> None:
-        """Delete a session; a server that does not is no fault of the case."""
+        """Delete a session; if the server fails to, the case is not affected."""
         try:
             async with asyncio.timeout(GOODBYE):
                 await self._http.json("DELETE", _path(key), timeout=GOODBYE)

@@ -34,7 +34,7 @@ class NotReached(ProviderError):  # noqa: N818 - what happened, as the others sa
 
 
 def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> str:
-    """Say what a refusal means and what to do about it; ``check`` names the credentials."""
+    """Return what a refusal means and what to do about it; ``check`` names the credentials."""
     if error.status in (401, 403):
         return f"{error.with_attempts()}; check {check}"
     if error.status == 429:
@@ -43,8 +43,8 @@ def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> s
 
 
 Kind = Literal["safe", "prepared", "direct"]
-"""``safe`` may be sent twice. The others started agents: a 500 comes before that where a stream is
-prepared first, and may come after it where the answer is direct."""
+"""``safe`` requests can be sent twice. The others start agents: a 500 comes before that if a stream
+is prepared first, and can come after it if the answer is direct."""
 _STATUSES: Mapping[Kind, Container[int]] = {
     "safe": {429, *range(500, 600)},
     "prepared": {429, 500, 503},
@@ -81,7 +81,7 @@ class AgentClient:
         self._attempts, self._delay = options.retry_attempts, options.retry_delay
 
     async def answers(self, method: str, url: str) -> None:
-        """Raise ProviderError unless a server answers, whatever it says, to one request.
+        """Raise ProviderError unless a server answers one request, with any answer.
 
         A gateway's error about an unreachable server is not an answer.
         """
@@ -95,10 +95,10 @@ class AgentClient:
     async def json(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None
     ) -> tuple[Any, int]:
-        """Ask for JSON; return it and how often it was asked for.
+        """Request JSON; return it and the number of attempts.
 
         Raises:
-            Refused: the server answered with another status than 200 or 204.
+            Refused: the server answered with a status other than 200 or 204.
             ProviderError: no connection, no answer in time, no JSON.
         """
         url = self.url + path
@@ -127,12 +127,12 @@ class AgentClient:
         watch: Callable[[Callable[[], Body]], None] | None = None,
         silence: float | None = None,
     ) -> Body:
-        """Send what starts agents and read all that comes of it; ``watch`` sees it come.
+        """Send a request that starts agents and read the whole answer; ``watch`` sees it arrive.
 
-        The server may be silent for ``silence`` seconds, by default as long as the options say.
+        The server may send nothing for ``silence`` seconds; the default comes from the options.
 
         Raises:
-            Refused: the server answered with a status that is no success.
+            Refused: the server answered with an error status.
             LostBeforeAnswer: the connection, or a gateway's, broke before anything came.
             ProviderError: no connection, no answer in time.
             BodyCancelled: cancelled while the answer came.
@@ -146,7 +146,7 @@ class AgentClient:
                 raise LostBeforeAnswer(str(error)) from error
             raise _provider_error(error) from error
         except Refused as error:
-            # A gateway's word on a request that it passed on: its result is unknown.
+            # A gateway reports on a request that it passed on, so its result is unknown.
             if error.status > 500 and error.status != 503:
                 raise LostBeforeAnswer(refusal(error)) from error
             raise
@@ -171,9 +171,9 @@ def _encoded(body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, Mappi
 
 
 _PAUSE = 0.1
-"""Seconds between two looks at whether the server is there."""
+"""Seconds between two checks whether the server answers."""
 _ENDING = 3.0
-"""Seconds that what a command left running has to end by itself."""
+"""Seconds for processes that a command left running to end by themselves."""
 _PROCESSES = Path("/proc")
 _KEPT = 500  # bytes of what the command said last
 
@@ -181,8 +181,8 @@ _KEPT = 500  # bytes of what the command said last
 class Restarter:
     """Runs the restart command, and ends its processes when all cases are played.
 
-    What a command leaves running in its own process group, as ``server &`` does, lasts until
-    :meth:`close`; it may continue printing, for nobody waits for the end of its output.
+    Processes that a command leaves running in its process group, as ``server &`` does, run until
+    :meth:`close`. They can continue to print, because nothing waits for the end of their output.
     """
 
     def __init__(self, command: str, timeout: float, folder: Path, blank: Masker) -> None:
@@ -202,7 +202,7 @@ class Restarter:
             ProviderError: the command failed or did not end, or the server did not come back.
         """
         until = time.monotonic() + self._timeout
-        # The id of a dead process may be reused.
+        # The id of a dead process can be reused.
         self._groups = [group for group in self._groups if _runs(group)]
         with tempfile.TemporaryFile() as said:
             try:
@@ -252,7 +252,7 @@ class Restarter:
         )
 
     async def close(self) -> None:
-        """End what the commands left running."""
+        """End the processes that the commands left running."""
         for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             until = time.monotonic() + _ENDING
             self._groups = [group for group in self._groups if _signalled(group, sign)]
@@ -262,14 +262,14 @@ class Restarter:
 
 
 def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Restarter | None:
-    """Return what runs the command of some options; ``None`` if they have none."""
+    """Return a restarter for the command in the options; ``None`` if they have none."""
     if options.restart is None:
         return None
     return Restarter(options.restart, options.restart_timeout, folder, blank)
 
 
 async def _end(process: subprocess.Process) -> None:
-    """End a command with what it started, and wait until it is gone."""
+    """End a command and the processes that it started, and wait until they are gone."""
     for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         _signalled(process.pid, sign)
         with suppress(TimeoutError):
@@ -279,9 +279,9 @@ async def _end(process: subprocess.Process) -> None:
 
 
 def _runs(group: int) -> bool:
-    """Return whether a process of a group runs; one that waits to be reaped does not.
+    """Return whether a process of a group runs; a zombie does not count.
 
-    In a container there may be no process that reaps it.
+    In a container, it is possible that no process reaps zombies.
     """
     if not _signalled(group, 0):
         return False
@@ -296,7 +296,7 @@ def _runs(group: int) -> bool:
 
 
 def _signalled(group: int, sign: int) -> bool:
-    """Send a signal to a process group, 0 for none; tell whether there is any process in it."""
+    """Send a signal, or 0 for none, to a process group; return whether it has any process."""
     if not hasattr(os, "killpg"):
         return False
     with suppress(ProcessLookupError, PermissionError):

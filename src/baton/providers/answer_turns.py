@@ -222,7 +222,7 @@ def _dumped(value: Any) -> Any:
 
 
 def _set_ids(turn: Turn, id_: str) -> None:
-    """Give a separately read turn ids that no other turn has."""
+    """Assign unique ids to a turn that was read separately."""
 
     def own(id__: str | None) -> str | None:
         return id__ if id__ is None else id_ if id__ == turn.id else f"{id_}-{id__}"

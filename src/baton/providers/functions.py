@@ -61,7 +61,7 @@ def worded(error: BaseException) -> str:
 
 
 def takes_one(function: Function) -> bool:
-    """Return whether a function can be called with one argument; one that hides it may be."""
+    """Return whether a function takes one argument; true if the signature is hidden."""
     try:
         inspect.signature(function).bind(None)
     except TypeError:
@@ -72,7 +72,7 @@ def takes_one(function: Function) -> bool:
 
 
 def is_async(function: Function) -> bool:
-    """Tell a function, or an object that can be called, that has to be awaited."""
+    """Return whether a function or callable object has to be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )

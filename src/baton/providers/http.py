@@ -53,7 +53,7 @@ class Http(ConfiguredProvider[HttpOptions]):
         return self._prompts.known(self.options.type)
 
     def lacks(self, need: Need) -> str | None:
-        """Say why cases that need something cannot be played here."""
+        """Return why cases with a need cannot be played here."""
         if need == "same_session" and not self._request.continues:
             return NO_CONVERSATION
         return super().lacks(need)

@@ -1,4 +1,4 @@
-"""Plays cases against a JSON endpoint, for the provider ``http``."""
+"""Plays cases against a JSON endpoint, for the ``http`` provider."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Shared:
         self._restarter = restarter_of(options, folder, self._access.blank)
 
     async def close(self) -> None:
-        """End what restarts left running."""
+        """End the processes that restarts left running."""
         if self._restarter is not None:
             await self._restarter.close()
 
@@ -80,7 +80,7 @@ class Shared:
             await client.reconnect()
         asking = self.client()
         try:
-            # Asking the address up to its first placeholder sets nobody to work.
+            # A request to the address up to its first placeholder starts no agent.
             fixed, brace, _ = self._access.url.partition("{")
             root = fixed.rpartition("/")[0] + "/" if brace else fixed
             await self._restarter.restart(lambda: asking.answers("OPTIONS", root))
@@ -89,17 +89,17 @@ class Shared:
         self._down = None
 
     def client(self) -> AgentClient:
-        """Return its own client for a session: cookies of one are not for another."""
+        """Return a separate client for a session, because sessions must not share cookies."""
         accept = _ACCEPT[self._options.stream]
         return AgentClient(self._access, self._options, accept=accept, success=range(200, 300))
 
     def check_up(self) -> None:
-        """Raise ProviderError when it could not be reached some seconds ago."""
+        """Raise ProviderError if the endpoint could not be reached some seconds ago."""
         if self._down is not None and time.monotonic() < self._down[0]:
             raise NotReached(self._down[1])
 
     def note_down(self, error: ProviderError) -> None:
-        """Remember for some seconds that it cannot be reached."""
+        """Remember for some seconds that the endpoint cannot be reached."""
         if isinstance(error, NotReached):
             self._down = time.monotonic() + REMEMBERED, str(error)
 
@@ -118,7 +118,7 @@ class Endpoint(NamedTuple):
 
 
 class _Session:
-    """One conversation with the endpoint; ``id`` is what it goes by there."""
+    """One conversation with the endpoint; ``id`` is its id at the endpoint."""
 
     def __init__(self, client: AgentClient, id_: SessionId) -> None:
         self.client = client
@@ -134,7 +134,7 @@ class Played(NamedTuple):
     tells_data: bool
 
     def trace(self, case: Case, source: Source, agents: Any) -> Trace:
-        """Make a trace of them."""
+        """Make a trace from the turns."""
         usage = sum_usage([stated.usage for stated in self.turns])
         untold = [*([] if self.tells_data else ["turn.output.data"]), *([] if usage else ["usage"])]
         return Trace(
@@ -163,7 +163,7 @@ class Player:
         """Play all turns into ``played``; ``seen`` makes a trace of them, and of one more turn.
 
         Raises:
-            ProviderError: the turn that broke is among those played.
+            ProviderError: a turn failed; it is among those in ``played``.
         """
         refuse_unplayable(self._case, restarts=self._options.restart is not None)
         async with AsyncExitStack() as open_clients:
@@ -227,7 +227,7 @@ class Player:
     async def _asked(
         self, session: _Session, index: int, watch: Callable[[Callable[[], Body]], None]
     ) -> Stated:
-        """Send the message and read the answer; raises everything that can break a turn."""
+        """Send the message and read the answer; raises any error that can end a turn."""
         case = self._case
         values = Values(
             input=case.turns[index].input.plain(),
@@ -296,7 +296,7 @@ class Player:
         return read_body(answer, self._options.stream, session.client.blank)
 
     def _partly(self, session: _Session, answer: Body | None, index: int, reason: str) -> Stated:
-        """Make a turn of what could be read of an answer, if anything."""
+        """Make a turn from the part of an answer that could be read, if any."""
         id_ = f"turn{index + 1}"
         document = self._read(session, answer).value if answer else msgspec.UNSET
         stated = turn_of(StatedTurn(), id_)
@@ -319,8 +319,8 @@ async def play(endpoint: Endpoint, case: Case, hooks: Hooks, source: Source, age
     """Play a case.
 
     Raises:
-        ProviderError: with what was seen of the case.
-        CaseCancelled: the same, when playing is cancelled after the first message.
+        ProviderError: with the record so far.
+        CaseCancelled: with the record so far, if playing is cancelled after the first message.
     """
     player = Player(endpoint, case, await hooks.state(case))
 

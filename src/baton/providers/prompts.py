@@ -87,7 +87,7 @@ class Prompts:
         return dict(self.texts)
 
     def begin(self, texts: Mapping[str, str]) -> None:
-        """Let a program that is loaded in this process from now on find changed texts.
+        """Make changed texts available to programs that this process loads from now on.
 
         It asks for them by ``baton.prompts.get``. What it starts finds them in the environment, and
         the user's function gets those of `prompts:`.
@@ -105,7 +105,7 @@ class Prompts:
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Give what is changed to the user's function; raises InputError for what it raises."""
+        """Pass the changed texts to the user's function; raises InputError if it raises."""
         if self._function is None or not self.changed:
             return
         function = load_function(self._function, self._folder)

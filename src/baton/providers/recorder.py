@@ -1,4 +1,4 @@
-"""Recording what the agents of a plain Python program do, with a few lines in the program.
+"""Record what the agents of a plain Python program do, with a few lines in the program.
 
     import baton
 
@@ -29,9 +29,9 @@ The same in fewer lines, for functions whose first parameter is the task:
     def lab(task):
         return judge(look_up(task))
 
-Tools and agents that are marked like this can be answered by stand-ins.
+Stand-ins can answer for tools and agents that are marked like this.
 
-Where nothing is recorded, these lines do next to nothing. The ``python`` provider records each
+If nothing is being recorded, these lines do next to nothing. The ``python`` provider records each
 message of a case; ``record_turn`` does it for a program that calls its agents itself.
 """
 
@@ -68,12 +68,12 @@ from baton.stand_ins.play import Asked, Play, current
 from .functions import NOT_JSON, as_json, named
 
 _NOT_TOLD = ("usage", "tools_offered", "model", "inside")
-"""What nobody states of a run here."""
+"""Fields of a run that cannot be recorded here."""
 _TOOLS = ("tools_allowed", "tools_source")
 
 
 class RecordedAgent:
-    """An agent at work. ``output`` is its answer; what is not recorded of it did not happen."""
+    """An agent at work. ``output`` is its answer. The record counts as complete."""
 
     def __init__(self, turn: RecordedTurn, run: AgentRun) -> None:
         self._turn = turn
@@ -81,7 +81,7 @@ class RecordedAgent:
         self.output: Any = None
 
     def said(self, text: Any) -> None:
-        """Record what it says on the way, before its answer."""
+        """Record a text that the agent says before its answer."""
         self._run.steps.append(
             Said(
                 id=self._turn.new_id("said"),
@@ -93,7 +93,7 @@ class RecordedAgent:
     def called(
         self, tool: str, arguments: Any = None, result: Any = None, *, error: str | None = None
     ) -> None:
-        """Record a call of a tool, and its result or the error that it ended in."""
+        """Record a tool call, and its result or error."""
         self._run.steps.append(
             ToolCall(
                 id=self._turn.new_id("call"),
@@ -108,9 +108,9 @@ class RecordedAgent:
 
 
 class RecordedDispatch:
-    """Work that was passed on. ``result`` is what came back to the agent that handed it on.
+    """Work that was passed on. ``result`` is the result for the agent that passed it on.
 
-    Where it is not set, it is the answer of the agent that it started.
+    If it is not set, it is the answer of the agent that the dispatch started.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class RecordedDispatch:
 
 
 class RecordedTurn:
-    """One message, and all that agents did about it."""
+    """One message, and everything that agents did in response."""
 
     def __init__(self, message: Any, id_: str) -> None:
         self._count = 0
@@ -128,7 +128,7 @@ class RecordedTurn:
 
     @property
     def trace(self) -> Trace:
-        """The turn as its own record, for :func:`baton.score`."""
+        """The turn as a separate record, for :func:`baton.score`."""
         return Trace(
             schema_version=SCHEMA_VERSION,
             id=self.turn.id,
@@ -139,13 +139,13 @@ class RecordedTurn:
         )
 
     def new_id(self, kind: str) -> str:
-        """Return an id that nothing else of the turn has."""
+        """Return an id that is unique in the turn."""
         self._count += 1
         return f"{self.turn.id}-{kind}{self._count}"
 
 
 class _At(msgspec.Struct, frozen=True):
-    """Where the program is: in which turn, in whose run, and on which dispatch."""
+    """The current position of the program: the turn, the agent's run, and the dispatch."""
 
     turn: RecordedTurn
     run: AgentRun | None = None
@@ -157,9 +157,9 @@ _AT: ContextVar[_At | None] = ContextVar("baton_recording", default=None)
 
 @contextmanager
 def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedTurn]:
-    """Record what agents do in this block, all of it about one message of the user.
+    """Record what agents do in this block in response to one user message.
 
-    The answer of the first agent is that of the turn. Threads that the program starts itself
+    The answer of the first agent is the answer of the turn. Threads that the program starts itself
     record only with a copy of its context (``contextvars.copy_context().run``).
     """
     recorded = RecordedTurn(message, id)
@@ -182,19 +182,19 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
 def record_agent(
     name: str, input: Any = None, *, context: Sequence[Any] | None = None
 ) -> Iterator[RecordedAgent]:
-    """Record an agent at work: what it is given, and in the block what it does and answers.
+    """Record an agent at work: its input, and in the block its actions and its answer.
 
-    An agent inside the block of another was called by that one: unless
-    :func:`record_dispatch` says more, its input is the prompt and its answer the result.
+    An agent inside the block of another agent was called by that agent. Unless
+    :func:`record_dispatch` adds details, its input is the prompt and its answer is the result.
 
     Args:
-        name: what it is called.
+        name: the name of the agent.
         input: the message or task that starts it.
-        context: all that its model is given beside, instructions apart: earlier messages, answers
-            of other agents; ``[]`` for nothing. Left out, it is unknown.
+        context: everything else that its model is given, except instructions: earlier messages,
+            answers of other agents; ``[]`` for nothing. By default, it is unknown.
     """
     at = _AT.get()
-    if at is None:  # nothing is recorded: the program runs as it is
+    if at is None:  # nothing is recorded: the program runs as usual
         yield RecordedAgent(RecordedTurn(None, ""), AgentRun(id="", agent=name))
         return
     if at.run is not None and at.dispatch is None:
@@ -252,13 +252,13 @@ def record_dispatch(
     tools: list[str] | None = None,
     basis: Literal["stated", "structure"] = "stated",
 ) -> Iterator[RecordedDispatch]:
-    """Record that the running agent hands work to another, which runs in the block.
+    """Record that the running agent hands work to another agent, which runs in the block.
 
     Args:
-        to: the agent that gets it.
-        prompt: what it is told.
+        to: the agent that receives the work.
+        prompt: the message to the receiver.
         kind: ``delegate`` waits for the result, ``transfer`` passes control on.
-        tools: those that the receiver may use.
+        tools: the tools that the receiver may use.
         basis: how the hand-over is known; leave it out.
     """
     handed = RecordedDispatch()
@@ -317,7 +317,7 @@ def _handed_on(name: str, input: Any) -> AbstractContextManager[RecordedDispatch
 
 @contextmanager
 def _watched(watcher: Watcher, name: str, input: Any) -> Iterator[RecordedDispatch]:
-    """Ask a guard for a dispatch; in the block the receiver is running."""
+    """Ask a guard about a dispatch; in the block, the receiver runs."""
     with ExitStack() as stack:
         sent = stack.enter_context(_handed_on(name, input))
         try:
@@ -341,8 +341,8 @@ def agent_name(value: Any) -> str | None:
 def agent(name: str) -> Callable[[Marked], Marked]:
     """Mark a function as an agent: ``@baton.agent("lab")``.
 
-    Its first argument is what it is told, what it returns is its answer. Each call of it inside of
-    another agent is a dispatch. A stand-in may answer in its place.
+    Its first argument is the prompt, and its return value is the answer. Each call of it inside
+    another agent is a dispatch. A stand-in can answer in its place.
     """
 
     def mark(function: Marked) -> Marked:
@@ -417,7 +417,7 @@ def marked_tools() -> set[str]:
 def tool(function: Marked) -> Marked:
     """Mark a function as a tool: ``@baton.tool``. Its calls are recorded.
 
-    A stand-in may answer in its place.
+    A stand-in can answer in its place.
     """
     name = function.__name__
     _MARKED.add(name)
@@ -460,7 +460,7 @@ class _Call:
 
 
 def _ask_for_tool(name: str, call: _Call) -> None:
-    """Ask a guard for a call of a tool, if there is one."""
+    """Ask the guard, if there is one, about a tool call."""
     watcher = WATCHER.get()
     if watcher is not None:
         try:
@@ -472,7 +472,7 @@ def _ask_for_tool(name: str, call: _Call) -> None:
 
 @contextmanager
 def _call_of(name: str, arguments: Any) -> Iterator[_Call]:
-    """Record a call of a tool, whether it returns or raises; errors are passed on."""
+    """Record a tool call, whether it returns or raises; errors are passed on."""
     call = _Call(arguments)
     at = _AT.get()
     recorded = RecordedAgent(at.turn, at.run) if at is not None and at.run is not None else None
@@ -496,7 +496,7 @@ def _who() -> str | None:
 
 
 def _is_handed_on(play: Play, name: str) -> bool:
-    """Tell a dispatch that a stand-in has a say in: the agent that opens a turn is no dispatch."""
+    """Return whether stand-ins apply to a call of an agent: the first agent is no dispatch."""
     at = _AT.get()
     return at is not None and at.run is not None and play.stands_in_for(name)
 
@@ -526,7 +526,7 @@ def _shown(value: Any) -> Any:
 
 
 def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
-    """Give a dispatch its result; what the agent did is unknown if it does not record."""
+    """Set the result of a dispatch; if the agent does not record, its actions are unknown."""
     answers = [run.output for run in turn.runs if run.id in dispatch.runs]
     if handed.result is not msgspec.UNSET:
         dispatch.result = Content.of(_plain(handed.result))
@@ -539,7 +539,7 @@ def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
 
 
 def _given(turn: Turn, value: Any) -> Ref:
-    """Refer to the message or answer of the turn that a value is; else hold its text."""
+    """Return a reference to the message or answer that equals a value; else hold its text."""
     content = Content.of(_plain(value))
     if content is not None and content == turn.input:
         return Ref(id=turn.id)
@@ -549,9 +549,9 @@ def _given(turn: Turn, value: Any) -> Ref:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data as JSON has it: a copy, as the program may continue changing the value.
+    """Return a copy of a value as plain JSON data, because the program can change the value later.
 
     Raises:
-        TypeError, ValueError: it cannot be written as JSON.
+        TypeError, ValueError: the value cannot be written as JSON.
     """
     return msgspec.json.decode(as_json(value))

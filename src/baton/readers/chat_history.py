@@ -205,14 +205,14 @@ def _content(message: Message) -> Content:
 
 
 def _is_of_program(message: Message) -> bool:
-    """Tell instructions and results of tools, which no agent says."""
+    """Return whether a message is an instruction or tool result, which no agent says."""
     if message.tool_call_id is not None:
         return True
     return message.role in ("system", "developer") and message.name is None
 
 
 def _is_named(messages: Sequence[Message], spoken: _Spoken) -> bool:
-    """Tell an agent that a team calls `user` from the person: it has its own name."""
+    """Return whether a `user` message in a team is from an agent: then it has its own name."""
     return messages[spoken.place].name is not None
 
 

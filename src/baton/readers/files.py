@@ -183,7 +183,7 @@ class FileReader:
         yield from self._read_each_line(lines)
 
     def _json_lines(self) -> Kind | None:
-        """Tell what the lines of a JSON-lines file are; ``None`` when it is not one."""
+        """Return the kind of lines in a JSON-lines file; ``None`` if it is not such a file."""
         first = self._input.first_of_lines()
         if first is None or not first.startswith(b"{"):
             return None

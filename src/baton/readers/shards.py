@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
 
 
 def is_address(text: str) -> bool:
-    """Tell ``s3://bucket/traces`` from a path."""
+    """Return whether a text is a URL such as ``s3://bucket/traces`` and not a path."""
     return _ADDRESS.match(text) is not None
 
 

@@ -354,7 +354,7 @@ LEAST_ANSWERED = 0.9
 def lacking(
     agreement: Estimate | None, classes: Sequence[ClassQuality], *, asked: int
 ) -> list[str]:
-    """Say what keeps labels from being evidence; nothing when they are.
+    """Return why labels are not evidence; empty if they are.
 
     Evidence needs ``LEAST_ITEMS`` items with a label and a verdict, two labels with
     ``LEAST_OF_CLASS`` items each, an interval of agreement of at most ``WIDEST`` to either side,
@@ -490,7 +490,7 @@ def scheme_of(opinions: Sequence[Opinion], terms: Terms) -> Scheme:
 
 
 def opinion_fault(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
-    """Say why an opinion cannot be compared; ``None`` when it can."""
+    """Return why an opinion cannot be compared; ``None`` if it can."""
     if people_class(opinion, scheme, terms) is not None:
         return None
     if opinion.label is not None:

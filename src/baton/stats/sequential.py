@@ -40,7 +40,7 @@ class Evidence(msgspec.Struct, kw_only=True):
         return sum(self.stakes) / len(SIZES)
 
     def add(self, value: float) -> None:
-        """Take one more value, 0 to 1."""
+        """Add a value from 0 to 1."""
         for place, size in enumerate(SIZES):
             factor = 1 + size / (1 - self.limit) * (self.limit - value)
             self.stakes[place] = min(_LARGEST, (self.stakes[place] + 1) * factor)

@@ -77,7 +77,7 @@ class Collector(SpanProcessor):
         self._lost: Counter[str] = Counter()
 
     def on_start(self, span: LiveSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
-        """Take in a span that starts."""
+        """Record a span that starts."""
         context = span.get_span_context()
         with self._lock:
             group = self._group(context.trace_id, span)
@@ -87,7 +87,7 @@ class Collector(SpanProcessor):
                 group.spans[context.span_id] = span
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take in a span as it ended."""
+        """Record a span that has ended."""
         context = span.get_span_context()
         if context is None:
             return
@@ -109,14 +109,14 @@ class Collector(SpanProcessor):
                 self._lost["log records outside of any span"] += 1
 
     def begin(self, name: str) -> Play:
-        """Say that a case is being played from now on."""
+        """Record that a case is being played from now on."""
         play = Play(name)
         with self._lock:
             self._playing.append(play)
         return play
 
     def own(self, trace_id: int, play: Play) -> None:
-        """Say that a trace is the case's."""
+        """Record that a trace belongs to the case."""
         with self._lock:
             self._groups.setdefault(trace_id, _Group([])).owner = play
 

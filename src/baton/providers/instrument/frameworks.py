@@ -166,5 +166,5 @@ def _is_among(module: str, names: Collection[str]) -> bool:
 
 
 def is_sdk_of_openai() -> bool:
-    """Tell the package of OpenAI from a folder ``agents`` of the program."""
+    """Return whether ``agents`` is OpenAI's package and not a folder of the program."""
     return "agents" not in sys.modules or _PROOF["agents"] in sys.modules

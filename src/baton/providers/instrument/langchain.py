@@ -183,7 +183,7 @@ def _name(serialized: Mapping[str, Any] | None, more: Mapping[str, Any]) -> str:
 
 
 def _is_recorded_otherwise() -> bool:
-    """Tell a program that records its runs itself: two spans of one run would be two runs."""
+    """Return whether a program records its runs itself: two spans of one run would be two runs."""
     by_langsmith = any(
         os.environ.get(f"{name}_OTEL_ENABLED", "").lower() == "true"
         for name in ("LANGSMITH", "LANGCHAIN")

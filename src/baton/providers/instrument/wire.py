@@ -59,7 +59,7 @@ class LlmSays(msgspec.Struct, tag="llm says"):
 
 
 class Tell(msgspec.Struct, tag="tell"):
-    """Tell which texts of the program may be changed; asked while no case is in play."""
+    """Return which texts of the program can be changed; called while no case is in play."""
 
 
 class Told(msgspec.Struct, tag="told"):

@@ -62,7 +62,7 @@ class PlainPlayer:
         self._provider = Python(options, around, here=True)
 
     async def tell(self) -> Told:
-        """Tell which texts may be changed; raises ProviderError."""
+        """Return which texts can be changed; raises ProviderError."""
         return Told(await self._provider.components(), sorted(await self._provider.tools()))
 
     def start(self, case: Case) -> PlainCase:
@@ -202,7 +202,7 @@ class _Worker:
     def _listen(
         self, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Play | Tell | None]
     ) -> None:
-        """Take orders, in a thread, so that a program that blocks can be broken off."""
+        """Receive orders in a thread, so that a program that blocks can be stopped."""
         while (order := receive(self._orders, Play | Tell | Cut | LlmSays)) is not None:
             if isinstance(order, LlmSays):
                 waiting = self._imagined.get(order.number)

@@ -384,7 +384,7 @@ class _TurnReader:
                 self._delegate(opened, wire.args or {}, event, group)
 
     def _is_agent(self, name: str | None, run: AgentRun) -> bool:
-        """Tell a call of another agent by its name: an AgentTool is called as its agent is."""
+        """Return whether a call is of another agent: an AgentTool has the name of its agent."""
         return name in self._builder.catalog and name != run.agent
 
     def _transfer(

@@ -34,7 +34,7 @@ _HEAD = 64 << 10
 
 
 def looks_like_sse(data: bytes) -> bool:
-    """Tell a server-sent event stream, with or without the HTTP headers before it."""
+    """Return whether data is a server-sent event stream, with or without HTTP headers before it."""
     line = _body(data[:_HEAD]).lstrip().split(b"\n", 1)[0]
     return line.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 

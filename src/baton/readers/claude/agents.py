@@ -204,5 +204,5 @@ def _kind(data: dict[str, Any]) -> str:
 
 
 def is_agent_task(data: Any) -> bool:
-    """Tell a task that is an agent at work; commands in the background are tasks as well."""
+    """Return whether a task is an agent at work; background commands are tasks as well."""
     return text_at(data, "task_type") in ("", "local_agent") or bool(text_at(data, "subagent_type"))

@@ -160,7 +160,7 @@ class Folder(NamedTuple):
 
 
 def sort_files(files: Iterable[InputFile]) -> Folder:
-    """Tell the files of Claude's sessions among the files of a folder."""
+    """Return the files of Claude's sessions among the files of a folder."""
     folder = Folder({}, {}, [], [], {})
     sides: list[Path] = []
     hooks: list[tuple[str, Path]] = []

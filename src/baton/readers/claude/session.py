@@ -413,7 +413,7 @@ class SessionReader:
 
 
 def name_sidechains(entries: list[Entry], links: Links) -> None:
-    """Give each side conversation an agent, and find the call that started it.
+    """Assign an agent to each side conversation, and find the call that started it.
 
     A side conversation starts at an entry whose parent is none of its own. No id says which call it
     is of: that is the oldest one whose prompt it was given.
@@ -593,7 +593,7 @@ def _settle_turn(session: SessionReader, turn: Turn, *, torn: bool) -> None:
 def _end(
     session: SessionReader, turn: Turn, main: AgentRun, torn: bool
 ) -> tuple[TurnStatus, str | None]:
-    """Say whether a turn completed, and if not, the proof."""
+    """Return whether a turn completed, and if not, the evidence."""
     if main.id in session.interrupted:
         main.status = "cancelled"
         return "incomplete", "the user interrupted the turn"

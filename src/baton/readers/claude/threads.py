@@ -224,7 +224,7 @@ def trouble(entry: Entry, block: dict[str, Any]) -> Trouble | None:
 
 
 def unstarted(text: str) -> bool:
-    """Tell from its error that a dispatch started no agent: no such type, or a limit."""
+    """Return whether a dispatch started no agent, from its error: unknown type, or a limit."""
     lowered = text.lower()
     return text.startswith(_NO_SUCH_AGENT) or (
         # A limit of agents or of their spawning starts none. "API Error: rate limit" stops one that
@@ -275,7 +275,7 @@ class Calls:
         self.unspent: set[str] = set()
 
     def call(self, thread: Thread, run: AgentRun, block: dict[str, Any], entry: Entry) -> None:
-        """Take a call; one that hands work to an agent makes a dispatch."""
+        """Process a call; a call that hands work to an agent makes a dispatch."""
         wire_id, name = text_at(block, "id"), text_at(block, "name")
         if wire_id in self._threads.calls:
             return
@@ -295,7 +295,7 @@ class Calls:
             self._send(opened, dict_at(block, "input"), entry)
 
     def answer(self, block: dict[str, Any], entry: Entry) -> None:
-        """Take the answer to a call."""
+        """Process the answer to a call."""
         opened = self._threads.calls.get(text_at(block, "tool_use_id"))
         if opened is None:
             content = tool_content(block.get("content"))
@@ -339,7 +339,7 @@ class Calls:
             opened.dispatch.mode = "background"
 
     def _fetched(self, task: dict[str, Any], at: float | None) -> None:
-        """Take the answer of a background agent that its caller asked for, as older versions do."""
+        """Process a background agent's answer that its caller requested, as in older versions."""
         status = text_at(task, "status")
         if status not in TERMINAL or text_at(task, "task_type") != "local_agent":
             return
@@ -450,14 +450,14 @@ class Delivery:
         self._begins: dict[str, int] = {}
 
     def expect(self, results: Iterable[dict[str, Any]]) -> None:
-        """Take the results of a stream: which round started with which notification."""
+        """Process the results of a stream, which state the notification that started each round."""
         for number, result in enumerate(results):
             run = text_at(dict_at(result, "origin"), "runId")
             if run:
                 self._begins[run] = number
 
     def add(self, notice: Notice, at: float | None, run: str) -> None:
-        """Take a notification; ``run`` names what it tells the end of."""
+        """Process a notification; ``run`` names the task that has ended."""
         self._waiting.append(_Waiting(notice, at, self._begins.get(run)))
 
     def round(self) -> None:

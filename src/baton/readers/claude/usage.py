@@ -54,7 +54,7 @@ class UsageByRun:
             request.usage = usage
 
     def ended_with(self, run: str, usage: dict[str, Any], *, unseen: bool) -> None:
-        """Take the usage of a run's last request, which may be one that was not seen."""
+        """Process the usage of a run's last request, which can be missing in the record."""
         requests = self._by_run.setdefault(run, {})
         if unseen:
             requests["unseen"] = _Request(usage, final=True)

@@ -52,7 +52,7 @@ def _is_system(value: dict[str, Any], kind: str) -> bool:
 
 
 def _told_by(value: dict[str, Any]) -> str | None:
-    """Tell a message without a type by its fields."""
+    """Return the type of a message that does not state it, from its fields."""
     if isinstance(value.get("data"), dict) and isinstance(value.get("subtype"), str):
         return "system"
     if "content" in value and "model" in value:
@@ -133,7 +133,7 @@ class Lines(msgspec.Struct, kw_only=True):
     torn: bool = False
 
     def dropped(self) -> list[Dropped]:
-        """Say what could not be read."""
+        """Return what could not be read."""
         return [Dropped(what="a last line that was truncated")] if self.torn else []
 
 
@@ -220,7 +220,7 @@ def dict_at(value: Any, key: str) -> dict[str, Any]:
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Tell a JSON list."""
+    """Return whether data is a JSON list."""
     return isinstance(value, list)
 
 
@@ -432,7 +432,7 @@ def failure(entry: Entry) -> str | None:
 
 
 def is_written_by_program(entry: Entry, text: str) -> bool:
-    """Tell a text on the user's side that no user wrote."""
+    """Return whether a text on the user's side was not written by a user."""
     data = entry.data
     flags = ("isMeta", "isSynthetic", "isVisibleInTranscriptOnly")
     if any(data.get(flag) is True for flag in flags) or text.startswith(_COMMAND_OUTPUT):

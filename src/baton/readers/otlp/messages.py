@@ -339,7 +339,7 @@ def last_of(messages: list[Message], role: str) -> Content | None:
 
 
 def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
-    """Take the messages out of a request, a response or the state of a graph."""
+    """Extract the messages from a request, a response or the state of a graph."""
     if isinstance(value.get("messages"), list):
         return value["messages"], role
     for key in ("choices", "candidates", "generations"):

@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def _read(self) -> None:
-        """Take in what there is of a request; an answer under way is waited for."""
+        """Process the received part of a request; wait for an answer in progress."""
         try:
             while not self._busy:
                 event = self._http.next_event()
@@ -260,7 +260,7 @@ class LlmServer:
     """
 
     def __init__(self, script: Script | PathLike[str], port: int) -> None:
-        """Take a script, or the path of a YAML one, and the port that is listened to."""
+        """Set the script, or the path of a YAML script, and the port to listen on."""
         self.script = script
         self.port = port
         self.requests: list[Received] = []

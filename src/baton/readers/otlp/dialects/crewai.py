@@ -38,7 +38,7 @@ _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
 
 
 def refine(says: Reading, span: Span) -> Reading:
-    """Tell a crew from a chain, and a tool's error that CrewAI writes as its result."""
+    """Recognise a crew among chains, and a tool's error that CrewAI writes as its result."""
     if type(says) is PlainSpan and span.name.endswith(_KICKOFF):
         return as_workflow(says, "crew")
     if type(says) is ToolSpan:
@@ -54,7 +54,7 @@ def refine(says: Reading, span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Let agents have been asked their task, and a tool that was tried again count once.
+    """Set the input of agents to their task, and count repeated attempts of a tool once.
 
     Each further try stands below the one before, so that they are settled from below.
     """
@@ -107,7 +107,7 @@ def _ask(node: Node, says: AgentSpan) -> None:
 
 
 def _task(says: AgentSpan, span: Span) -> None:
-    """Take the agent, what it was asked and its answer out of the result of its task."""
+    """Read the agent, its input and its answer from the result of its task."""
     made = parsed(span.attributes.get("output.value"))
     result = made if isinstance(made, dict) else {}
     asked = parsed(span.attributes.get("input.value"))

@@ -73,7 +73,7 @@ _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of these conventions."""
+    """Return whether a span follows these conventions."""
     attributes = span.attributes
     return (
         "gen_ai.operation.name" in attributes
@@ -115,7 +115,7 @@ def read(span: Span) -> Reading:
 
 
 def _operation(span: Span) -> str | None:
-    """Tell what a span does that does not say so, as older versions did not."""
+    """Return the operation of a span; older versions do not state it in an attribute."""
     attributes = span.attributes
     kind = attributes.get("gen_ai.span.kind")
     if kind is not None:
@@ -258,13 +258,13 @@ def _agent(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _named_agent(name: str) -> str | None:
-    """Take an agent's name from the name of its span, where older ADKs write it alone."""
+    """Return an agent's name from the name of its span, the only place in older ADKs."""
     found = _AGENT_RUN.fullmatch(name)
     return found.group(1) if found else None
 
 
 def named_by(span_name: str) -> str | None:
-    """Take an agent's name from ``invoke_agent billing``, as the convention calls its spans."""
+    """Return an agent's name from a span name of the convention: ``invoke_agent billing``."""
     prefix, _, rest = span_name.partition(" ")
     return rest.strip() or None if prefix == "invoke_agent" else None
 
@@ -287,7 +287,7 @@ def _of_workflow(span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Tell by the executor around a message who hands work over with it."""
+    """Find the sender of a hand-over from the executor around its message."""
     for node in nodes:
         if node.span.scope != MICROSOFT or type(node.says) is not HandoffSpan:
             continue

@@ -46,7 +46,7 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
 
 
 def _unwrapped(says: Reading) -> Reading:
-    """Take an error that is written as a tool's result for what it is, and unwrap plain results."""
+    """Convert a tool's result that is an error to an error, and unwrap plain results."""
     if type(says) is not ToolSpan or says.result is None:
         return says
     data = says.result.data

@@ -38,7 +38,7 @@ _INVOKER = "ToolInvoker"
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of Haystack."""
+    """Return whether a span is from Haystack."""
     return span.name.startswith(_PREFIX)
 
 

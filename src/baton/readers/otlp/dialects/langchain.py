@@ -93,7 +93,7 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
 
 
 def is_from(span: Span) -> bool:
-    """Tell a span of LangGraph that lost its scope: a store may not keep it."""
+    """Return whether a span without a scope is from LangGraph: some stores do not keep scopes."""
     metadata = span.attributes.get("metadata")
     return isinstance(metadata, str) and (
         '"langgraph_' in metadata or '"lc_agent_name"' in metadata
@@ -137,7 +137,7 @@ def _place(metadata: Mapping[str, Any]) -> GraphPlace:
 
 
 def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
-    """Tell the exception by which LangGraph leaves a graph on purpose from a failure.
+    """Return whether an exception is LangGraph's way to leave a graph on purpose, and no failure.
 
     LangSmith records it as a bare ``Exception`` whose message is ``ParentCommand(Command(...``.
     """
@@ -178,7 +178,7 @@ def _added(says: PlainSpan, made: Any) -> list[Any]:
 
 
 def _tool(says: ToolSpan, made: Any) -> None:
-    """Take the result out of a serialised ToolMessage, or the target out of a Command."""
+    """Read the result from a serialised ToolMessage, or the target from a Command."""
     says.arguments = _arguments(says.arguments)
     value = _inner(made, "output")
     if isinstance(value, dict) and "goto" in value and "update" in value:
@@ -230,7 +230,7 @@ def _arguments(value: Any) -> Any:
 
 
 def _is_state(given: Any) -> bool:
-    """Tell the state of a graph, which no model wrote: the tool has it injected."""
+    """Return whether arguments are the state of a graph, which is injected and not from a model."""
     return isinstance(given, dict) and isinstance(given.get("messages"), list)
 
 
@@ -493,7 +493,7 @@ def _last_text(state: Any) -> Content | None:
 
 
 def _below_tool(node: Node) -> bool:
-    """Tell a graph that a tool runs, which stands in no node of another graph."""
+    """Return whether a tool runs a graph, which is then in no node of another graph."""
     around = node.parent
     while around is not None and type(around.says) is not ToolSpan:
         around = around.parent
@@ -507,7 +507,7 @@ def _name(node: Node) -> str:
 
 
 def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
-    """Tell a tool that left its graph by what it raised in the span around it."""
+    """Recognise a tool that left its graph, by the exception in the span around it."""
     around = node.parent
     while around is not None and type(around.says) is PlainSpan:
         place = around.says.graph

@@ -58,7 +58,7 @@ _PYTHON = ("{'", "{}")
 
 
 def claims(span: Span) -> bool:
-    """Tell a run of LangSmith. Metadata alone is no sign: it is put on spans of others, too."""
+    """Return whether a span is a LangSmith run. Metadata is no proof: other spans have it, too."""
     return KIND in span.attributes or span.scope == _SCOPE
 
 

@@ -82,7 +82,7 @@ def _make_agents(around: Node) -> None:
 
 
 def _left(steps: list[Node], child: Node) -> bool:
-    """Tell that an agent without a name has handed over before the next is set up."""
+    """Return whether an unnamed agent has handed over before the next one is set up."""
     tools = (tool.says for step in steps for tool in step.children)
     return child.span.name.endswith(_SETUP) and any(
         type(tool) is ToolSpan and tool.mode == "transfer" for tool in tools

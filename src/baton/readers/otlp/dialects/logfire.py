@@ -34,7 +34,7 @@ _REQUESTS = ("Responses API", "Chat completion")
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of this instrumentation."""
+    """Return whether a span is from this instrumentation."""
     return span.scope == SCOPE
 
 

@@ -58,7 +58,7 @@ _METHOD = "Agent."
 
 
 def claims(span: Span) -> bool:
-    """Tell a span that MLflow wrote."""
+    """Return whether MLflow wrote a span."""
     return _TYPE in span.attributes or _REQUEST in span.attributes
 
 

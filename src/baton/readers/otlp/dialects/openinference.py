@@ -35,26 +35,26 @@ from .genai import MICROSOFT, fail, named_by
 from .handover import hand_over
 
 KIND = "openinference.span.kind"
-# Kinds that say nothing about agents: a step of a program, and a template.
+# Kinds that do not concern agents: a step of a program, and a template.
 _CHAINS = frozenset({"CHAIN", "PROMPT"})
 # OpenAI Agents' instrumentation: a TOOL span called `handoff to Billing`, without `tool.name`.
 _HANDOFF = "handoff to "
 _ANSWERED = "llm.output_messages."
-# Words one of which is in any raw response with tool calls. A search for text is cheap; most
+# Any raw response with tool calls contains one of these words. A text search is cheap, and most
 # answers have no call and need not be decoded a second time.
 _CALLING = ("tool_call", "tool_use", "function_call")
 # Who made a span: `openinference.instrumentation.langchain`, or our own handler.
 _SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
-# Where the name of the instrumentation is not that of the framework. LangGraph has none of its own.
+# Instrumentations whose name differs from the framework's. LangGraph has no instrumentation itself.
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
 
 
 def claims(span: Span) -> bool:
-    """Tell a span that was written in this convention, and not only translated into it.
+    """Return whether a span was written in this convention, and not only translated into it.
 
     Processors such as those for pydantic-ai, Strands and Microsoft's Agent Framework add these
-    attributes to spans that the framework wrote in OpenTelemetry's convention. A translation knows
-    less: it has no name of an agent, and of two answers in one message only one.
+    attributes to spans that the framework wrote in OpenTelemetry's convention. A translation has
+    less data: it has no agent name, and only one of two answers in a message.
     """
     return KIND in span.attributes and not _translated(span)
 
@@ -158,9 +158,9 @@ def _messages(attributes: Mapping[str, Any], side: str) -> Any:
 
 
 def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[Message]:
-    """Read flattened messages; calls without arguments have them in the raw value, or none.
+    """Read flattened messages; missing arguments of calls are taken from the raw value, if any.
 
-    Older versions flatten only the calls that the model's own client knows of.
+    Older versions flatten only the calls that the model's own client supports.
     """
     found = _rows(attributes, prefix)
     if prefix == _ANSWERED and _may_call(raw) and not any(message.calls for message in found):
@@ -170,8 +170,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[M
     whole_calls = [c for message in read_messages(raw) for c in message.calls] if bare else []
     for call in bare:
         same = (other.arguments for other in whole_calls if other.id == call.id)
-        # OpenInference may leave arguments out if they are empty, so a call without any is one with
-        # `{}`.
+        # OpenInference can leave out empty arguments, so a call without arguments has `{}`.
         call.arguments = next(same, None) or {}
     return found
 
@@ -230,9 +229,9 @@ def _definitions(attributes: Mapping[str, Any]) -> Any:
         schema, name = attributes.get(prefix + "json_schema"), attributes.get(prefix + "name")
         if schema is None and name is None:
             break
-        # With the name beside it, the schema may be that of the arguments alone.
+        # If the name is a separate attribute, the schema can be that of the arguments alone.
         schemas.append(schema if name is None else {"name": name, "parameters": schema})
-    # Instrumentations of some providers leave tools in the parameters of the request only.
+    # Instrumentations of some providers record tools only in the request parameters.
     if not schemas:
         asked = parsed(attributes.get("llm.invocation_parameters"))
         schemas = asked.get("tools") if isinstance(asked, dict) else None

@@ -27,7 +27,7 @@ _CALLING = "tool_calls"
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of Semantic Kernel."""
+    """Return whether a span is from Semantic Kernel."""
     return span.scope.startswith(_SCOPE)
 
 
@@ -55,7 +55,7 @@ def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Take over what stands on the span around: functions offered, and what an agent was asked."""
+    """Copy data from the enclosing span: the functions offered, and the input of an agent."""
     for node in nodes:
         says, around = node.says, node.parent
         if around is None or not claims(node.span):

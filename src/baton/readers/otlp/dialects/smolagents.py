@@ -70,7 +70,7 @@ def _managed(attributes: Mapping[str, Any]) -> list[str]:
 
 
 def _arguments(value: Any, parameters: Any) -> Any:
-    """Take a call's own arguments out of those of the function that made it."""
+    """Extract a call's own arguments from those of the function that made it."""
     if not isinstance(value, Mapping) or "sanitize_inputs_outputs" not in value:
         return value
     names = parsed(parameters)

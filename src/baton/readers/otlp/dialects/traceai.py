@@ -90,7 +90,7 @@ def read(span: Span) -> Reading:
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
-    """Tell a conversation span that waits for background agents of the one before."""
+    """Return whether a conversation span waits for background agents of the one before."""
     launched = any(_LAUNCHED in str(span.attributes.get(_TOOL + "output", "")) for span in before)
     prompts = {_prompt(before), _prompt(spans)}
     return launched and len(prompts) == 1 and None not in prompts
@@ -262,7 +262,7 @@ def _tokens(node: Node, turns: Iterable[Node]) -> Usage | None:
 
 
 def _spend(own: list[Node], dispatches: list[Node]) -> None:
-    """Give the main agent its own cost: that of the session without what sub-agents cost.
+    """Set the main agent's own cost: the cost of the session without that of sub-agents.
 
     Each sub-agent's span has its own cost, without that of the sub-agents it started itself. The
     cost of the session counts on from turn to turn.
@@ -392,7 +392,7 @@ class _Answers:
 
 
 def _nested(around: list[Node]) -> bool:
-    """Tell dispatches each inside the one before from those that ran side by side."""
+    """Return whether each dispatch is inside the one before; otherwise they ran in parallel."""
     ordered = sorted(around, key=lambda node: node.started)
     return all(
         inner.ended <= outer.ended and inner.parent is outer for outer, inner in pairwise(ordered)

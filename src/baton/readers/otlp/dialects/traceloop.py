@@ -15,7 +15,7 @@ _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of this convention."""
+    """Return whether a span follows this convention."""
     return (
         KIND in span.attributes or "llm.request.type" in span.attributes or span.scope == _LANGCHAIN
     )

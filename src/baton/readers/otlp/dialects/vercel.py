@@ -62,7 +62,7 @@ _CALLING = frozenset({"tool-calls", "tool_calls", "tool-call"})
 
 
 def claims(span: Span) -> bool:
-    """Tell a span of the SDK.
+    """Return whether a span is from the SDK.
 
     Traceloop renames what such spans hold, and its own dialect reads that; what OpenInference and
     LangSmith add to them stands beside what the SDK wrote.
@@ -249,7 +249,7 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Tell agents from mere requests among the calls of the SDK that have no ``functionId``.
+    """Separate agents from plain requests among the SDK's calls without a ``functionId``.
 
     One that opens a trace is an agent. So is one in a tool when it has tools itself: a tool may
     well ask a model once, to sum up what it found. Any other is a part of the agent around it:

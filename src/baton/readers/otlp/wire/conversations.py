@@ -359,7 +359,7 @@ def _start_order(span: Span) -> tuple[float, float, str, str]:
 
 
 def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
-    """Give log records to their spans; returns those of no span. What comes twice counts once."""
+    """Assign log records to their spans; return those without one. Duplicates count once."""
     if not logs:
         return []
     by_id = {(span.trace_id, span.span_id): index for index, span in enumerate(spans)}

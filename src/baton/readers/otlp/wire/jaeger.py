@@ -116,7 +116,7 @@ def resource_of(process: Process) -> dict[str, Any]:
 
 
 def _before(wire: JaegerSpan) -> tuple[str | None, list[Link]]:
-    """Tell the parent, the first of the same trace that this is a child of, from the others."""
+    """Separate the parent, the first CHILD_OF reference in the same trace, from the others."""
     parent = span_id_of(wire.parent_id) or None
     links = []
     trace_id = trace_id_of(wire.trace_id)

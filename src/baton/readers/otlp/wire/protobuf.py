@@ -127,7 +127,7 @@ class _Reader:
                 self.lose_the_end(field.start)
 
     def lose_the_end(self, at: int) -> None:
-        """Say once that the data ends in the middle of something."""
+        """Report once that the data ends in the middle of a message."""
         if not self._cut_told:
             self._cut_told = True
             self._lose("records truncated in the middle", at)

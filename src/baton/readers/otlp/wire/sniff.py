@@ -56,7 +56,7 @@ def is_otlp(file: Path | str | InputFile) -> bool:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Tell the form of a file from its first bytes; ``None`` when it is not one of these."""
+    """Return the form of a file, from its first bytes; ``None`` for an unknown form."""
     if head.isspace():  # A new line and a space would pass for the start of an export.
         return None
     return _bare_form(head) or ("frames" if _is_frame(head) else None)
@@ -91,7 +91,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def _is_frame(head: bytes) -> bool:
-    """Tell a length of four bytes before a message, packed or not."""
+    """Return whether data starts with a four-byte length before a message, packed or not."""
     length, body = int.from_bytes(head[:4], "big"), head[4:]
     if len(head) < 6 or length < 2 or length > 1 << 31:
         return False
@@ -101,7 +101,7 @@ def _is_frame(head: bytes) -> bool:
 
 
 def _is_export(head: memoryview) -> bool:
-    """Tell a serialised export: groups in field 1, each of a resource and scopes."""
+    """Return whether data is a serialised export: groups of a resource and scopes in field 1."""
     try:
         outer = next(fields(head, 0, len(head)), None)
         if outer is None or outer.number != 1 or outer.type != BYTES:

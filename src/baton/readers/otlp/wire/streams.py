@@ -226,7 +226,7 @@ class Mapped:
         self._forgotten = 0
 
     def forget(self, read: int) -> None:
-        """Give memory back from time to time, as ``read`` bytes have been read by now."""
+        """Release memory from time to time; ``read`` is the number of bytes read so far."""
         if read - self._forgotten >= _STEP and hasattr(mmap, "MADV_DONTNEED"):
             self._forgotten = read
             self._map.madvise(mmap.MADV_DONTNEED)
