@@ -85,7 +85,7 @@ def get_one(bodies: Bodies, place: Place) -> bytes:
 
 
 def gone(place: Place) -> str:
-    """Say why there is no body."""
+    """Return why there is no body."""
     return f"what arrived on {place.day} was deleted by retention"
 
 

@@ -53,7 +53,7 @@ from .schema import issue, issue_event, issue_notice
 from .store import DEFAULT, Store
 
 _FIRST_LOOK = 86_400.0
-"""If nothing was reported before, events of this many last seconds are reported."""
+"""If nothing was reported before, only events from this many seconds before now are reported."""
 _SETTLED = 5.0
 """Seconds after which no event with an earlier number can appear (PostgreSQL)."""
 _AT_ONCE = 16

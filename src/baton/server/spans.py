@@ -212,7 +212,7 @@ _LONGEST = 2000
 
 
 def _problem(report: Report, lost: Sequence[Dropped], any_kept: bool) -> str | None:
-    """Say why a body counts as not read, although what is whole of it is kept."""
+    """Return why a body counts as not read, although its intact part is stored."""
     if report.problems:
         return shown(InputError(report.all_problems()))
     if lost and not any_kept:

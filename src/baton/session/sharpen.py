@@ -170,7 +170,7 @@ def estimate_rubric(
     traces: Sequence[PathLike] = (),
     **options: Unpack[RubricOptions],
 ) -> RubricEstimate:
-    """Say what :func:`improve_rubric` would take at most; nobody is asked, and no key is needed.
+    """Return the maximum effort of :func:`improve_rubric`; no model is asked, no key is needed.
 
     Raises:
         InputError: like :func:`improve_rubric`, as far as it can be known.
