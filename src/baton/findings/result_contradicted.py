@@ -35,10 +35,10 @@ from .values import (
 )
 from .words import COMMON
 
-# An answer with more values than these is a table or report, and each is compared with each.
+# An answer with more values is a table or report, and comparing all pairs would take long.
 _MOST = 60
-# Words by which a clause speaks of another value on purpose: "normal is 12 to 16", "Last year it
-# was 12.1", "I suggest 60 s", "3 EUR are left". They count where the result does not use them.
+# Words that show that a clause means another value on purpose: "normal is 12 to 16", "Last year it
+# was 12.1", "I suggest 60 s", "3 EUR are left". They count if the result does not use them.
 _OTHERWISE = re.compile(
     r"""\b(?:normal\w*|usual\w*|typical\w*|average|last|previous\w*|earlier|former\w*|another|others?
         |would|should|could|might|suggest\w*|recommend\w*|propos\w*|advis\w*|want\w*|need\w*|instead
@@ -47,7 +47,7 @@ _OTHERWISE = re.compile(
         |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What is worked out from many values may have the digits of one of them.
+# A value computed from many values can have the digits of one of them.
 _WORKED_OUT = re.compile(
     r"""\b(?:average|mean|median|total|sum|difference|each|together|altogether|in\ all|per\ \w+
         |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total)\b""",
@@ -59,7 +59,7 @@ _ANOTHER = re.compile(
         |suggest\w*|recommend\w*|propos\w*|instead|if|until|reminder|remind\w*|already)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "Step 2" and "option 2" count what the caller lists itself.
+# "Step 2" and "option 2" number the caller's own list.
 _ENUMERATES = frozenset(
     """
     step option part day week month phase section chapter page point question level version line
@@ -78,8 +78,8 @@ _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
-# "Your 1,845 is ten dollars under the median": what is compared with a value of the result is
-# another one, and so is what belongs to somebody.
+# "Your 1,845 is ten dollars under the median": a value that is compared with the result's is a
+# different one, and so is a value that belongs to a person.
 _OF_SOMEBODY = re.compile(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
         |vos|nos|mon|mes|su|sus|tu|tus|mis?)\s(?:(?:own|current|old|new|planned)\s)?
@@ -93,7 +93,7 @@ _SET_APART = re.compile(
         |under|below|over|above|short\ of|ahead\ of|behind)\ (?:the|that|its|their|what)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# A caller that changed something says the new value: "The timeout is now 60".
+# A caller that changed something states the new value: "The timeout is now 60".
 _CHANGES = re.compile(
     r"\b(?:set|sets|changed?|raised?|lower(?:ed)?|updated?|increased?|reduced?|now|new|switched|moved|"
     r"replaced?|edited|bumped|geändert|gesetzt)\b",
@@ -132,13 +132,13 @@ _ABOVE = re.compile(
     r"|(?:größer|mehr) als)|[>≥])\s*[€$£]?$",
     re.IGNORECASE,
 )
-# "About 900 EUR" may be 890 EUR.
+# "About 900 EUR" can be 890 EUR.
 _APPROXIMATE = re.compile(
     r"(?:\b(?:nearly|almost|about|roughly|around|approx\w*\.?|circa|ca\.|some|etwa|rund|knapp|gut|fast"
     r"|environ|unos)|~)\s*[€$£]?$",
     re.IGNORECASE,
 )
-# These are limits as they are: the "no" of "no more than 5" turns nothing round.
+# These are limits themselves: the "no" in "no more than 5" does not reverse anything.
 _WHOLE_LIMIT = re.compile(
     r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
 )
@@ -151,9 +151,9 @@ _NEW_WORDS_OF_LABEL = 2
 # To which minutes times are rounded, and how far: "half past three" for 15:29.
 _QUARTER_HOUR = 15
 _MINUTES_ROUNDED = 4
-# How many digits of a value in another order may differ from one another at least.
+# The fewest different digits of a value whose digits are in another order.
 _SWAPPED = 3
-# How far a number may be from what it is worked out from, if it says "about".
+# How far a number with "about" can be from the computed value.
 _ROUGHLY = 0.02
 # Twice, and days, weeks, months and hours of one another.
 _TIMES = {float(n) for n in range(2, 32)} - {10.0}
@@ -161,7 +161,7 @@ _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
 
 
 class _Known(NamedTuple):
-    """What the caller may say without contradicting the result: ``values`` are the result's."""
+    """What the caller can state without contradicting the result. ``values`` are the result's."""
 
     result: str
     said: Reading
@@ -276,7 +276,7 @@ def _settings(arguments: Any) -> Iterator[tuple[str, float]]:
 
 
 def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str]:
-    """Return what came back from other dispatches of the turn: they may say another value."""
+    """Return the results of the turn's other dispatches, as they may state another value."""
     results = (d.result for d in turn.dispatches if d.id != dispatch.id and d.result is not None)
     runs = [run for run in turn.runs if run.id != dispatch.from_run and run.id not in dispatch.runs]
     outputs = (run.output for run in runs if run.output is not None)
@@ -293,7 +293,7 @@ def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
 
 
 def _told(known: _Known, texts: list[str]) -> _Known:
-    """Return what is known once these texts were said as well."""
+    """Return what is known after these texts too."""
     more = read(*texts)
     charge_work(1 + (len(known.said.keys) + len(known.others)) // 100)
     return known._replace(
@@ -362,7 +362,7 @@ def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
 
 
 def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
-    """Find a value of the result whose digits, three or more, stand in another order: 73,180.
+    """Find a value of the result whose digits, three or more, are in another order: 73,180.
 
     By chance that hardly ever happens, so the words around it do not matter.
     """
@@ -443,7 +443,7 @@ def _is_sum(value: Value, against: _Known) -> bool:
 def _meant(
     value: Value, lost: list[Value], mine: list[Value], against: _Known, *, is_call: bool
 ) -> Value | None:
-    """Find the value of the result that this one stands for, and differs from."""
+    """Find the value of the result that this value stands for, but differs from."""
     alike = [v for v in lost if v.kind == value.kind and not _in_another_unit(v, value)]
     alike = [v for v in alike if not _is_rest(value, v)]
     if value.kind == "time":
@@ -611,13 +611,13 @@ def _is_of_another(value: Value, against: _Known) -> bool:
 
 
 def _zone(value: Value) -> str:
-    """Return the time zone that a clause names: 02:40 UTC is 3:40 in Berlin."""
+    """Return the time zone named in a clause: 02:40 UTC is 3:40 in Berlin."""
     match = _ZONE.search(value.clause)
     return match[0].upper() if match is not None else ""
 
 
 def _labels(value: Value) -> frozenset[str]:
-    """Return what says which value it is: words of its clause, and other values beside it."""
+    """Return what identifies a value: words of its clause, and other values next to it."""
     beside = (f for f in read(value.clause).facts if f.keys != value.fact.keys)
     return value.words | frozenset(key for fact in beside for key in _largest(fact))
 
@@ -653,7 +653,7 @@ def _broken_limit(value: Value, against: _Known, piece: str) -> Value | None:
         if part is None:
             continue
         theirs = _identifiers(part)
-        # "max_connections of q-7 must stay 40" says nothing of q-8.
+        # "max_connections of q-7 must stay 40" does not apply to q-8.
         if not (theirs and own and not theirs & own) and _breaks(value, other, part):
             return other
     return None
@@ -666,7 +666,7 @@ def _part_about(other: Value, name: str) -> str | None:
     for part in re.split(r"[;:]\s", other.sentence):
         numbers = [v.numbers for v in values_of(part) if v.kind == "number"]
         if set(re.findall(rf"(?<![\w.])(?:{_SETTING})(?!\w)", part)) == {name} and numbers:
-            # "Between 8 and 20" has two, and which of them is meant is not told.
+            # "Between 8 and 20" has two numbers, and it is unknown which one is meant.
             return part if all(each == other.numbers for each in numbers) else None
     return None
 
@@ -737,7 +737,7 @@ def _other_unit(value: Value, against: _Known) -> Value | None:
 
 
 def _family(value: Value) -> str:
-    """Return what is measured; all currencies are one, and days and months are."""
+    """Return what is measured. All currencies count as one, and so do days and months."""
     kind = "duration" if value.kind == "months" else value.kind
     return "money" if kind.isupper() else kind
 
@@ -753,7 +753,7 @@ def _is_rounded(value: Value, against: _Known) -> bool:
         told = [m for m in _moments(value.fact) if m % _QUARTER_HOUR == 0]
         times = [m for v in known_values if v.kind == "time" for m in _moments(v.fact)]
         return any(abs(a - b) <= _MINUTES_ROUNDED for a in told for b in times)
-    # "80 feet" are 24.5 m, by and large.
+    # "80 feet" are roughly 24.5 m.
     return any(is_converted(value, other) for other in against.values)
 
 

@@ -33,9 +33,9 @@ from .quantities import in_digits
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 
 # A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
-# Only where a result and an answer give the same label with different numbers do they contradict
-# each other. Free text is not compared: in "30 minutes by bus, 60 on foot" two numbers stand side
-# by side and both are true. `now`, `only` and `still` may stand between: "the timeout is now 60".
+# A result and an answer contradict each other only if they give the same label with different
+# numbers. Free text is not compared: "30 minutes by bus, 60 on foot" has two numbers side by side,
+# and both are true. `now`, `only` and `still` can come between: "the timeout is now 60".
 _STATED = re.compile(
     rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"
     rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
@@ -43,8 +43,8 @@ _STATED = re.compile(
 )
 
 
-# "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller may say how much
-# it was in place of the number.
+# "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller can state the
+# approximate amount in place of the number.
 _ROUNDED = re.compile(
     r"\b(?:more than|less than|fewer than|over|under|above|below|about|around|roughly|approximately"
     r"|nearly|almost|close to|at least|up to|circa|mehr als|weniger als|über|unter|etwa|rund|fast"
@@ -53,7 +53,7 @@ _ROUNDED = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(NUMBER)
-# How far a rounded number may be from the real one: "more than a thousand" is said of 1,999.
+# How far a rounded number can be from the real one: 1,999 is "more than a thousand".
 _ROUNDED_BY = 2
 
 
@@ -84,8 +84,8 @@ class Contradiction(NamedTuple):
 def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradiction]:
     """Compare ``label: number`` statements of a result with those of the turn's answer.
 
-    Only where the caller did nothing in between that may have changed the value, and the
-    answer does not give the result's value as well.
+    This only applies if the caller did nothing in between that may have changed the value, and the
+    answer does not also give the result's value.
     """
     # A caller that read `timeout: 30`, changed the file, and then says `timeout is 60` tells the
     # truth.
@@ -97,7 +97,7 @@ def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradicti
     found = []
     for (label, unit), value in _statements(result).items():
         other = stated.get((label, unit))
-        # "It was 30, and is 60 now" gives the value of the result too, so it is not against it.
+        # "It was 30, and is 60 now" also gives the result's value, so it does not contradict it.
         if other is not None and not number_keys(value) & numbers:
             says = f"the result says {label} {value}, the answer {other}"
             found.append(Contradiction(says, answer[:120]))
@@ -116,9 +116,9 @@ def _statements(text: str) -> dict[tuple[str, str], str]:
 
 
 class Repeated(NamedTuple):
-    """``all`` calls that the child made; ids of the caller's calls that repeat half of them.
+    """``all`` calls of the child, and the ids of the caller's calls that repeat half of them.
 
-    ``repeated`` is empty when fewer than half were, or the child's calls were not recorded.
+    ``repeated`` is empty if fewer than half were repeated, or the child's calls were not recorded.
     """
 
     all: int
@@ -128,8 +128,8 @@ class Repeated(NamedTuple):
 def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     """Find calls with the same name and arguments on both sides of an answer.
 
-    Reading what is changed afterwards is no repetition: a call that a later one of another
-    tool has an identifier or path in common with.
+    Reading something before changing it is not repetition: a call does not count if a later call of
+    another tool has an identifier or path in common with it.
     """
     if not all(known(trace, run, "steps.tool_call") for run in trip.runs):
         return Repeated(0, [])
@@ -141,18 +141,18 @@ def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     for i, call in enumerate(after):
         first = child.get(call_key(call))
         if first is None:
-            # What another call may have changed is examined again: an edit, then the tests.
+            # Something that another call may have changed is examined again: an edit, then tests.
             changed = True
         elif not changed and same_result(first, call) and not _prepares(call, after[i + 1 :]):
             again.setdefault(call_key(call), call.id)
-    # Half, because one call in common is normal: the caller opens the file its helper spoke of. Who
-    # did all of the work again repeats most calls, but may skip a detour of the helper.
+    # Half, because one call in common is normal: the caller opens the file its helper mentioned. A
+    # caller that repeats all the work repeats most calls, but may skip a detour of the helper.
     enough = bool(again) and 2 * len(again) >= len(child)
     return Repeated(len(child), list(again.values()) if enough else [])
 
 
 # `Read(src/retry.py)` by the caller, after a helper read it, and then `Edit(src/retry.py)`: coding
-# agents have to read a file themselves before they may change it.
+# agents have to read a file themselves before they can change it.
 def _prepares(call: ToolCall, later: list[ToolCall]) -> bool:
     target = _targets(call)
     return any(other.name != call.name and target & _targets(other) for other in later)

@@ -1,4 +1,4 @@
-"""Numbers, times, dates and identifiers of a text, each with the clause that it stands in."""
+"""Numbers, times, dates and identifiers of a text, each with its clause."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
 
 
 class Value(NamedTuple):
-    """A number, time, date or name of a text, with the sentence and clause it stands in.
+    """A number, time, date or name of a text, with its sentence and clause.
 
-    ``words`` are the stems of the clause that tell something.
+    ``words`` are the meaningful stems of the clause.
     """
 
     fact: Fact
@@ -46,12 +46,12 @@ class Value(NamedTuple):
 
     @property
     def numbers(self) -> frozenset[float]:
-        """The values that it may have."""
+        """The possible values."""
         return frozenset(float(key[2:]) for key in self.fact.keys if key.startswith("n:"))
 
     @property
     def sizes(self) -> frozenset[float]:
-        """The values in the base unit of its kind; without a unit, the values themselves."""
+        """The values in the base unit of its kind or, without a unit, the values themselves."""
         sizes = {float(k.rsplit(":", 1)[1]) for k in self.fact.keys if k.startswith("u:")}
         return frozenset(sizes) or self.numbers
 
@@ -100,7 +100,7 @@ def is_converted(one: Value, other: Value) -> bool:
 
 
 def unit_size(value: Value) -> float:
-    """Return how large the unit of a value is, in the base unit of its kind; 1 without a unit."""
+    """Return the size of a value's unit in the base unit of its kind, or 1 without a unit."""
     if value.kind == "share":
         return 1.0
     size, number = min(value.sizes, default=1.0), min(value.numbers, default=1.0)
@@ -129,7 +129,7 @@ def is_slip(value: Value, other: Value) -> bool:
 
 
 def _decimals(value: Value) -> set[int]:
-    """Return how many digits may stand behind the decimal mark; `1,234` has none, or three."""
+    """Return the possible numbers of decimal places: `1,234` has none or three."""
     marks = re.findall(r"[.,]\d+", value.fact.text)
     if not marks:
         return {0}
@@ -138,23 +138,23 @@ def _decimals(value: Value) -> set[int]:
 
 
 def days_of(value: Value) -> set[str]:
-    """Return the days of the month that a date may be."""
+    """Return the possible days of the month of a date."""
     return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
 
 
 def months_of(value: Value) -> set[str]:
-    """Return the months that a date may be in."""
+    """Return the possible months of a date."""
     return {key[2:].partition("-")[0] for key in value.fact.keys if key.count("-") == 1}
 
 
 def is_tens_apart(one: Value, other: Value) -> bool:
-    """Return whether dates are ten days apart, like 27 and 17 June. The 16th is just a day off."""
+    """Return whether dates are 10 or 20 days apart, like 27 and 17 June: one digit differs."""
     apart = {abs(int(a) - int(b)) for a in days_of(one) for b in days_of(other)}
     return bool(months_of(one) & months_of(other)) and bool(apart & {10, 20})
 
 
 def unit_text(value: Value) -> str:
-    """Return the word behind a number, a slash and what follows it included."""
+    """Return the word after a number, including a slash and the text after it."""
     number = re.match(r"\D*[\d.,'’]*\d", value.fact.text)
     written = number[0] if number is not None else value.fact.text
     at = value.clause.find(written)
@@ -173,7 +173,7 @@ _REACH = 80
 
 
 def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
-    """Return whether two numbers stand between the same words; with ``slip`` fewer are enough."""
+    """Return whether two numbers are between the same words. With ``slip``, fewer are enough."""
     count, telling = 0, False
     for some, others in zip(_around(value), _around(other), strict=True):
         # A word on one side only is not a frame: "a price of" begins many sentences.
@@ -227,11 +227,11 @@ def _around(value: Value) -> tuple[list[str], list[str]]:
 
 
 def labels(value: Value) -> frozenset[str]:
-    """Return the words right beside a value, which say what it is: `level` of "level: 3"."""
+    """Return the words right next to a value, which identify it: `level` in "level: 3"."""
     number = re.search(rf"(?<!\d){re.escape(value.fact.text)}", value.sentence)
     if number is None:
         return frozenset()
-    # What stands beyond another number belongs to that one: "hive 8 has 6 seams".
+    # Words beyond another number belong to that number: "hive 8 has 6 seams".
     before = re.split(r"[,;\n(\d]", value.sentence[: number.start()])[-1]
     after = re.split(r"[,;\n)\d]", value.sentence[number.end() :])[0]
     beside = [*_telling(before)[-1:], *_telling(after)[:1]]

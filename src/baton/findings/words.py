@@ -92,12 +92,12 @@ LANGUAGES: dict[str, frozenset[str]] = {
     "fr": frozenset(_FRENCH.split()),
     "es": frozenset(_SPANISH.split()),
 }
-"""By language, the words that stand in almost any text of it."""
+"""For each language, the words that occur in almost any text in it."""
 
 # `40 EUR` is one fact, 40. If `EUR` counted as a second one, any other price in euros would seem to
 # use the result.
 UNITS = frozenset(_UNITS.split())
-"""Units and currencies: with a number they tell nothing more than the number does."""
+"""Units and currencies: next to a number, they add nothing to it."""
 
 COMMON = UNITS.union(*LANGUAGES.values())
 
