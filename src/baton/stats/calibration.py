@@ -1,4 +1,4 @@
-"""How good a judge is: how far it agrees with people, with itself, and raters with one another."""
+"""Measure a judge: its agreement with people and with itself, and agreement between raters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agreement(pairs: Sequence[Pair[Label]]) -> Estimate | None:
-    """Estimate the share of items on which both say the same."""
+    """Estimate the share of items on which both give the same label."""
     return share(sum(a == b for a, b in pairs), len(pairs))
 
 
@@ -96,7 +96,7 @@ def squared_weight(scores: Mapping[Label, float]) -> Weight[Label]:
 def classes(pairs: Sequence[Pair[str]], labels: Sequence[str] = ()) -> list[ClassQuality]:
     """Return precision and recall of every label; pairs are (label of people, of the judge).
 
-    ``labels`` come first and in this order, whether they occur or not.
+    ``labels`` come first and in this order, even if they do not occur.
     """
     labelled, judged = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     both = Counter(a for a, b in pairs if a == b)
@@ -141,7 +141,7 @@ def _standard_error(
 
 
 Key = tuple[str, str]
-"""The ids of a trace and of what in it was judged."""
+"""The ids of a trace and of the judged item in it."""
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ def together(raters: Mapping[str, Mapping[Key, str]]) -> list[Together]:
 
 
 def disputed(raters: Mapping[str, Mapping[Key, str]]) -> list[Key]:
-    """Return the items that all judged, and not all alike."""
+    """Return the items that all raters judged, but with different results."""
     if not raters:
         return []
     shared = set.intersection(*(set(found) for found in raters.values()))
@@ -168,7 +168,7 @@ def disputed(raters: Mapping[str, Mapping[Key, str]]) -> list[Key]:
 
 
 def majority(answers: Sequence[str]) -> str | None:
-    """Return what more than half say, ``None`` if no answer has that."""
+    """Return the answer of more than half; ``None`` if no answer has a majority."""
     for answer in dict.fromkeys(answers):
         if 2 * answers.count(answer) > len(answers):
             return answer
@@ -185,7 +185,7 @@ Answer = str | float
 
 
 class Votes(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one item: how many gave which answer, and the range of their scores."""
+    """The samples of one item: the number of samples for each answer, and the range of scores."""
 
     counts: Mapping[str, int]
     spread: float = 0.0
@@ -230,7 +230,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
-    """Look at the items of which several samples were taken; ``None`` if there is none.
+    """Measure agreement on items with several samples; ``None`` if there is no such item.
 
     All samples have to agree, as sampling stops when the rest can change nothing: pairs that
     agree would be counted more often than pairs that do not.
@@ -256,7 +256,7 @@ def reversed_order(
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict with what should not matter to it; ``error`` is its distance from people's."""
+    """A verdict with properties that must not affect it; ``error`` is the distance from people."""
 
     score: float
     error: float | None
@@ -277,7 +277,7 @@ def effects(items: Sequence[Placed]) -> Effects:
 
 
 class Bin(msgspec.Struct, frozen=True, kw_only=True):
-    """Items that a judge scored alike: how many, and what people say of them.
+    """Items to which a judge gave similar scores: their number, and people's scores for them.
 
     ``low`` and ``high`` are the least and greatest score, ``judge`` their mean, ``people`` the
     mean score that people gave.
@@ -312,8 +312,8 @@ def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Relia
     return Reliability(bins=found, expected_error=error)
 
 
-# A judge with few labels has a bin for each. One that gives numbers would have bins of one item,
-# whose rate is 0 or 1.
+# A judge with few labels has a bin for each label. With one bin for each number, a judge that gives
+# numbers would have bins of one item, whose rate is 0 or 1.
 def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[float, float]]]:
     values = sorted({judge for judge, _ in ordered})
     if len(values) <= limit:
@@ -342,13 +342,13 @@ def _with_error(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
 
 
 LEAST_ITEMS = 40
-"""Labelled items at least: seed sets of dispatches start at 40."""
+"""The minimum number of labelled items. Seed sets of dispatches start at 40."""
 LEAST_OF_CLASS = 8
-"""Items of each of two labels at least: else a judge that always gives one answer looks good."""
+"""The minimum for each of two labels: otherwise a judge with one constant answer looks good."""
 WIDEST = 0.1
-"""How far the 95 % interval of agreement may reach to either side."""
+"""The maximum half-width of the 95 % interval of agreement."""
 LEAST_ANSWERED = 0.9
-"""How many of the labelled items a judge has to have answered."""
+"""The minimum share of labelled items that a judge must have answered."""
 
 
 def lacking(
@@ -423,17 +423,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of one item: a label of the rubric, ``passed`` or ``failed``, or a score."""
+    """People's opinion of one item: a label of the rubric, ``passed`` or ``failed``, or a score."""
 
     label: str | None = None
     score: float | None = None
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge says of one item.
+    """A judge's verdict on one item.
 
-    ``votes`` are its samples, where there were several, ``length`` is how many characters it
-    judged, ``position`` the place of the item among those of its trace, from 1.
+    ``votes`` are its samples, if there were several. ``length`` is the number of characters that
+    it judged. ``position`` is the place of the item among those of its trace, from 1.
     """
 
     label: str | None
@@ -474,7 +474,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the labels are enough to speak of."""
+        """Whether there are enough labels for evidence."""
         return not self.lacking
 
 
@@ -502,7 +502,7 @@ def opinion_fault(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
 
 
 def people_class(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
-    """Return the class of an opinion, ``None`` when there is none for it."""
+    """Return the class of an opinion; ``None`` if it has none."""
     if scheme == "labels":
         if opinion.label is not None:
             return opinion.label if opinion.label in terms.labels else None
@@ -517,7 +517,7 @@ def people_class(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
 
 
 def judge_class(verdict: JudgeVerdict, scheme: Scheme) -> str | None:
-    """Return the class of a verdict, ``None`` when it has none."""
+    """Return the class of a verdict; ``None`` if it has none."""
     if scheme == "labels":
         return verdict.label
     return None if verdict.passed is None else _verdict(verdict.passed)

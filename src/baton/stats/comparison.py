@@ -1,6 +1,6 @@
-"""Two evaluations of the same cases: axis by axis, agent by agent, and the cases that changed.
+"""Compare two evaluations of the same cases, by axis and by agent, and find cases that changed.
 
-Below that, paired tests of one axis, and how much data they need.
+The module also has the paired tests of one axis, and the amount of data that they need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from baton.model.score import TOLERANCE
 from .intervals import Estimate, mean_interval
 
 _NORMAL = NormalDist()
-# How often a real difference is to be found: the usual figure of planning (J. Cohen, 1988).
+# The probability of finding a real difference: the usual value in planning (J. Cohen, 1988).
 _POWER = 0.8
 # With up to 12 cases all 4,096 ways to choose the signs are tried, which is exact and as quick as
 # drawing some.
@@ -56,7 +56,7 @@ Change = Literal["worse", "better", "same", "unclear"]
 
 
 class Axis(NamedTuple):
-    """What is compared: an evaluator, over all agents or for dispatches to one."""
+    """What is compared: an evaluator, over all agents or for dispatches to one agent."""
 
     name: str
     agent: str | None = None
@@ -69,7 +69,7 @@ CASES_PASSED = Axis(PASSED)
 
 
 class CaseValues(msgspec.Struct, frozen=True, kw_only=True):
-    """What one evaluation says of a case: for each axis a value a repeat.
+    """The values of a case in one evaluation: for each axis, one value per repeat.
 
     ``errors`` counts the repeats that could not be evaluated; they have no values.
     """
@@ -98,7 +98,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AxisChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One axis: its difference over the cases that both have, and what that comes to.
+    """One axis: its difference over the shared cases, and the conclusion.
 
     ``p`` is corrected for the number of axes, see :func:`compare_all`. ``cases_needed`` and
     ``repeats_needed`` are how many would tell where it is ``unclear``; ``None`` if that is unknown.
@@ -113,7 +113,7 @@ class AxisChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that got worse: on which axis most, from which mean to which."""
+    """A case that got worse: the axis with the largest drop, and the means before and after."""
 
     case: str
     axis: Axis
@@ -125,8 +125,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """All axes, the cases that got worse with the worst first, and what could not be compared.
 
     ``broken`` are cases that passed in every repeat before, and fail in every one now.
-    ``only_before`` and ``only_after`` are cases that the other evaluation lacks, ``errors`` those
-    of which one of the two could not evaluate some repeats, as ``(case, before, after)``.
+    ``only_before`` and ``only_after`` are cases that are missing in the other evaluation.
+    ``errors`` are cases for which one of the two could not evaluate some repeats, as ``(case,
+    before, after)``.
     """
 
     cases: int
@@ -501,7 +502,7 @@ def _reaches(sums: Sequence[Sequence[float]], signs: bytes, far: float) -> bool:
 
 
 def holm(ps: Mapping[str, float]) -> dict[str, float]:
-    """Return p-values corrected for looking at many axes at once (S. Holm, 1979)."""
+    """Return p-values corrected for testing many axes at once (S. Holm, 1979)."""
     corrected: dict[str, float] = {}
     least = 0.0
     for rank, (axis, p) in enumerate(sorted(ps.items(), key=lambda item: item[1])):

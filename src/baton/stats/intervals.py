@@ -29,7 +29,7 @@ _PAIRS = 65_536
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A figure and what it may as well be, at a confidence (0 to 1).
+    """A figure with its confidence interval, at a confidence from 0 to 1.
 
     ``low`` and ``high`` are ``None`` if the spread cannot be estimated: with fewer than two values,
     or when all values are equal. ``n`` is the number of observations, or 0 where it was not stored.
@@ -72,7 +72,7 @@ def share(hits: int, n: int) -> Estimate | None:
     if n == 0:
         return None
     low, high = wilson(hits / n, n)
-    # At the ends the formula gives 0 and 1 but for rounding.
+    # At the ends, the formula gives 0 and 1, apart from rounding.
     return Estimate(
         value=hits / n, low=0.0 if hits == 0 else low, high=1.0 if hits == n else high, n=n
     )

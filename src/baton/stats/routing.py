@@ -1,4 +1,4 @@
-"""Routing over a dataset: what single scores say of it, precision and recall per agent."""
+"""Routing over a dataset, computed from single scores: precision and recall for each agent."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def agents_of(cells: Iterable[RoutingCell]) -> list[AgentRouting]:
 
 
 def mistakes(cells: Iterable[RoutingCell]) -> list[RoutingCell]:
-    """Return what went wrong, the most frequent first."""
+    """Return the routing mistakes, the most frequent first."""
     wrong = [cell for cell in cells if cell.expected != cell.actual]
     return sorted(wrong, key=lambda cell: -cell.count)
 

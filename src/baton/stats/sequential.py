@@ -1,8 +1,8 @@
-"""Whether a mean fell below a limit, looked at after every value.
+"""Detect whether a mean fell below a limit, with a check after every value.
 
-An interval that is right for one look is wrong for many: whoever looks at a 95 % interval after
-each of 10,000 values sees it miss the truth again and again. What is here may be looked at after
-every value, for ever.
+An interval that is right for one check is wrong for many: a 95 % interval that is checked after
+each of 10,000 values misses the truth again and again. The tests in this module can be checked
+after every value, for ever.
 
 A bet against the claim that values (0 to 1) have a mean of at least ``m`` multiplies a stake by
 ``1 + b (m - x)`` for each value ``x``: where the claim holds, no such stake grows on average
@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, kw_only=True):
 
 
 class Watch(msgspec.Struct, kw_only=True):
-    """Tells when the mean of values falls below a limit, and when it is back.
+    """Reports when the mean of values falls below a limit, and when it is back.
 
     It opens when there is evidence of ``OPENS`` that the mean is below ``limit``, and the mean of
     the last ``over`` values is, too. It closes when there is evidence of ``CLOSES`` that the mean
@@ -68,7 +68,7 @@ class Watch(msgspec.Struct, kw_only=True):
 
     @property
     def mean(self) -> float:
-        """The mean of the last ``over`` values; of none it is 1."""
+        """The mean of the last ``over`` values; 1 if there are none."""
         return sum(self.last) / len(self.last) if self.last else 1.0
 
     def add(self, value: float) -> bool:

@@ -1,4 +1,4 @@
-"""Texts as TF-IDF vectors of their words: which texts are alike, and what a text holds.
+"""Represent texts as TF-IDF vectors of their words, to compare them and find their main words.
 
 ``weight = (1 + ln tf) * (ln((1 + n) / (1 + df)) + 1)``, each vector with the length 1: G. Salton
 and C. Buckley, "Term-weighting approaches in automatic text retrieval", Information Processing &
@@ -30,7 +30,7 @@ _LONGEST = 60
 
 
 def words(text: str, stop: Collection[str] = ()) -> list[str]:
-    """Return the words of a text in small letters and without the commonest endings.
+    """Return the words of a text in lower case and without the most common endings.
 
     ``stop`` are words to leave out, as they are written.
     """
@@ -44,7 +44,7 @@ def words(text: str, stop: Collection[str] = ()) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Cut the commonest endings off: `refunded` and `refunds` are `refund`."""
+    """Remove the most common endings: `refunded` and `refunds` become `refund`."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
@@ -86,7 +86,7 @@ def fit(texts: Sequence[Sequence[str]], *, least: int = 1, most: int | None = No
 
 
 def cosine(first: Mapping[int, float], second: Mapping[int, float]) -> float:
-    """Return how alike two vectors are: 1 for the same words as often, 0 for no common word."""
+    """Return the similarity of two vectors: 1 for equal word frequencies, 0 for no common word."""
     if len(first) > len(second):
         first, second = second, first
     return math.fsum(weight * second[n] for n, weight in first.items() if n in second)
