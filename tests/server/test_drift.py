@@ -54,6 +54,7 @@ def says(label: str) -> dict[str, str]:
     return {"reason": "r", "quote": "", "label": label}
 
 
+@pytest.mark.heavy
 def test_a_rule_of_a_server_answers_at_once_and_counts_what_was_checked(
     file: Path, store: Store
 ) -> None:
