@@ -850,7 +850,7 @@ def _is_left_out(excluded: str, sent: _Sent) -> bool:
 
 # The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
 _ONLY_LIMITS = re.compile(
-    r"""\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
         |not\b|only\b|without\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
         |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
     re.VERBOSE | re.IGNORECASE,

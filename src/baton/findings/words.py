@@ -417,7 +417,7 @@ def forbids(text: str) -> bool:
 # Somebody of whom a sentence tells something. "We must not exceed 500 EUR" and "I don't want
 # plastic" do set a limit.
 _TELLS_OF = re.compile(
-    r"""\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ )*
+    r"""^\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ ){0,4}
         (?:I|we|he|she|it|they|nobody|no\ one|somebody|there|that|this|everybody
         |(?:my|our|his|her|their)\ \w+
         |ich|wir|er|sie|es|niemand|das|(?:mein|unser|sein|ihr)e?\ \w+
