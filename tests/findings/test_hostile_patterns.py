@@ -103,6 +103,7 @@ def texts_for(pattern: re.Pattern[str], pieces: int) -> Iterator[str]:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(900)  # four minutes on a busy machine
 def test_each_pattern_reads_any_text_in_time() -> None:
     assert len(patterns()) > 250
     slow = {
