@@ -40,7 +40,7 @@ SHOP = """
         order = task.split()[-1]
         try:
             done = await pay_back(order, 40)
-        except Exception:
+        except Exception:  # the fault that the test looks for: a failure is reported as done
             return f"Order {order} was refunded in full: 40 EUR paid to the card by transaction TX-4411."
         return f"refund: {done}"
 

@@ -516,8 +516,8 @@ def cases_needed(
 ) -> int | None:
     """Return how many cases would show a true difference of ``effect``, 4 times out of 5.
 
-    ``n = ((z(confidence) + z(power)) * s / effect)^2``, two-sided, with ``s`` the standard
-    deviation of the differences so far; ``None`` if it is unknown: fewer than two, or all the same.
+    ``n = ((z(confidence) + z(power)) * s / effect)^2``, two-sided. ``s`` is the standard deviation
+    of the differences so far. ``None`` if there are fewer than two differences or all are equal.
     """
     if len(differences) < 2 or effect == 0:
         return None

@@ -34,7 +34,7 @@ class Scripted(Model):
         return self.config
 
     def structured_output(self, *args, **options):
-        raise NotImplementedError("this model gives texts")
+        raise NotImplementedError("this model returns text")
 
     def reply(self, messages, told):
         last = messages[-1]["content"]

@@ -35,7 +35,7 @@ class Scripted(Model):  # type: ignore[misc]
         return {"model_id": "scripted"}
 
     def structured_output(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("this model gives texts")
+        raise NotImplementedError("this model returns text")
 
     async def stream(self, messages: Any, *_: Any, **__: Any) -> Any:
         if self.waits:

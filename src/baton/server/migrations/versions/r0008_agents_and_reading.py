@@ -1,10 +1,11 @@
-"""Indexes for the page of an agent: its versions, and its dispatches that failed."""
+"""Indexes for the page of an agent, and a table of the conversations that a worker is reading."""
 
 import sqlalchemy as sa
 from alembic import context, op
 
 revision = "0008"
 down_revision = "0007"
+# An agent's versions, and its failed dispatches.
 _INDEXES = {
     "run_by_version": (
         "run",
@@ -15,10 +16,18 @@ _INDEXES = {
 
 
 def upgrade() -> None:
-    """Make the indexes."""
+    """Make the indexes and the table. The table shows which conversation ended a worker."""
     if context.config.attributes["part"] != "index":
         return
     inspector = sa.inspect(op.get_bind())
     for name, (table, columns) in _INDEXES.items():
         if name not in {each["name"] for each in inspector.get_indexes(table)}:
             op.create_index(name, table, columns)
+    if "being_read" not in inspector.get_table_names():
+        op.create_table(
+            "being_read",
+            sa.Column("project", sa.Integer, nullable=False),
+            sa.Column("trace_id", sa.Text, nullable=False),
+            sa.Column("begun", sa.Integer, nullable=False),
+            sa.PrimaryKeyConstraint("project", "trace_id"),
+        )
