@@ -210,7 +210,7 @@ def test_an_agent_that_runs_its_tools_by_itself_is_refused_by_name_or_answered_f
 def test_a_typed_answer_of_an_agent_comes_from_its_stand_in(shop: Shop) -> None:
     agents = {"cashier": StandIn(answers=[Fixture(result={"to": "the shelf"})])}
     assert said(shop.play(asked(stand_ins=StandIns(agents=agents)), "typed")) == "the shelf"
-    with pytest.raises(NotImplementedError, match="this model gives texts"):  # it really is asked
+    with pytest.raises(NotImplementedError, match="this model returns text"):  # it really is asked
         shop.play(asked(stand_ins=StandIns(mode="replay")), "typed")
 
 
