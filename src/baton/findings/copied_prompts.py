@@ -22,11 +22,9 @@ COPIED = 0.9
 KEPT = 0.6
 # Fewer words in a row can be the same by chance.
 _IN_A_ROW = 2
-_SENTENCE_ENDS = re.compile(r"(?:^|[.!?;\n])\s*$")
-
-
 # The number of characters that are searched for a number's limit: "must not cost more than 80 EUR".
 _NEAR = 40
+_SENTENCE_ENDS = re.compile(r"(?:^|[.!?;\n])\s*$")
 
 
 class Gap(NamedTuple):
