@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -14,7 +16,7 @@ from sqlalchemy import insert, select
 
 from baton.formats.document import Document
 from baton.model import InputError
-from baton.server.alerts import Addresses, alerts_of, check_alerts, deliver, read_addresses
+from baton.server.alerts import AGAIN, Addresses, alerts_of, check_alerts, deliver, read_addresses
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import alert_watch, score
 from baton.server.store import Store
@@ -237,6 +239,120 @@ def test_slack_gets_text_without_markup(scores: Scores) -> None:
     assert path == "/services/T/B/key"
     assert list(body) == ["text"]
     assert "&lt;refunds&gt;" in body["text"]
+
+
+class Telling:
+    """A webhook that keeps what it gets, and can lose its answer."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str | None, bytes]] = []
+        self.is_silent = False
+
+
+@pytest.fixture
+def telling() -> Iterator[tuple[Telling, str]]:
+    there = Telling()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            there.got.append((self.headers["Idempotency-Key"], body))
+            if there.is_silent:
+                self.close_connection = True
+                return
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with on_loopback(Handler) as url:
+        yield there, url
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("commit", [1, 2, 3, 4])
+def test_a_kill_between_any_two_commits_repeats_a_message_only_with_its_id_and_bytes(
+    scores: Scores, telling: tuple[Telling, str], commit: int, after: bool
+) -> None:
+    there, url = telling
+    where = Addresses(webhook=url, private=["127.0.0.1"])
+    open_and_close(scores, "webhook")
+    dying: Any = Dying(scores.store, commit, after=after)  # taken, delivered; twice
+
+    def until_killed() -> None:
+        for _ in range(2):
+            deliver(dying, where, DAY)
+
+    with pytest.raises(Killed):
+        until_killed()
+    for at in range(4):
+        deliver(scores.store, where, DAY + 200 + at)
+    # Only a kill after sending and before the commit that records it sends it again.
+    assert len(there.got) == (3 if commit in (2, 4) and not after else 2)
+    once = dict(there.got)
+    assert len(set(there.got)) == len(once) == 2
+    assert [json.loads(body)["event"] for body in once.values()] == ["alert.opened", "alert.closed"]
+    assert [f'"{json.loads(body)["id"]}"' for body in once.values()] == list(once)
+    assert not alerts_of(scores.store, scores.project)[0]["undelivered"]
+
+
+def test_slack_reads_that_a_message_may_be_a_repeated_one_only_where_that_is_not_known(
+    scores: Scores, telling: tuple[Telling, str]
+) -> None:
+    there, url = telling
+    open_and_close(scores, "slack")
+    nowhere = Addresses(slack="http://127.0.0.1:9/x", private=["127.0.0.1"])
+    assert deliver(scores.store, nowhere, DAY) == 0  # no connection: it did not arrive
+    there.is_silent = True
+    where = Addresses(slack=url, private=["127.0.0.1"])
+    assert deliver(scores.store, where, DAY + 100) == 0
+    there.is_silent = False
+    assert [deliver(scores.store, where, DAY + at) for at in (200, 201)] == [1, 1]
+    texts = [json.loads(body)["text"] for _, body in there.got]
+    assert [text.endswith(AGAIN) for text in texts] == [False, True, False]
+    keys = [key for key, _ in there.got]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_message_that_was_answered_is_recorded_while_another_one_is_still_waited_for(
+    scores: Scores, telling: tuple[Telling, str]
+) -> None:
+    _, url = telling
+    rules = rules_of(to="[webhook, slack]")
+    scores.add([1.0] * 100 + [0.0] * 60)
+    assert check_alerts(scores.store, rules, DAY) == 1
+    slow, seen = threading.Event(), threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.set()
+            slow.wait(20)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def undelivered() -> list[str]:
+        (one,) = alerts_of(scores.store, scores.project)
+        return [each["channel"] for each in one["undelivered"]]
+
+    with on_loopback(Slow) as other:
+        where = Addresses(webhook=url, slack=other, private=["127.0.0.1"])
+        sending = threading.Thread(target=deliver, args=(scores.store, where, DAY))
+        sending.start()
+        try:
+            assert seen.wait(20)
+            until = time.monotonic() + 20
+            while "webhook" in undelivered() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert undelivered() == ["slack"]
+        finally:
+            slow.set()
+            sending.join()
+    assert undelivered() == []
 
 
 def test_github_gets_an_issue_that_is_closed_when_it_is_over(scores: Scores) -> None:

@@ -375,6 +375,9 @@ def test_rules_and_problems_are_listed(url: str, filled: Store) -> None:
     (unread,) = get(url, "/problems/traces")["items"]
     assert (unread["trace_id"], unread["spans"], unread["error"]) == ("1" * 32, 7, "odd")
     assert unread["last_seen"] == "2026-01-01T00:00:00Z"
+    figures = httpx2.get(f"{url}/metrics").text
+    assert "\nbaton_inbox_problems 1\n" in figures
+    assert "\nbaton_conversation_problems 1\n" in figures
 
 
 def test_health_readiness_and_figures(filled: Store) -> None:

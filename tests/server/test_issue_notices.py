@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
@@ -19,7 +18,7 @@ from baton.formats.document import Document
 from baton.http.answers import Refused
 from baton.model import InputError
 from baton.server.access import Caller
-from baton.server.alerts import Addresses, read_addresses, wait_of
+from baton.server.alerts import AGAIN, Addresses, read_addresses, wait_of
 from baton.server.issue_list import StateChange, change_state
 from baton.server.issue_notices import filled, note_events, tell_of_issues
 from baton.server.schema import issue_notice
@@ -27,6 +26,7 @@ from baton.server.store import Store
 
 from .serving import on_loopback
 from .test_issues import DEAD, NOW, OUTSIDE, arrive, fails, of, rows
+from .test_worker_kills import Dying, Killed
 
 ANA = Caller(1, "ana", frozenset({"review"}))
 
@@ -196,6 +196,28 @@ def test_a_webhook_is_reported_once_of_a_new_issue(either: Store, outside: Outsi
     )
 
 
+def test_a_notice_that_may_have_arrived_is_sent_again_with_the_same_id(
+    either: Store, outside: Outside
+) -> None:
+    addresses = told(outside, "slack", text="{id} {title}")
+    one_fails(either)
+    outside.is_silent = True
+    assert tell(either, addresses) == 0
+    outside.is_silent = False
+    assert tell(either, addresses, NOW + 100) == 1
+    texts = [body["text"] for _, _, body in outside.got]
+    assert [text.endswith(AGAIN) for text in texts] == [False, True]
+    ids = [text.split()[0] for text in texts]
+    assert ids[0] == ids[1] == str(uuid.UUID(ids[0]))
+    assert [each["Idempotency-Key"] for each in outside.headers] == [f'"{ids[0]}"'] * 2
+    change_state(either, ANA, rows(either)[0]["key"], StateChange(state="fixed"), NOW + 110)
+    one_fails(either, "b", at=NOW + 120, now=NOW + 120)
+    assert tell(either, addresses, NOW + 200) == 1
+    last = outside.got[-1][2]["text"]
+    assert last.split()[0] != ids[0]
+    assert not last.endswith(AGAIN)
+
+
 def test_an_issue_of_github_is_opened_once_closed_when_it_is_fixed_and_opened_again(
     either: Store, outside: Outside
 ) -> None:
@@ -239,15 +261,16 @@ def test_an_issue_that_somebody_deleted_is_opened_again(
 @pytest.mark.parametrize("where", ["github", "linear"])
 @pytest.mark.parametrize("how", ["answer lost", "crash"])
 def test_an_issue_of_which_nobody_knows_whether_it_was_opened_is_not_opened_twice(
-    store: Store, outside: Outside, where: str, how: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, outside: Outside, where: str, how: str
 ) -> None:
     addresses = told(outside, where, text="Look: {text}")
     one_fails(store)
     if how == "crash":
-        with monkeypatch.context() as context:
-            context.setattr(asyncio, "gather", dies_after(asyncio.gather))
-            with pytest.raises(KeyboardInterrupt):
-                tell(store, addresses)
+        # The event is recorded, it is recorded that it is being sent, and the kill comes before
+        # the third commit, that of the result.
+        dying: Any = Dying(store, 3, after=False)
+        with pytest.raises(Killed):
+            tell(dying, addresses)
     else:
         outside.is_silent = True
         assert tell(store, addresses) == 0
@@ -259,16 +282,6 @@ def test_an_issue_of_which_nobody_knows_whether_it_was_opened_is_not_opened_twic
     change_state(store, ANA, rows(store)[0]["key"], StateChange(state="fixed"), NOW + 320)
     assert tell(store, addresses, NOW + 330) == 1
     assert (len(outside.issues), len(one["comments"])) == (1, 1)
-
-
-def dies_after(gather: Any) -> Any:
-    """Let all messages be sent, and end before their results are recorded."""
-
-    async def sent_and_died(*sending: Any) -> None:
-        await gather(*sending)
-        raise KeyboardInterrupt
-
-    return sent_and_died
 
 
 @pytest.mark.parametrize("where", ["github", "linear"])

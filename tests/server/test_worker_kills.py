@@ -43,7 +43,8 @@ class Dying:
         self._after = after
         self.bodies: Any = _Bodies(self)
         self.is_postgresql = store.is_postgresql
-        self.read, self.read_inbox, self.project = store.read, store.read_inbox, store.project
+        self.read, self.read_inbox = store.read, store.read_inbox
+        self.project, self.projects = store.project, store.projects
 
     @contextmanager
     def commit(self, how: Callable[[], Any]) -> Iterator[Any]:

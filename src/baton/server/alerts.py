@@ -1,9 +1,11 @@
 """Alerts: one message when a figure of live scores crosses its limit, and one when it is back.
 
 This is decided after every score (:mod:`baton.stats.sequential`). Messages stay in the store until
-they are delivered, so that a restart loses none. At GitHub an alert always opens only one issue; a
-webhook or Slack may get a message twice if the server dies before it records the answer. Messages
-go only to the addresses in `server.yaml`: the content of a trace is only text.
+they are delivered, so that a restart loses none. Each has an id that stays the same for every
+attempt, and the store records that it is being sent before it is. If the server dies in between, or
+gets no answer, nobody knows whether it arrived, so it is sent again: GitHub is searched for it, a
+webhook gets the same bytes and ``Idempotency-Key``, and the text for Slack says so. Messages go
+only to the addresses in `server.yaml`: the content of a trace is only text.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ ONCE = Retries(1, 0.0, statuses=(), faults=())
 OPENING = "?"
 """The prefix of a note that is stored before something is written elsewhere, with the mark that it
 will have there: if the result is unknown (a crash, no answer), the mark is searched for first."""
+AGAIN = "(sent again: it is not known whether it arrived before)"
+"""Follows the text in Slack, which recognises no repeated message."""
 OWN_FAULTS = 500
 """From this status on, an answer does not guarantee that nothing was written."""
 _PAGES = 5
@@ -129,8 +133,9 @@ class IssuesSpec(Strict, frozen=True, kw_only=True):
 
 
 ISSUE_FIELDS = (
-    "event", "issue", "project", "title", "subtype", "category", "state", "sender", "receiver",
-    "edge", "count", "per_1000", "low", "high", "first", "last", "infrastructure", "link", "text",
+    "id", "event", "issue", "project", "title", "subtype", "category", "state", "sender",
+    "receiver", "edge", "count", "per_1000", "low", "high", "first", "last", "infrastructure",
+    "link", "text",
 )  # fmt: skip
 """The names that templates may use in braces: ``{title}``."""
 PLACEHOLDER = re.compile(r"\{(\w*)\}")
@@ -436,8 +441,9 @@ def _new_scores(
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The message of an alert; times are RFC 3339.
 
-    ``figure`` is the mean of the last ``over`` scores, ``low`` and ``high`` are its 95 % interval;
-    ``text`` says all of it in a sentence.
+    ``id`` is a UUID, different for each message and channel. ``figure`` is the mean of the last
+    ``over`` scores, ``low`` and ``high`` are its 95 % interval; ``text`` says all of it in a
+    sentence.
     """
 
     event: str
@@ -454,6 +460,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     opened: str
     closed: str | None
     text: str
+    id: str = ""
 
 
 def _change(
@@ -558,12 +565,13 @@ def _send_later(
     connection: Connection, to: Iterable[Channel], message: Message, now: float
 ) -> None:
     for channel in to:
+        own = msgspec.structs.replace(message, id=str(uuid.uuid4()))
         row = {
             "project": message.project,
             "alert": message.alert,
             "change": message.event.removeprefix("alert."),
             "channel": channel,
-            "message": msgspec.json.encode(message).decode(),
+            "message": msgspec.json.encode(own).decode(),
             "attempts": 0,
             "due": now,
         }
@@ -577,8 +585,8 @@ def _rfc3339(at: float) -> str:
 class _Parcel(NamedTuple):
     """A message on its way.
 
-    ``issue`` is the number of its alert's GitHub issue. ``mark`` is its mark at GitHub; if it
-    ``is_again``, an earlier attempt may already have written it there.
+    ``issue`` is the number of its alert's GitHub issue. If it ``is_again``, an earlier attempt may
+    already have arrived.
     """
 
     id: int
@@ -589,21 +597,20 @@ class _Parcel(NamedTuple):
     attempts: int
     due: float
     issue: str | None
-    mark: str | None
     is_again: bool
 
 
 class _Sent(NamedTuple):
     """The result of a message: an answer to keep, or the reason why it was not delivered.
 
-    ``wait`` is how many seconds the other side asks to wait. ``is_refused``: nothing was written
-    there.
+    ``wait`` is how many seconds the other side asks to wait. ``is_absent``: it certainly did not
+    arrive, or was refused.
     """
 
     answer: str | None = None
     error: str | None = None
     wait: float = 0.0
-    is_refused: bool = False
+    is_absent: bool = False
 
 
 def deliver(store: Store, addresses: Addresses, now: float) -> int:
@@ -619,24 +626,34 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
     if not parcels:
         return 0
 
-    async def send_all() -> list[_Sent]:
-        return await asyncio.gather(*(_send(addresses, parcel) for parcel in parcels))
+    async def one(parcel: _Parcel) -> bool:
+        sent = await _send(addresses, parcel)
+        # At once, not after the slowest of the others: until then, a crash sends it again.
+        return await asyncio.to_thread(_keep, store, parcel, sent, now)
 
-    delivered = 0
-    for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
-        if sent.error is None:
-            values: dict[str, Any] = {"delivered": now, "answer": sent.answer, "error": None}
-            delivered += 1
-        else:
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
-            pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
-            # It may quote the answer of the other side.
-            values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
-            if sent.is_refused:
-                values["answer"] = None
-        with store.write() as connection:
-            _update(connection, parcel, attempts=parcel.attempts + 1, **values)
-    return delivered
+    async def every() -> list[bool | BaseException]:
+        return await asyncio.gather(*map(one, parcels), return_exceptions=True)
+
+    ended = run_anywhere(every())
+    for each in ended:
+        if isinstance(each, BaseException):
+            raise each
+    return sum(map(bool, ended))
+
+
+def _keep(store: Store, parcel: _Parcel, sent: _Sent, now: float) -> bool:
+    """Record the result of a message; return whether it was delivered."""
+    values: dict[str, Any] = {"delivered": now, "answer": sent.answer, "error": None}
+    if sent.error is not None:
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+        pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
+        # It may quote the answer of the other side.
+        values = {"due": now + pause, "error": sent.error.replace("\0", "\ufffd")[:2000]}
+        if sent.is_absent and not parcel.is_again:
+            values["answer"] = None
+    with store.write() as connection:
+        _update(connection, parcel, attempts=parcel.attempts + 1, **values)
+    return sent.error is None
 
 
 def _take(store: Store, now: float) -> list[_Parcel]:
@@ -665,22 +682,19 @@ def _take(store: Store, now: float) -> list[_Parcel]:
     parcels = []
     with store.write() as connection:
         for row in rows[:_AT_ONCE]:
-            noted = row["answer"]
-            if row["channel"] == "github" and noted is None:
-                noted = f"{OPENING}{uuid.uuid4()}"
+            message = msgspec.json.decode(row["message"], type=Message)
             parcel = _Parcel(
                 row["id"],
                 row["project"],
                 row["alert"],
                 row["channel"],
-                msgspec.json.decode(row["message"], type=Message),
+                message,
                 row["attempts"],
                 row["due"],
                 issues[row["id"]],
-                None if noted is None else noted.removeprefix(OPENING),
                 row["answer"] is not None,
             )
-            if _update(connection, parcel, due=until, answer=noted):
+            if _update(connection, parcel, due=until, answer=f"{OPENING}{message.id}"):
                 parcels.append(parcel._replace(due=until))
     return parcels
 
@@ -702,29 +716,42 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
             return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
         body: Any = parcel.message
         if parcel.channel == "slack":
-            body = {"text": slack_text(parcel.message.text)}
-        missed = await to_hook(hook, body, addresses.networks)
-        return _Sent() if missed is None else _Sent(error=missed.says, wait=missed.wait)
-    except Refused as error:
-        refused = error.status < OWN_FAULTS
-        return _Sent(error=str(error), wait=wait_of(error), is_refused=refused)
-    except NoAnswer as error:
-        return _Sent(error=str(error))
+            again = f" {AGAIN}" if parcel.is_again else ""
+            body = {"text": slack_text(parcel.message.text) + again}
+        missed = await to_hook(hook, body, addresses.networks, parcel.message.id)
+        if missed is None:
+            return _Sent()
+        return _Sent(error=missed.says, wait=missed.wait, is_absent=missed.is_absent)
+    except (Refused, NoAnswer) as error:
+        return _Sent(error=str(error), wait=wait_of(error), is_absent=is_absent(error))
 
 
 class NotArrived(NamedTuple):
-    """Why a message did not arrive, and how many seconds to wait before the next attempt."""
+    """Why no one confirmed a message, and how many seconds to wait before the next attempt.
+
+    ``is_absent``: it certainly did not arrive, or was refused.
+    """
 
     says: str
     wait: float
+    is_absent: bool
 
 
-def wait_of(error: Refused) -> float:
+def is_absent(error: Refused | NoAnswer) -> bool:
+    """Return whether an error guarantees that the other side wrote nothing."""
+    if isinstance(error, Refused):
+        return error.status < OWN_FAULTS
+    return error.fault in ("unreachable", "tls", "not_allowed")
+
+
+def wait_of(error: Refused | NoAnswer) -> float:
     """Return how many seconds to wait before the next request; 0 if the other side does not say.
 
     If the requests of an hour are used up, GitHub sends no ``Retry-After``, but the time of the
     reset in seconds since the epoch.
     """
+    if isinstance(error, NoAnswer):
+        return 0.0
     asked = retry_after(error.headers)
     if asked is not None:
         return asked
@@ -736,21 +763,26 @@ def wait_of(error: Refused) -> float:
 
 
 async def to_hook(
-    hook: str | WebhookSpec, body: Any, networks: Sequence[Network]
+    hook: str | WebhookSpec, body: Any, networks: Sequence[Network], id_: str
 ) -> NotArrived | None:
-    """Send JSON to a webhook; returns why it did not arrive."""
+    """Send JSON to a webhook; returns why it did not arrive.
+
+    ``id_`` is that of the message, the same for each attempt, in the form of
+    draft-ietf-httpapi-idempotency-key-header (a string of RFC 8941).
+    """
     url, headers = (hook, {}) if isinstance(hook, str) else (hook.url, hook.headers)
     try:
         client = client_of(url, headers, networks)
         try:
-            await client.ask(request_of("POST", url, body), ONCE)
+            request = request_of("POST", url, body)
+            await client.ask(request._replace(headers={"Idempotency-Key": f'"{id_}"'}), ONCE)
         finally:
             await client.close()
     except (NoAnswer, Refused) as error:
         # The path of a webhook contains its key.
         host = "/".join(url.split("/")[:3])
         says = str(error).replace(url.partition("?")[0], host)
-        return NotArrived(says, wait_of(error) if isinstance(error, Refused) else 0.0)
+        return NotArrived(says, wait_of(error), is_absent(error))
     return None
 
 
@@ -808,10 +840,10 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
     issues = github_issues(github)
     client = client_of(github.url, github_headers(github), private)
     message = parcel.message
-    text = f"{_markdown(message)}\n\n{marked(parcel.mark)}"
+    text = f"{_markdown(message)}\n\n{marked(message.id)}"
     try:
         if message.event == "alert.opened":
-            number = await issue_with(client, github, parcel.mark) if parcel.is_again else None
+            number = await issue_with(client, github, message.id) if parcel.is_again else None
             if number is None:
                 body = {"title": one_line(message.text)[:200], "body": text}
                 answer = await client.ask(request_of("POST", issues, body), ONCE)
@@ -824,7 +856,7 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
         issue = f"{issues}/{parcel.issue}"
         await client.ask(request_of("PATCH", issue, {"state": "closed"}), ONCE)
         comments = f"{issue}/comments"
-        if not parcel.is_again or await _with_mark(client, comments, parcel.mark) is None:
+        if not parcel.is_again or await _with_mark(client, comments, message.id) is None:
             await client.ask(request_of("POST", comments, {"body": text}), ONCE)
         return _Sent()
     except msgspec.MsgspecError:

@@ -60,7 +60,7 @@ from baton.session.server_rows import (
 from . import agents, exports, guards, jobs, queries, rescores, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .alerts import alerts_of
-from .conversations import unread
+from .conversations import unread, unreadable
 from .database import TooLong, Unavailable, Unfit, without_reason
 from .inbox import Inbox
 from .issue_list import (
@@ -1199,7 +1199,7 @@ def _metrics(call: Call) -> Any:
     """Return figures in the format of Prometheus."""
     store, now = call.state.store, time.time()
     queues = queues_of(store, now)
-    problems = len(Inbox(store).problems())
+    bodies, traces = Inbox(store).unreadable(), unreadable(store)
     figures: list[tuple[str, str, str, float, str]] = [
         (
             "inbox_bodies_total",
@@ -1210,7 +1210,14 @@ def _metrics(call: Call) -> Any:
         ),
         ("inbox_waiting", "gauge", "Bodies that are to be read.", queues.bodies.waiting, ""),
         ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", queues.bodies.age(now), ""),
-        ("inbox_problems", "gauge", "Bodies that could not be read, up to 1000.", problems, ""),
+        ("inbox_problems", "gauge", "Bodies that could not be read.", bodies, ""),
+        (
+            "conversation_problems",
+            "gauge",
+            "Traces whose conversation could not be read, or was set aside.",
+            traces,
+            "",
+        ),
         (
             "traces_due",
             "gauge",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, select, update
 
 from baton import __version__
 from baton.model import AgentCard, Dropped, InputError, Problem, Trace
@@ -569,6 +569,13 @@ def unread(store: Store, project: int, *, limit: int = 1000) -> list[Unread]:
     )
     with store.read() as connection:
         return [Unread(*row) for row in connection.execute(query)]
+
+
+def unreadable(store: Store) -> int:
+    """Return how many traces of all projects have a conversation that could not be read."""
+    query = select(func.count()).select_from(trace).where(trace.c.error.is_not(None))
+    with store.read() as connection:
+        return connection.execute(query, execution_options=EVERY_PROJECT).scalar() or 0
 
 
 def reread(

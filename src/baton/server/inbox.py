@@ -272,6 +272,13 @@ class Inbox:
             rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
         return [ProblemItem._make(row) for row in rows]
 
+    def unreadable(self) -> int:
+        """Return how many bodies of all projects could not be read."""
+        query = select(func.count()).where(inbox.c.state == "failed")
+        with self._store.read_inbox() as connection:
+            count = connection.execute(query, execution_options=EVERY_PROJECT).scalar()
+        return count or 0
+
     def reread(self, project: int | None = None, ids: Iterable[int] | None = None) -> int:
         """Have failed bodies read again, all or those with some ids; return how many."""
         slices: Iterable[list[int] | None] = [None] if ids is None else _slices(ids)

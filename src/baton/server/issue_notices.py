@@ -1,7 +1,8 @@
 """Notices about issues: a new one, one that came back, a burst over many agents at once.
 
 An issue has one notice per channel, about its latest event: at GitHub and Linear one issue, which
-is updated, closed when it is fixed, and reopened. Addresses are those of `alerts:` in
+is updated, closed when it is fixed, and reopened. As for alerts, the store records that a notice is
+being sent, and each attempt has the same id. Addresses are those of `alerts:` in
 `server.yaml`, with their rules; the content of a trace is only text.
 """
 
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from baton.feed.signature import Signature, short_name
 from baton.http.answers import NoAnswer, Refused
@@ -25,6 +26,7 @@ from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueRow
 
 from .alerts import (
+    AGAIN,
     ONCE,
     OPENING,
     OWN_FAULTS,
@@ -63,6 +65,8 @@ _WAIT = 60.0
 """Seconds until a new issue with too few failures is examined again."""
 # A state that a user sets is sent if the issue has a counterpart there: it is closed or opened.
 _FOLLOWED = ("new", "regressed", "burst", "state")
+_WITH_ISSUES = ("github", "linear")
+"""Channels that keep an issue; the others get messages."""
 
 
 def note_events(store: Store, spec: IssuesSpec, now: float) -> int:
@@ -114,7 +118,7 @@ def _note(
             if row.kind == "state":
                 # Only if known outside: a state is not reported for an issue that was never
                 # reported.
-                if channel in ("github", "linear"):
+                if channel in _WITH_ISSUES:
                     there = there.where(issue_notice.c.outside.is_not(None))
                     connection.execute(there.values(event=row.id, due=now, attempts=0))
                 continue
@@ -138,7 +142,8 @@ class _Parcel(NamedTuple):
     """A notice on its way.
 
     ``outside`` is the id of the issue there, if it already exists. ``mark`` is the UUID with which
-    it is opened, and ``is_again`` means that it may already have been opened with it.
+    it is opened, and ``is_again`` means that it may already have been opened with it; over a
+    webhook or Slack, that the notice may already have arrived.
     """
 
     project: int
@@ -159,13 +164,14 @@ class _Sent(NamedTuple):
     """The result of a notice.
 
     ``wait`` is how many seconds the other side asks to wait; ``is_gone``: its issue certainly does
-    not exist, because it was deleted or refused.
+    not exist, because it was deleted or refused; ``is_absent``: a message certainly did not arrive.
     """
 
     outside: str | None = None
     error: str | None = None
     wait: float = 0.0
     is_gone: bool = False
+    is_absent: bool = False
 
 
 def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
@@ -183,31 +189,46 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
     if not parcels:
         return 0
 
-    async def send_all() -> list[_Sent]:
-        return await asyncio.gather(*(_send(addresses, spec, parcel) for parcel in parcels))
+    async def one(parcel: _Parcel) -> bool:
+        sent = await _send(addresses, spec, parcel)
+        return await asyncio.to_thread(_keep, store, parcel, sent, now)
 
-    delivered = 0
-    for parcel, sent in zip(parcels, run_anywhere(send_all()), strict=True):
-        known = None if sent.is_gone else parcel.outside or _noted(parcel)
-        values: dict[str, Any] = {"outside": sent.outside or known}
-        # A deleted issue need not be closed; a new one is opened when it fails again.
-        if sent.error is None or (sent.is_gone and _is_over(parcel)):
-            values |= {"told": parcel.event, "error": None}
-            delivered += 1
-        else:
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
-            pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
-            # It may quote what the other side answered.
-            values |= {"due": now + pause, "attempts": parcel.attempts + 1,
-                       "error": sent.error.replace("\0", "\ufffd")[:2000]}  # fmt: skip
-        with store.write() as connection:
-            _update(connection, parcel, **values)
-    return delivered
+    async def every() -> list[bool | BaseException]:
+        return await asyncio.gather(*map(one, parcels), return_exceptions=True)
+
+    ended = run_anywhere(every())
+    for each in ended:
+        if isinstance(each, BaseException):
+            raise each
+    return sum(map(bool, ended))
+
+
+def _keep(store: Store, parcel: _Parcel, sent: _Sent, now: float) -> bool:
+    """Record the result of a notice; return whether it was delivered."""
+    known = None if sent.is_gone else parcel.outside or _noted(parcel)
+    if parcel.channel not in _WITH_ISSUES and (
+        sent.error is None or (sent.is_absent and not parcel.is_again)
+    ):
+        known = None
+    values: dict[str, Any] = {"outside": sent.outside or known}
+    # A deleted issue need not be closed; a new one is opened when it fails again.
+    is_done = sent.error is None or (sent.is_gone and _is_over(parcel))
+    if is_done:
+        values |= {"told": parcel.event, "error": None}
+    else:
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
+        pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
+        # It may quote what the other side answered.
+        said = (sent.error or "").replace("\0", "\ufffd")[:2000]
+        values |= {"due": now + pause, "attempts": parcel.attempts + 1, "error": said}
+    with store.write() as connection:
+        _update(connection, parcel, **values)
+    return is_done
 
 
 def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
     query = (
-        select(issue_notice, issue.c.key, issue_event.c.kind)
+        select(issue_notice, issue.c.key, issue_event.c.kind, issue_event.c.at)
         .join(
             issue,
             (issue.c.id == issue_notice.c.issue) & (issue.c.project == issue_notice.c.project),
@@ -234,7 +255,7 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
         parcel = _Parcel(
             row["project"], row["issue"], row["channel"], row["event"], row["attempts"],
             row["due"], outside, mark, is_again, row["kind"], one,
-            _values(one, row["kind"], names[row["project"]], spec.link),
+            {"id": _id_of(row), **_values(one, row["kind"], names[row["project"]], spec.link)},
         )  # fmt: skip
         waits = row["kind"] == "new" and one.count < spec.least
         with store.write() as connection:
@@ -245,9 +266,16 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
     return parcels
 
 
-def _noted(parcel: _Parcel) -> str | None:
-    """Return the note about an issue that is being opened; ``None`` if none is."""
-    return f"{OPENING}{parcel.mark}" if parcel.channel in ("github", "linear") else None
+def _id_of(row: RowMapping) -> str:
+    """Return the id of a notice: a UUID that is the same for each attempt, and for no other."""
+    names = ("project", "key", "event", "channel", "kind", "at")
+    said = msgspec.json.encode([row[name] for name in names]).decode()
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, said))
+
+
+def _noted(parcel: _Parcel) -> str:
+    """Return the note about an issue that is being opened, or a message that is being sent."""
+    return f"{OPENING}{parcel.mark}"
 
 
 def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
@@ -352,17 +380,20 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
         if parcel.channel == "linear" and addresses.linear is not None:
             return await _to_linear(addresses, addresses.linear, spec, parcel)
         hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
-        if parcel.channel in ("github", "linear") or hook is None:
+        if parcel.channel in _WITH_ISSUES or hook is None:
             return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
         body: Any = parcel.values
         if parcel.channel == "slack":
             text = filled(spec.text, parcel.values, slack_text) if spec.text else None
             link = f" {parcel.values['link']}" if parcel.values["link"] else ""
-            body = {"text": text or slack_text(parcel.values["text"]) + link}
+            again = f" {AGAIN}" if parcel.is_again else ""
+            body = {"text": (text or slack_text(parcel.values["text"]) + link) + again}
         elif spec.webhook is not None:
             body = filled(spec.webhook, parcel.values, unlinked)
-        missed = await to_hook(hook, body, addresses.networks)
-        return _Sent() if missed is None else _Sent(error=missed.says, wait=missed.wait)
+        missed = await to_hook(hook, body, addresses.networks, parcel.values["id"])
+        if missed is None:
+            return _Sent()
+        return _Sent(error=missed.says, wait=missed.wait, is_absent=missed.is_absent)
     except Refused as error:
         return _Sent(error=str(error), wait=wait_of(error))
     except NoAnswer as error:

@@ -108,6 +108,13 @@ trace = Table(
     PrimaryKeyConstraint("project", "trace_id"),
     Index("trace_by_due", "changed", "due"),
 )
+Index(
+    "trace_unread",
+    trace.c.project,
+    trace.c.last_seen,
+    sqlite_where=trace.c.error.is_not(None),
+    postgresql_where=trace.c.error.is_not(None),
+)
 
 being_read = Table(
     "being_read",

@@ -1,4 +1,4 @@
-"""Indexes for the page of an agent, and a table of the conversations that a worker is reading."""
+"""Indexes for the page of an agent and for unreadable traces; a table of what a worker reads."""
 
 import sqlalchemy as sa
 from alembic import context, op
@@ -16,13 +16,19 @@ _INDEXES = {
 
 
 def upgrade() -> None:
-    """Make the indexes and the table. The table shows which conversation ended a worker."""
+    """Make the indexes, and the table that shows which conversation ended a worker."""
     if context.config.attributes["part"] != "index":
         return
     inspector = sa.inspect(op.get_bind())
     for name, (table, columns) in _INDEXES.items():
         if name not in {each["name"] for each in inspector.get_indexes(table)}:
             op.create_index(name, table, columns)
+    if "trace_unread" not in {each["name"] for each in inspector.get_indexes("trace")}:
+        failed = sa.text("error IS NOT NULL")
+        columns = ["project", "last_seen"]
+        op.create_index(
+            "trace_unread", "trace", columns, sqlite_where=failed, postgresql_where=failed
+        )
     if "being_read" not in inspector.get_table_names():
         op.create_table(
             "being_read",
